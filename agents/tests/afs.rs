@@ -11,7 +11,7 @@ use goodput_agents::heuristic::afs::Afs;
 use goodput_agents::heuristic::afs::rule::{AfsContender, AfsRule, AfsShares};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, MeasuredStepTimes, PlacementSample};
 use goodput_env::placement::Placement;
@@ -139,7 +139,7 @@ impl Policy for MaxMin {
         }
         let mut plan = Plan::keep();
         for (job, gpus) in jobs.iter().zip(counts) {
-            plan.set(job.id(), Placement::on(0, gpus));
+            plan.set(job.id(), Placement::on(NodeId(0), gpus));
         }
         plan
     }

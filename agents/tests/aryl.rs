@@ -4,6 +4,7 @@
 use goodput_agents::heuristic::aryl::{
     ArylDemand, ArylPhases, ArylServer, ArylServers, WorkerRole, fragmentation, workers,
 };
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, keyed};
@@ -67,13 +68,13 @@ fn gains_that_grow_are_solved_exactly_too() {
 }
 
 fn server(free: u32, lent: bool) -> ArylServer {
-    ArylServer { free, gpus: 8, kind: 0, lent, base: 8 - free, flexible: 0 }
+    ArylServer { free, gpus: 8, kind: TypeId(0), lent, base: 8 - free, flexible: 0 }
 }
 
 fn placed(servers: &mut ArylServers, role: WorkerRole, sizes: &[u32]) -> Option<Vec<(u32, u32)>> {
     let mut placement = Placement::none();
-    let fits = servers.place(&mut placement, 0, role, sizes);
-    fits.then(|| placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
+    let fits = servers.place(&mut placement, TypeId(0), role, sizes);
+    fits.then(|| placement.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
 }
 
 #[test]
@@ -109,10 +110,10 @@ fn inelastic_on_training_servers_and_base_apart_from_flexible() {
 fn flexible_workers_leave_from_the_end() {
     let mut servers = ArylServers(vec![server(4, true), server(6, true)]);
     servers.0.iter_mut().for_each(|server| server.base = 0);
-    let held = Placement::from_iter([(0, 4), (1, 2)]);
+    let held = Placement::from_iter([(NodeId(0), 4), (NodeId(1), 2)]);
     servers.occupy(&held, 3);
     assert_eq!((servers.0[0].base, servers.0[0].flexible, servers.0[1].flexible), (3, 1, 2));
-    assert_eq!(servers.scale_in(&held, 5), Placement::from_iter([(0, 4), (1, 1)]));
+    assert_eq!(servers.scale_in(&held, 5), Placement::from_iter([(NodeId(0), 4), (NodeId(1), 1)]));
     assert_eq!((servers.0[1].free, servers.0[1].flexible), (7, 1));
 }
 

@@ -8,7 +8,7 @@ use crate::support::fixed;
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::coordinator::{Claim, Coordinator, Federation, Transfer, allot};
 use goodput_agents::compose::loaning::{Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, Foresight, Now, Outlook};
+use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Now, Outlook};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
@@ -160,7 +160,7 @@ fn reactive() -> Box<dyn Outlook> {
 }
 
 fn forecast() -> Box<dyn Outlook> {
-    Box::new(Ahead::new(Foresight::by(Model::Day)))
+    Box::new(Ahead::new(ForecastingOptions::by(Model::Day)))
 }
 
 fn mean_jct(outcomes: &[Outcome]) -> f64 {

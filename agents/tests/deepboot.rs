@@ -11,7 +11,7 @@ use goodput_agents::heuristic::deepboot::SizeChoice;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::guard::Guard;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, SwitchCost, ThroughputParams};
@@ -24,7 +24,7 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, Served, Simulator, Status};
 use goodput_env::state::InstanceState;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Afterwards, ClusterView};
+use goodput_env::view::{ClusterView, TrainingViewBuffers};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -220,10 +220,10 @@ fn a_warm_instance_comes_first_and_the_one_with_most_hits_before_others() {
 
 #[test]
 fn then_an_empty_accelerator_where_training_has_fewest() {
-    let placements = [(0, Placement::on(0, 3)), (1, Placement::on(1, 1))];
+    let placements = [(0, Placement::on(NodeId(0), 3)), (1, Placement::on(NodeId(1), 1))];
     let jobs = vec![elastic("a", 0, 3), elastic("b", 0, 1)];
     let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &placements);
-    assert_eq!(plan.assign[0].target, Target::Node(1));
+    assert_eq!(plan.assign[0].target, Target::Node(NodeId(1)));
     assert!(plan.changes.is_empty());
 }
 
@@ -231,14 +231,14 @@ fn then_an_empty_accelerator_where_training_has_fewest() {
 fn last_it_takes_what_training_loses_least_by() {
     // Both nodes are full. The second job has three times the accelerators for the same
     // application, so its last one is worth less.
-    let placements = [(0, Placement::on(0, 1)), (1, [(0, 3), (1, 4)].into_iter().collect())];
+    let placements = [(0, Placement::on(NodeId(0), 1)), (1, [(NodeId(0), 3), (NodeId(1), 4)].into_iter().collect())];
     let jobs = vec![elastic("a", 0, 1), elastic("b", 0, 7)];
     let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &placements);
     let Target::Node(node) = plan.assign[0].target else { panic!("{plan:?}") };
     let [change] = &plan.changes[..] else { panic!("{plan:?}") };
     assert_eq!((change.job.0, change.placement.gpus()), (1, 6));
     let left = change.placement.slices().iter().find(|slice| slice.node == node).map_or(0, |slice| slice.gpus);
-    assert_eq!(left, if node == 0 { 2 } else { 3 }, "from the node on which the instance starts");
+    assert_eq!(left, if node == NodeId(0) { 2 } else { 3 }, "from the node on which the instance starts");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn what_is_running_or_protected_is_never_taken_by_training() {
             simulator.wake_at(policy.wake_at());
             let after = busy(&simulator);
             assert!(before.iter().all(|one| after.contains(one)), "{name}");
-            for node in 0..3 {
+            for node in NodeId::first(3) {
                 let here = |held: &Placement| -> u32 {
                     held.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
                 };
@@ -335,7 +335,7 @@ struct Lender {
     random: ChaCha8Rng,
     training: Box<dyn Policy>,
     requests: RequestScheduler,
-    after: Afterwards,
+    after: TrainingViewBuffers,
     guard: Guard,
 }
 
@@ -345,8 +345,8 @@ impl Policy for Lender {
         for node in 0..view.cluster().nodes.len() as u32 {
             let before = plan.clone();
             match self.random.random_range(0..6) {
-                0 => plan.lend(node),
-                1 => plan.reclaim(node, view.now + secs(self.random.random_range(0..90))),
+                0 => plan.lend(NodeId(node)),
+                1 => plan.reclaim(NodeId(node), view.now + secs(self.random.random_range(0..90))),
                 _ => {}
             }
             if self.guard.check(view, &plan).is_err() {
@@ -376,7 +376,7 @@ fn requests_avoid_servers_that_come_and_go() {
             random: rng(seed, Stream::Policy),
             training: compose::by_name("fifo", 1).unwrap(),
             requests: RequestScheduler::default(),
-            after: Afterwards::default(),
+            after: TrainingViewBuffers::default(),
             guard: Guard::default(),
         };
         let outcome = Simulator::new(scenario.clone()).run(&mut policy).unwrap();

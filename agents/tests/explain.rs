@@ -14,7 +14,7 @@ use goodput_agents::policies::explain::{Decision, Explanation};
 use goodput_agents::policies::linear::Linear;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::gym::{ExpectedPeak, Layout, layout, schema_hash};
 use goodput_env::job::JobId;
 use goodput_env::policy::Policy;
@@ -151,7 +151,7 @@ proptest! {
                 let job = view.job(worth.job).unwrap();
                 let given = plan.changes.iter().find(|change| change.job == worth.job);
                 let given = given.map_or(&job.state.placement, |change| &change.placement);
-                let kind = |node: u32| view.cluster().nodes[node as usize].accelerator;
+                let kind = |node: NodeId| view.cluster().type_of(node);
                 let given = given.slices().first().map(|slice| (kind(slice.node), given.gpus()));
                 let chosen = chosen.map(|at| worth.offers[at as usize]);
                 prop_assert_eq!(chosen.map(|offer| (offer.kind, offer.weight)), given);

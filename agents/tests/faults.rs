@@ -8,7 +8,7 @@ use crate::support::random_workload;
 use goodput_agents::compose::{by_name, names};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_env::cluster::{AcceleratorType, Cluster, Node, Pool};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, Pool, TypeId};
 use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::plan::Plan;
@@ -36,8 +36,8 @@ fn faults() -> FaultModel {
         repair: LogNormal { median_secs: 300.0, sigma: 1.0 },
         bugs: Some(Bugs { share: 0.2, ..Bugs::default() }),
         script: vec![
-            Scripted { at_secs: 1000.0, cause: Cause::Node, node: 0, lasts_secs: Some(900.0) },
-            Scripted { at_secs: 1500.0, cause: Cause::Scheduler, node: 0, lasts_secs: Some(400.0) },
+            Scripted { at_secs: 1000.0, cause: Cause::Node, node: NodeId(0), lasts_secs: Some(900.0) },
+            Scripted { at_secs: 1500.0, cause: Cause::Scheduler, node: NodeId(0), lasts_secs: Some(400.0) },
         ],
         ..FaultModel::default()
     }
@@ -49,7 +49,7 @@ fn scenario(name: &str, seed: u64, jobs: usize, shape: u32, flavour: u32) -> Arc
         1 => Cluster::homogeneous(5, 4),
         2 => Cluster::homogeneous(20, 2),
         _ => Cluster {
-            nodes: [8, 2, 4, 1, 8].map(|gpus| Node { accelerator: 0, gpus, pool: Pool::default() }).into(),
+            nodes: [8, 2, 4, 1, 8].map(|gpus| Node { accelerator: TypeId(0), gpus, pool: Pool::default() }).into(),
             ..Cluster::homogeneous(1, 1)
         },
     };
@@ -97,7 +97,7 @@ fn no_policy_trips_over_what_breaks_where_types_differ() {
     let types =
         ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
     let nodes = [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node {
-        accelerator,
+        accelerator: TypeId(accelerator),
         gpus,
         pool: Pool::default(),
     });
@@ -129,7 +129,7 @@ fn no_policy_trips_over_what_breaks_where_types_differ() {
 /// A policy must not keep for good what it decided while no accelerator was left.
 #[test]
 fn what_arrives_while_the_only_node_is_down_runs_once_it_is_repaired() {
-    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: 0, lasts_secs: Some(2000.0) }];
+    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: NodeId(0), lasts_secs: Some(2000.0) }];
     let model = FaultModel { mtbf_hours: f64::INFINITY, script, ..FaultModel::default() };
     for name in names() {
         for seed in 0..3 {

@@ -6,6 +6,7 @@ use goodput_agents::placement::fractional::strategy::{Fgd, Gradient, STRATEGIES,
 use goodput_agents::placement::fractional::{
     Fragmentation, Kinds, Node, Placed, Placer, Request, RequestError, Strategy, TieBreak, Typical,
 };
+use goodput_env::cluster::TypeId;
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -16,7 +17,7 @@ fn request(cpu_milli: u32, accelerators: u32, milli: u32) -> Request {
 
 /// A node with these thousandths idle.
 fn node(idle: &[u16]) -> Node {
-    let mut node = Node::idle(0, 10_000, 1_000, idle.len() as u32);
+    let mut node = Node::idle(TypeId(0), 10_000, 1_000, idle.len() as u32);
     node.idle.copy_from_slice(idle);
     node
 }
@@ -37,7 +38,7 @@ fn fragmentation_of_one_typical_request() {
     let mut busy = node(&[1000]);
     busy.cpu_milli = 999;
     assert_eq!(half.of(&busy), 1000, "no cores");
-    let other_type = Request { kinds: Kinds::ANY.with(3), ..request(1_000, 1, 500) };
+    let other_type = Request { kinds: Kinds::ANY.with(TypeId(3)), ..request(1_000, 1, 500) };
     assert_eq!(typical(&[(other_type, 1)]).of(&node(&[1000])), 1000, "another type");
     assert_eq!(typical(&[(request(1_000, 0, 0), 1)]).of(&node(&[1000, 200])), 1200, "needs none: all is lost");
     let two = typical(&[(request(1_000, 1, 500), 3), (request(1_000, 2, 1000), 1)]);
@@ -156,11 +157,11 @@ proptest! {
                 1 => (1, draw.random_range(1..10) * 100),
                 _ => (draw.random_range(1..5), 1000),
             };
-            let kinds = if draw.random_range(0..3) == 0 { Kinds::ANY.with(draw.random_range(0..2)) } else { Kinds::ANY };
+            let kinds = if draw.random_range(0..3) == 0 { Kinds::ANY.with(TypeId(draw.random_range(0..2))) } else { Kinds::ANY };
             Request { cpu_milli: draw.random_range(0..3_000), memory_mib: draw.random_range(0..200), accelerators, milli, kinds }
         }).collect();
         let nodes: Vec<Node> = (0..draw.random_range(1..12_u16))
-            .map(|at| Node::idle(at % 2, 8_000, 500, draw.random_range(0..5)))
+            .map(|at| Node::idle(TypeId(at % 2), 8_000, 500, draw.random_range(0..5)))
             .collect();
         let events: Vec<(usize, bool)> = (0..80).map(|_| (draw.random_range(0..100), draw.random_range(0..4) == 0)).collect();
         let typical = Fragmentation::of_requests(&shapes, 95);

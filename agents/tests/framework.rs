@@ -11,7 +11,7 @@ use goodput_agents::placement::framework::plugins::{
 use goodput_agents::placement::framework::{
     Affinity, Filtered, Framework, Permit, Plugin, Pod, PodId, Queue, QueueSort, Remedy, Resident, Scheduled, Snapshot,
 };
-use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::model::sharing::{Card, ShareRequest, Spread};
 use goodput_env::seed::{Stream, rng};
@@ -143,12 +143,12 @@ fn extension_points_in_order() {
     let (log, scheduled, free) = points(Witness::default());
     let bound = ["PreFilter", "Filter", "Score", "NormalizeScore", "Reserve", "Permit", "PreBind", "Bind", "PostBind"];
     assert_eq!((&log[..1], &log[1..]), (&["QueueSort"][..], &bound[..]));
-    assert_eq!((scheduled, free), (Scheduled::Bound(0), 0));
+    assert_eq!((scheduled, free), (Scheduled::Bound(NodeId(0)), 0));
 
     let (log, scheduled, _) = points(Witness { full: true, ..Witness::default() });
     assert_eq!(log[1..4], ["PreFilter", "Filter", "PostFilter"]);
     assert_eq!(log[4..], bound);
-    assert_eq!(scheduled, Scheduled::Bound(0));
+    assert_eq!(scheduled, Scheduled::Bound(NodeId(0)));
 
     for refuses in ["Permit", "PreBind"] {
         let (log, scheduled, free) = points(Witness { refuses: Some(refuses), ..Witness::default() });
@@ -193,7 +193,7 @@ fn gangs_do_not_deadlock() {
         }
     }
     assert_eq!(bound_jobs(&mut eager), BTreeMap::from([(0, 4)]));
-    assert_eq!((eager.waiting().len(), snapshot.free_of(0)), (0, 2), "nothing is held for the other");
+    assert_eq!((eager.waiting().len(), snapshot.free_of(TypeId(0))), (0, 2), "nothing is held for the other");
 }
 
 /// Pods that hold their places wait; when their time is up all places are free again, and the next
@@ -209,13 +209,13 @@ fn permit_gives_back_when_the_time_is_up() {
         }
     }
     assert_eq!(framework.schedule(&mut snapshot, &pod(0, 3, 4, 1)), Scheduled::Unschedulable);
-    assert_eq!((framework.waiting().len(), snapshot.free_of(0)), (6, 0));
+    assert_eq!((framework.waiting().len(), snapshot.free_of(TypeId(0))), (6, 0));
     snapshot.now = SimTime::from_secs(59);
     framework.expire(&mut snapshot);
     assert_eq!(framework.waiting().len(), 6);
     snapshot.now = SimTime::from_secs(60);
     framework.expire(&mut snapshot);
-    assert_eq!((framework.waiting().len(), snapshot.free_of(0)), (0, 6));
+    assert_eq!((framework.waiting().len(), snapshot.free_of(TypeId(0))), (0, 6));
     assert!(framework.take_bound().is_empty(), "no part of a gang was ever seen");
     for index in 0..4 {
         framework.schedule(&mut snapshot, &pod(1, index, 4, 1));
@@ -231,14 +231,14 @@ fn affinity_filters_hard_and_scores_soft() {
     let mut framework = basic(Allocated::Least);
     let mut choosy = pod(0, 0, 1, 4);
     choosy.affinity.required = BTreeMap::from([("accelerator".into(), vec!["a100".into()])]);
-    assert_eq!(framework.schedule(&mut snapshot, &choosy), Scheduled::Bound(2));
+    assert_eq!(framework.schedule(&mut snapshot, &choosy), Scheduled::Bound(NodeId(2)));
     choosy.id.job = JobId(1);
     assert_eq!(framework.schedule(&mut snapshot, &choosy), Scheduled::Unschedulable, "though other nodes are free");
     let mut prefers = pod(2, 0, 1, 1);
     prefers.affinity.preferred = vec![("disk".into(), "ssd".into(), 10)];
-    assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(1));
+    assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(NodeId(1)));
     prefers.affinity.preferred[0].1 = "tape".into();
-    assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(0), "nobody has it: no matter");
+    assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(NodeId(0)), "nobody has it: no matter");
 }
 
 /// Four small pods on four nodes: with spreading no node is left whole for a wide pod.
@@ -274,9 +274,17 @@ fn preemption_hurts_as_little_as_it_can() {
         let scheduled = framework.schedule(&mut snapshot, &asking);
         (scheduled, framework.take_evicted().iter().map(|job| job.0).collect::<Vec<_>>())
     };
-    assert_eq!(evicted(priority(pod(0, 0, 1, 2), 8)), (Scheduled::Bound(0), vec![11]), "one victim rather than two");
-    assert_eq!(evicted(priority(pod(0, 0, 1, 1), 8)), (Scheduled::Bound(1), vec![13]), "the one that started last");
-    assert_eq!(evicted(priority(pod(0, 0, 1, 4), 8)), (Scheduled::Bound(2), vec![15]));
+    assert_eq!(
+        evicted(priority(pod(0, 0, 1, 2), 8)),
+        (Scheduled::Bound(NodeId(0)), vec![11]),
+        "one victim rather than two"
+    );
+    assert_eq!(
+        evicted(priority(pod(0, 0, 1, 1), 8)),
+        (Scheduled::Bound(NodeId(1)), vec![13]),
+        "the one that started last"
+    );
+    assert_eq!(evicted(priority(pod(0, 0, 1, 4), 8)), (Scheduled::Bound(NodeId(2)), vec![15]));
     assert_eq!(evicted(priority(pod(0, 0, 1, 4), 2)), (Scheduled::Unschedulable, vec![]), "nobody of equal priority");
     let mut gang = basic(Allocated::Least).with(Preemption, 0).with(Gang::new(SimTime::ZERO), 0);
     let mut all = snapshot.clone();
@@ -297,9 +305,13 @@ fn shares_are_reserved_and_given_back() {
         share: Some(ShareRequest { compute_percent, memory_mib }),
         ..pod(job, 0, 1, 0)
     };
-    assert_eq!(framework.schedule(&mut snapshot, &share(0, 50, 8000)), Scheduled::Bound(0));
-    assert_eq!(framework.schedule(&mut snapshot, &share(1, 50, 8000)), Scheduled::Bound(0), "beside the first");
-    assert_eq!(framework.schedule(&mut snapshot, &share(2, 150, 20_000)), Scheduled::Bound(1), "over two cards");
+    assert_eq!(framework.schedule(&mut snapshot, &share(0, 50, 8000)), Scheduled::Bound(NodeId(0)));
+    assert_eq!(framework.schedule(&mut snapshot, &share(1, 50, 8000)), Scheduled::Bound(NodeId(0)), "beside the first");
+    assert_eq!(
+        framework.schedule(&mut snapshot, &share(2, 150, 20_000)),
+        Scheduled::Bound(NodeId(1)),
+        "over two cards"
+    );
     assert_eq!(framework.schedule(&mut snapshot, &share(3, 150, 1000)), Scheduled::Unschedulable);
-    assert_eq!(framework.schedule(&mut snapshot, &share(4, 100, 16_000)), Scheduled::Bound(0), "the card left");
+    assert_eq!(framework.schedule(&mut snapshot, &share(4, 100, 16_000)), Scheduled::Bound(NodeId(0)), "the card left");
 }

@@ -1,8 +1,8 @@
 //! Gavel's round mechanism: time received approaches the shares, and a round breaks no rule.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::heuristic::gavel::rounds::{Combination, RoundLedger};
-use goodput_env::cluster::Cluster;
+use goodput_agents::heuristic::gavel::rounds::{Combination, MayRun, OpeningCredit, RoundLedger};
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::JobId;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> RoundLedger {
     let kinds = shares[0].len();
     let mut ledger = RoundLedger::new(kinds, ROUND);
     for (job, &gpus) in gpus.iter().enumerate() {
-        ledger.open(Combination::single(JobId(job as u32)), gpus, vec![true; kinds], true);
+        ledger.open(Combination::single(JobId(job as u32)), gpus, vec![true; kinds], OpeningCredit::HalfRound);
     }
     ledger.reset(0.0);
     for (job, share) in shares.iter().enumerate() {
@@ -25,12 +25,12 @@ fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> RoundLedger {
 /// Fraction of `rounds` rounds that each job gets on each type.
 fn received(shares: &[Vec<f64>], counts: &[u32], rounds: u32) -> Vec<Vec<f64>> {
     let mut ledger = ledger(shares, &vec![1; shares.len()]);
-    let order: Vec<usize> = (0..counts.len()).collect();
+    let order: Vec<TypeId> = TypeId::first(counts.len()).collect();
     let mut parts = vec![vec![0.0; counts.len()]; shares.len()];
     for _ in 0..rounds {
-        for chosen in ledger.choose(&order, counts.to_vec(), false) {
+        for chosen in ledger.choose(&order, counts.to_vec(), MayRun::All) {
             ledger.receive(ledger.accounts()[chosen.account].combination, chosen.kind, ROUND);
-            parts[chosen.account][chosen.kind] += 1.0 / f64::from(rounds);
+            parts[chosen.account][chosen.kind.index()] += 1.0 / f64::from(rounds);
         }
     }
     parts
@@ -52,21 +52,21 @@ fn the_account_behind_its_share_wins_ties() {
     let mut ledger = ledger(&[vec![0.5], vec![0.5]], &[1, 1]);
     // Both have equal shares, but the first received all of the time: after a reset only the
     // deficits differ.
-    ledger.receive(Combination::single(JobId(0)), 0, ROUND);
+    ledger.receive(Combination::single(JobId(0)), TypeId(0), ROUND);
     ledger.reset(ROUND);
     assert_eq!(ledger.accounts()[0].deficit, [-180.0]);
     assert_eq!(ledger.accounts()[1].deficit, [180.0]);
-    assert_eq!(ledger.choose(&[0], vec![1], false)[0].account, 1);
+    assert_eq!(ledger.choose(&[TypeId(0)], vec![1], MayRun::All)[0].account, 1);
 }
 
 #[test]
 fn a_pair_excludes_its_jobs() {
     let mut ledger = ledger(&[vec![0.2], vec![0.3]], &[1, 1]);
     let pair = Combination::pair(JobId(1), JobId(0));
-    ledger.open(pair, 1, vec![true], true);
+    ledger.open(pair, 1, vec![true], OpeningCredit::HalfRound);
     let at = ledger.accounts().iter().position(|account| account.combination == pair).unwrap();
     ledger.set_share(at, &[0.5]);
-    let chosen = ledger.choose(&[0], vec![2], false);
+    let chosen = ledger.choose(&[TypeId(0)], vec![2], MayRun::All);
     assert_eq!(chosen.len(), 1);
     assert_eq!(pair.jobs().collect::<Vec<_>>(), [JobId(0), JobId(1)]);
     assert_eq!(chosen[0].account, at);
@@ -97,16 +97,16 @@ proptest! {
         let gpus: Vec<u32> = jobs.iter().map(|&(gpus, ..)| gpus).collect();
         let mut ledger = ledger(&shares, &gpus);
         for (job, &(_, _, part)) in jobs.iter().enumerate() {
-            ledger.receive(Combination::single(JobId(job as u32)), 0, part * ROUND);
+            ledger.receive(Combination::single(JobId(job as u32)), TypeId(0), part * ROUND);
         }
         let cluster = Cluster::homogeneous(nodes, 4);
-        let chosen = ledger.choose(&[0], vec![4 * nodes], false);
+        let chosen = ledger.choose(&[TypeId(0)], vec![4 * nodes], MayRun::All);
         let placed = ledger.place(&chosen, |_| None, &cluster, vec![4; nodes as usize]);
         prop_assert_eq!(placed.len(), chosen.len(), "what fits by number fits by node");
         let mut held = vec![0; nodes as usize];
         for (chosen, placement) in &placed {
             prop_assert_eq!(placement.gpus(), gpus[chosen.account]);
-            placement.slices().iter().for_each(|slice| held[slice.node as usize] += slice.gpus);
+            placement.slices().iter().for_each(|slice| held[slice.node.index()] += slice.gpus);
         }
         prop_assert!(held.iter().all(|&held| held <= 4));
         // Work conservation: a job that is left out does not fit.

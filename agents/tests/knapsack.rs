@@ -3,6 +3,7 @@
 
 use goodput_agents::allocation::knapsack::{GainLadder, Hull, Item, Knapsack, Offer, concave};
 use goodput_agents::heuristic::sia::program;
+use goodput_env::cluster::TypeId;
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -142,7 +143,7 @@ fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<O
                 let stays = !held.2 || (held.0, held.1) == (kind, gpus);
                 let speed = fast * f64::from(gpus).powf(scaling) * if stays { 1.0 } else { moved };
                 let value = weight * ((speed + floor).powf(q) - floor.powf(q)) / q;
-                offers.push(Offer { kind: kind as u16, weight: gpus, value });
+                offers.push(Offer { kind: TypeId::at(kind), weight: gpus, value });
             }
         }
         offers
@@ -157,7 +158,7 @@ fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     let taken: Vec<Offer> =
         hull.solve(capacity).iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)? as usize])).collect();
     let mut left = capacity.to_vec();
-    taken.iter().for_each(|offer| left[usize::from(offer.kind)] -= offer.weight);
+    taken.iter().for_each(|offer| left[offer.kind.index()] -= offer.weight);
     // The program minimises costs below that of having nothing.
     let largest = jobs.iter().flatten().map(|offer| offer.value).fold(1e-9, f64::max);
     let column = |offer: &Offer| program::SiaColumn {
@@ -197,14 +198,14 @@ proptest! {
     ) {
         let mut hull = Hull::default();
         let offers = |job: &Vec<(u16, u32, f64)>| {
-            job.iter().map(|&(kind, weight, value)| Offer { kind, weight, value }).collect::<Vec<_>>()
+            job.iter().map(|&(kind, weight, value)| Offer { kind: TypeId(kind), weight, value }).collect::<Vec<_>>()
         };
         let jobs: Vec<Vec<Offer>> = jobs.iter().map(offers).collect();
         jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));
         let mut used = vec![0; 3];
         for (at, offers) in hull.solve(&capacity).iter().zip(&jobs) {
             let Some(offer) = at.map(|at| offers[at as usize]) else { continue };
-            used[usize::from(offer.kind)] += offer.weight;
+            used[offer.kind.index()] += offer.weight;
             prop_assert!(offer.value > 0.0);
         }
         prop_assert!(used.iter().zip(&capacity).all(|(used, capacity)| used <= capacity), "{used:?} of {capacity:?}");

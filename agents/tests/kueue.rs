@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use crate::support::{fixed, frictionless};
 use goodput_agents::heuristic::kueue::Kueue;
+use goodput_agents::heuristic::kueue::claim::JobClaim;
 use goodput_agents::heuristic::kueue::preemption::{
-    Evict, EvictionReason, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption,
+    Evict, EvictionReason, FairSharingStrategy, PreemptionRules, fair_preemption,
 };
 use goodput_agents::heuristic::kueue::tournament::winner;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
@@ -90,7 +91,7 @@ fn all_expectations_of_upstream() {
             JobClaim {
                 job: JobId(names.len() as u32 - 1),
                 tenant: groups.iter().position(|group| group.name == of.as_str().unwrap()).unwrap(),
-                resource: 0,
+                resource: TypeId(0),
                 amount: milli(amount),
                 priority: priority.unwrap_or(0) as i32,
                 since: SimTime::from_secs(since),
@@ -150,7 +151,7 @@ fn the_tournament_of_story_3() {
         .map(|tenant| JobClaim {
             job: JobId(tenant as u32),
             tenant,
-            resource: 0,
+            resource: TypeId(0),
             amount: 1,
             priority: 0,
             since: SimTime::ZERO,
@@ -158,13 +159,14 @@ fn the_tournament_of_story_3() {
         .collect();
     let mut order = Vec::new();
     while let Some(next) = winner(&tree, &mut usage, &nominees) {
-        if tree.available(&usage, next.tenant, 0) < 1 {
+        if tree.available(&usage, next.tenant, TypeId(0)) < 1 {
             break;
         }
-        tree.add(&mut usage, next.tenant, 0, 1);
+        tree.add(&mut usage, next.tenant, TypeId(0), 1);
         order.push(names[next.tenant]);
     }
-    let held: BTreeMap<&str, u64> = (0..4).map(|tenant| (names[tenant], tree.used(&usage, tenant, 0))).collect();
+    let held: BTreeMap<&str, u64> =
+        (0..4).map(|tenant| (names[tenant], tree.used(&usage, tenant, TypeId(0)))).collect();
     assert_eq!(serde_json::json!(held), all["story3"]);
     assert_eq!(held, BTreeMap::from([("1A", 30), ("1B", 30), ("1C", 90), ("2A", 150)]));
     assert_eq!(serde_json::json!(order[..12]), all["first12"]);

@@ -92,6 +92,16 @@ fn a_bundle_comes_back_as_it_was_byte_for_byte() {
     assert_eq!(names.len(), 4, "no temporary files: {names:?}");
 }
 
+#[test]
+fn a_linear_policy_keeps_its_scores_of_services_and_pools() {
+    let layout = Layout { services: 1, pools: true, ..LAYOUT };
+    let weights: Vec<f32> = (0..Linear::parameters(&layout)).map(|at| at as f32 - 2.5).collect();
+    let linear = Linear::new(layout, weights).unwrap();
+    let written = PolicyBundle { normaliser: None, ..bundle(Model::Linear(linear)) };
+    let read = PolicyBundle::from_bytes(&written.to_bytes(), Path::new("policy.bundle")).unwrap();
+    assert_eq!(read, written);
+}
+
 /// Error message for a file with these bytes.
 fn refused(bytes: &[u8]) -> String {
     PolicyBundle::from_bytes(bytes, Path::new("policy.bundle")).unwrap_err().to_string()

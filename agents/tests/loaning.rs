@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::support::{fixed, random_workload};
 use goodput_agents::bundle::{Card, Model as Kind, PolicyBundle};
 use goodput_agents::compose::loaning::{Body, Composite, Orchestrator, Party, Sharing, Terms, Variant, lendable};
-use goodput_agents::compose::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
+use goodput_agents::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling};
 use goodput_agents::compose::{by_name, names};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
@@ -77,7 +77,7 @@ fn scenario(workload: Workload, options: SimOptions, seed: u64) -> Arc<Scenario>
 
 /// Lent servers run training only, servers at home replicas only.
 fn assert_pools(view: &ClusterView<'_>) {
-    for (node, id) in view.cluster().nodes.iter().zip(0..) {
+    for (node, id) in view.cluster().nodes.iter().zip(view.cluster().node_ids()) {
         match node.pool {
             Pool::Inference if view.lent(id) => assert_eq!(view.served_on(id), 0),
             Pool::Inference => assert_eq!(view.trained_on(id), 0),
@@ -174,8 +174,8 @@ fn loaning_helps_training_and_returns_in_time() {
     let outlooks: [(&str, Option<Box<dyn Outlook>>); 4] = [
         ("none", None),
         ("reactive", Some(Box::new(Now))),
-        ("forecast", Some(Box::new(Ahead::new(Foresight::by(Model::Day))))),
-        ("oracle", Some(Box::new(Told))),
+        ("forecast", Some(Box::new(Ahead::new(ForecastingOptions::by(Model::Day))))),
+        ("oracle", Some(Box::new(OracleOutlook))),
     ];
     let runs: Vec<(&str, Outcome)> = outlooks
         .into_iter()
@@ -197,7 +197,7 @@ fn lent_and_needed_fit_into_the_pool() {
     let scenario = scenario(busy(vec![service("web", secs(300), &waves(5, 50.0, 900.0))]), options(), 1);
     let mut policy = reactive(by_name("aryl", 0).unwrap());
     finish(&mut policy, &scenario, |view| {
-        let lent: u32 = (0..view.cluster().nodes.len() as u32).filter(|&node| view.lent(node)).count() as u32 * 4;
+        let lent: u32 = view.cluster().node_ids().filter(|&node| view.lent(node)).count() as u32 * 4;
         // 100 requests a second and replica at 70 %.
         let needed = view.services().map(|service| (service.rate() / 70.0).ceil() as u32).sum::<u32>();
         assert!(lent + needed <= 16, "{lent} lent, {needed} needed");
@@ -219,7 +219,7 @@ fn both_schedulers_outlive_the_orchestrator() {
         simulator.apply(&plan).unwrap();
         simulator.wake_at(policy.wake_at());
         let view = simulator.view();
-        let away = (0..7).filter(|&node| view.lent(node)).count();
+        let away = NodeId::first(7).filter(|&node| view.lent(node)).count();
         if dead_since.is_none() && away > 0 && view.now > secs(4000) {
             policy.kill_orchestrator();
             (dead_since, lent) = (Some(policy.messages().len()), away);

@@ -6,7 +6,7 @@ mod deepboot;
 mod drf;
 mod explain;
 mod faults;
-mod foresight;
+mod forecasting;
 mod fractional;
 mod framework;
 mod gandiva;

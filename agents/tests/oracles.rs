@@ -11,7 +11,7 @@ use goodput_agents::heuristic::pollux::objective::{fitness, restart_factor};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_agents::heuristic::tiresias::{ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_agents::placement::{Free, Packer};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::JobSpec;
 use goodput_env::policy::Policy;
 use serde_json::Value;
@@ -128,7 +128,7 @@ fn packers() {
         for (name, gpus) in [("j1", 1), ("j2", 2), ("j4", 4)] {
             let placement = packer.place(&Cluster::homogeneous(3, 4), &mut free, gpus).unwrap();
             let nodes = placement.slices().iter().flat_map(|slice| vec![slice.node; slice.gpus as usize]);
-            let expected = expected[name].as_array().unwrap().iter().map(|node| node.as_u64().unwrap() as u32);
+            let expected = expected[name].as_array().unwrap().iter().map(|node| NodeId(node.as_u64().unwrap() as u32));
             assert_eq!(nodes.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{key} {name}");
         }
     }

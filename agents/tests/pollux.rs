@@ -4,6 +4,7 @@ use crate::support::random_model;
 use goodput_agents::heuristic::pollux::fast::Fast;
 use goodput_agents::heuristic::pollux::genetic::{FrontReuse, Genetic, GeneticConfig};
 use goodput_agents::heuristic::pollux::objective::{Lanes, PolluxJob, PolluxProblem};
+use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, rng};
@@ -20,7 +21,7 @@ fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> PolluxPro
         let known = here > 0 || rng.random_range(0..3) == 0;
         PolluxJob {
             job: JobId(job),
-            held: Placement::on(node, here),
+            held: Placement::on(NodeId(node), here),
             age_secs: rng.random_range(0..20_000) as f64,
             restarts: rng.random_range(0..10),
             min: 1,

@@ -9,7 +9,7 @@ use crate::support::random_workload;
 use goodput_agents::compose::{by_name, names, policies};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Release, Rounds, Scenario, SimOptions};
@@ -35,7 +35,10 @@ fn cluster(shape: u32) -> Cluster {
         0 => Cluster::homogeneous(1, 8),
         1 => Cluster::homogeneous(5, 4),
         2 => Cluster::homogeneous(20, 2),
-        _ => Cluster { nodes: [8, 2, 4, 1, 8].map(|gpus| Node::new(0, gpus)).into(), ..Cluster::homogeneous(1, 1) },
+        _ => Cluster {
+            nodes: [8, 2, 4, 1, 8].map(|gpus| Node::new(TypeId(0), gpus)).into(),
+            ..Cluster::homogeneous(1, 1)
+        },
     }
 }
 
@@ -94,7 +97,8 @@ proptest! {
 fn no_policy_mixes_types_of_accelerator() {
     let types =
         ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-    let nodes = [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(accelerator, gpus));
+    let nodes =
+        [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     let cluster = Arc::new(Cluster { types: types.into(), nodes: nodes.into() });
     for seed in 0..5 {
         let mut workload = random_workload(&mut rng(seed, Stream::Workload), 15, 8);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::support::fixed;
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::resilience::{BackOff, Quarantine, Reserve};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, SwitchCost};
@@ -60,7 +60,7 @@ fn crowded() -> Vec<JobSpec> {
 /// Ten per cent of the nodes are lost for the whole run, one of them reserved.
 fn tenth_of_20_lost() -> FaultModel {
     let lost = |at_secs, node| Scripted { at_secs, cause: Cause::Node, node, lasts_secs: None };
-    FaultModel::scripted(vec![lost(4000.0, 0), lost(10_000.0, 7)])
+    FaultModel::scripted(vec![lost(4000.0, NodeId(0)), lost(10_000.0, NodeId(7))])
 }
 
 fn jcts(jobs: &[JobSpec], outcome: &Outcome, tenant: u32) -> Vec<f64> {

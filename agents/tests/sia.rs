@@ -9,7 +9,7 @@ use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT, choose, total_cost};
 use goodput_agents::heuristic::sia::restart_factor;
 use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, TypeId};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
@@ -24,7 +24,7 @@ fn exhaustive(jobs: &[Vec<SiaColumn>], capacity: &[u32]) -> f64 {
     let Some((first, rest)) = jobs.split_first() else { return 0.0 };
     let mut best = WITHOUT + exhaustive(rest, capacity);
     for column in first {
-        let kind = usize::from(column.kind);
+        let kind = column.kind.index();
         if column.gpus <= capacity[kind] {
             let mut left = capacity.to_vec();
             left[kind] -= column.gpus;
@@ -41,7 +41,7 @@ fn random_columns(rng: &mut ChaCha8Rng, kinds: u16, rounded: bool) -> Vec<SiaCol
         if rounded { (cost * 10.0).round() / 10.0 } else { cost }
     };
     (0..count)
-        .map(|_| SiaColumn { kind: rng.random_range(0..kinds), gpus: rng.random_range(1..=5), cost: cost(rng) })
+        .map(|_| SiaColumn { kind: TypeId(rng.random_range(0..kinds)), gpus: rng.random_range(1..=5), cost: cost(rng) })
         .collect()
 }
 
@@ -57,7 +57,7 @@ proptest! {
         let mut used = vec![0; capacity.len()];
         for (columns, chosen) in rows.iter().zip(&choice) {
             if let Some(column) = chosen.map(|at| columns[at]) {
-                used[usize::from(column.kind)] += column.gpus;
+                used[column.kind.index()] += column.gpus;
             }
         }
         prop_assert!(used.iter().zip(&capacity).all(|(used, all)| used <= all));
@@ -92,7 +92,7 @@ proptest! {
                 let mut used = vec![0; nodes as usize];
                 for (job, place) in held.iter().zip(&places) {
                     prop_assert_eq!(place.gpus(), job.gpus);
-                    place.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
+                    place.slices().iter().for_each(|slice| used[slice.node.index()] += slice.gpus);
                     prop_assert!(!stays || !job.pinned || *place == job.held, "who must stay stays");
                     let packed = place.nodes() == job.gpus.div_ceil(size);
                     prop_assert!(packed || held.iter().any(|job| job.pinned), "{place:?} is split");
@@ -111,7 +111,7 @@ proptest! {
 }
 
 fn of(nodes: u32, size: u32) -> Nodes {
-    Nodes::new((0..nodes).map(|node| (node, size)), size)
+    Nodes::new(NodeId::first(nodes as usize).map(|node| (node, size)), size)
 }
 
 fn wanted(rng: &mut ChaCha8Rng, nodes: u32, size: u32) -> Wanted {
@@ -131,7 +131,7 @@ proptest! {
         let mut held: Vec<Wanted> = Vec::new();
         for _ in 0..rounds {
             // Nodes that lack accelerators, sizes of any kind, and now and then more than fit.
-            let free: Vec<(u32, u32)> = (0..nodes).map(|node| (3 * node, size - u32::from(rng.random_bool(0.1)))).collect();
+            let free: Vec<(NodeId, u32)> = (0..nodes).map(|node| (NodeId(3 * node), size - u32::from(rng.random_bool(0.1)))).collect();
             held.retain(|_| rng.random_bool(0.85));
             for job in &mut held {
                 job.pinned = rng.random_bool(0.1);
@@ -159,9 +159,9 @@ proptest! {
 mod plain {
     use super::*;
 
-    pub fn stay(nodes: &[(u32, u32)], size: u32, jobs: &[Wanted]) -> Vec<Placement> {
+    pub fn stay(nodes: &[(NodeId, u32)], size: u32, jobs: &[Wanted]) -> Vec<Placement> {
         let mut free: Vec<u32> = nodes.iter().map(|node| node.1).collect();
-        let ids: Vec<u32> = nodes.iter().map(|node| node.0).collect();
+        let ids: Vec<NodeId> = nodes.iter().map(|node| node.0).collect();
         let mut places = vec![Placement::none(); jobs.len()];
         let mut waiting: Vec<usize> = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
@@ -203,21 +203,21 @@ mod plain {
                     waiting.push(at);
                 }
             }
-            let place = find(&ids, &free, size, gpus).unwrap_or_else(|| scraps(&ids, &free, gpus));
+            let place = find(&ids, &free, size, gpus).unwrap_or_else(|| place_on_fragments(&ids, &free, gpus));
             take(&ids, &mut free, &place);
             places[at] = place;
         }
         places
     }
 
-    fn take(ids: &[u32], free: &mut [u32], place: &Placement) {
+    fn take(ids: &[NodeId], free: &mut [u32], place: &Placement) {
         for slice in place.slices() {
             let node = ids.binary_search(&slice.node).unwrap();
             free[node] = free[node].saturating_sub(slice.gpus);
         }
     }
 
-    fn find(ids: &[u32], free: &[u32], size: u32, gpus: u32) -> Option<Placement> {
+    fn find(ids: &[NodeId], free: &[u32], size: u32, gpus: u32) -> Option<Placement> {
         let mut place = Placement::none();
         let empty: Vec<usize> = (0..free.len()).filter(|&node| free[node] == size).collect();
         let used = empty.get(..(gpus / size) as usize)?;
@@ -230,7 +230,7 @@ mod plain {
         Some(place)
     }
 
-    fn scraps(ids: &[u32], free: &[u32], gpus: u32) -> Placement {
+    fn place_on_fragments(ids: &[NodeId], free: &[u32], gpus: u32) -> Placement {
         let mut order: Vec<usize> = (0..free.len()).collect();
         order.sort_by_key(|&node| (std::cmp::Reverse(free[node]), node));
         let mut left = gpus;
@@ -247,14 +247,18 @@ mod plain {
 fn whole_nodes_make_small_jobs_move() {
     let held = |node, gpus| Wanted { gpus, held: Placement::on(node, gpus), pinned: false };
     let new = |gpus| Wanted { gpus, held: Placement::none(), pinned: false };
-    let places = of(2, 4).stay(&[held(0, 1), held(1, 2), new(4)]);
+    let places = of(2, 4).stay(&[held(NodeId(0), 1), held(NodeId(1), 2), new(4)]);
     assert_eq!(
         places,
-        [Placement::on(1, 1), Placement::on(1, 2), Placement::on(0, 4)],
+        [Placement::on(NodeId(1), 1), Placement::on(NodeId(1), 2), Placement::on(NodeId(0), 4)],
         "the one that moves is the smallest"
     );
-    let places = of(2, 4).ring(&[held(0, 1), held(1, 2), new(4)]);
-    assert_eq!(places, [Placement::on(1, 1), Placement::on(1, 2), Placement::on(0, 4)], "packed anew, by size");
+    let places = of(2, 4).ring(&[held(NodeId(0), 1), held(NodeId(1), 2), new(4)]);
+    assert_eq!(
+        places,
+        [Placement::on(NodeId(1), 1), Placement::on(NodeId(1), 2), Placement::on(NodeId(0), 4)],
+        "packed anew, by size"
+    );
 }
 
 #[test]
@@ -271,7 +275,7 @@ fn the_restart_factor_is_the_artifacts() {
 
 fn mixed() -> Cluster {
     let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
-    let nodes = [(0, 4), (0, 4), (1, 8), (1, 8)].map(|(accelerator, gpus)| Node::new(accelerator, gpus));
+    let nodes = [(0, 4), (0, 4), (1, 8), (1, 8)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     Cluster { types: vec![kind("slow"), kind("fast")], nodes: nodes.into() }
 }
 

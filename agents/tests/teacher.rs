@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{on_slow_and_fast, random_workload};
 use goodput_agents::compose::by_name;
 use goodput_agents::learning::teacher::Teacher;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::gym::{Action, Round, layout};
 use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
@@ -43,7 +43,7 @@ fn the_actions_shown_end_in_the_plan() {
             for change in &plan.changes {
                 let slot = round.slots().iter().find(|slot| slot.job == change.job).unwrap();
                 let held = &view.job(change.job).unwrap().state.placement;
-                let kind = |node: u32| view.cluster().nodes[node as usize].accelerator;
+                let kind = |node: NodeId| view.cluster().type_of(node);
                 let wanted = change.placement.slices().first().map(|slice| kind(slice.node));
                 let before = held.slices().first().map(|slice| kind(slice.node));
                 let kept =

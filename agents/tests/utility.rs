@@ -11,7 +11,7 @@ use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::features::FEATURES;
 use goodput_agents::policies::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_env::application::{Application, EpochTable};
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::model::{FaultModel, SwitchCost};
@@ -74,7 +74,8 @@ fn a_job_goes_on_when_the_only_node_of_its_type_is_back() {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add_to(Pool::Shared, "gpu", 1, 4);
     cluster.add_to(Pool::Shared, "fast", 1, 4);
-    let away = |at| Scripted { at_secs: 200.0 * f64::from(at), cause: Cause::Node, node: 1, lasts_secs: Some(50.0) };
+    let away =
+        |at| Scripted { at_secs: 200.0 * f64::from(at), cause: Cause::Node, node: NodeId(1), lasts_secs: Some(50.0) };
     let faults = Some(FaultModel::scripted((1..100).map(away).collect()));
     // Without rounds it has measured something whenever the policy looks.
     let rounds = Rounds { period: None, on_churn: true };

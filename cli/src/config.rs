@@ -2,38 +2,19 @@
 
 use std::path::Path;
 
-use goodput_agents::{compose, zoo};
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
 use goodput_configs::kind::Kind;
 use goodput_configs::reader::{self, Document};
+use goodput_configs::scenario::SetupError;
 use goodput_console::CommandError;
 use goodput_eval::studies::federation::Federation;
 use goodputd::config_file::command_error;
 
-use crate::wording::nearest;
-
-/// Reads an experiment and applies `--set KEY=VALUE`.
+/// Reads an experiment, applies `--set KEY=VALUE`, and checks the values.
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, CommandError> {
-    let (experiment, document) = reader::read::<Experiment>(path, sets).map_err(command_error)?;
-    for policy in &experiment.evaluate.policies {
-        if let Some(problem) = unknown_policy(policy) {
-            return Err(command_error(document.at_key("evaluate.policies", &problem)));
-        }
-    }
-    Ok(experiment)
-}
-
-/// Message about a policy that is neither a published one, nor a shipped one, nor a file.
-fn unknown_policy(policy: &str) -> Option<String> {
-    // Suffixes choose a replica, or how services and learning rates are decided: fifo+forecast.
-    let plain = policy.split(['+', '@']).next().unwrap_or_default();
-    if policy.starts_with(zoo::PREFIX) || Path::new(policy).exists() || compose::by_name(plain, 0).is_some() {
-        return None;
-    }
-    let near = nearest(plain, &compose::names()).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-    Some(format!("there is no policy {policy:?}{near} `goodput list policies` names all"))
+    Ok(reader::read(path, sets).map_err(command_error)?.0)
 }
 
 /// Reads a federation, applies `--set KEY=VALUE`, and prepares the clusters.
@@ -51,6 +32,16 @@ pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Com
 /// Reads a forecaster to train and applies `--set KEY=VALUE`.
 pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, CommandError> {
     Ok(reader::read(path, sets).map_err(command_error)?.0)
+}
+
+/// Error of a scenario that cannot be set up, with its remedy.
+pub fn setup_error(error: SetupError) -> CommandError {
+    let remedy = error.remedy();
+    let error = CommandError::input(error);
+    match remedy {
+        Some(remedy) => error.with_help(remedy),
+        None => error,
+    }
 }
 
 /// Error about the value of a key of a file, `--set KEY=VALUE` applied.

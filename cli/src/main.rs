@@ -7,7 +7,6 @@ mod args;
 mod command;
 mod config;
 mod progress;
-mod wording;
 
 use std::process::ExitCode;
 
@@ -16,6 +15,7 @@ use goodput_console::CommandError;
 use goodputd::Invocation;
 
 use crate::args::{Args, Command};
+use crate::progress::Verbosity;
 
 /// Words that begin the commands of the live daemon in this program.
 const LIVE: Invocation = Invocation("goodput live");
@@ -27,16 +27,16 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, CommandError> {
-    let quiet = args.quiet;
+    let verbosity = if args.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     match args.command {
         Command::Sim(options) => command::sim::run(&options),
-        Command::Train(options) => command::train::run(&options, quiet),
-        Command::Eval(options) => command::eval::run(&options, quiet),
+        Command::Train(options) => command::train::run(&options, verbosity),
+        Command::Eval(options) => command::eval::run(&options, verbosity),
         Command::Explain(options) => command::explain::run(&options),
         Command::Export(options) => command::export::run(&options),
-        Command::Federate(options) => command::federate::run(&options, quiet),
+        Command::Federate(options) => command::federate::run(&options, verbosity),
         Command::Reproduce(options) => command::reproduce::run(&options),
-        Command::Data(verb) => command::data::run(&verb, quiet),
+        Command::Data(verb) => command::data::run(&verb, verbosity),
         Command::Env(verb) => command::env::run(&verb),
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => goodputd::run(&verb, LIVE),

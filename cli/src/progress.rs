@@ -12,10 +12,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a pipe gets a line.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Amount of output of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Results, errors, progress, and the folder that results are written to.
+    Normal,
+    /// Results and errors only.
+    Quiet,
+}
+
 /// Meter of work that consists of equal units.
 pub struct Meter {
     bar: Option<ProgressBar>,
-    quiet: bool,
+    verbosity: Verbosity,
     state: Mutex<MeterState>,
 }
 
@@ -27,16 +36,16 @@ struct MeterState {
 }
 
 impl Meter {
-    /// Meter that shows nothing when `quiet`.
-    pub fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+    /// Meter that shows nothing where the command is quiet.
+    pub fn new(verbosity: Verbosity) -> Self {
+        let bar = (verbosity == Verbosity::Normal && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
             let style = ProgressStyle::with_template("{prefix:>9} {bar:32} {human_pos}/{human_len}  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
         let state = MeterState { phase: "", began: Instant::now(), began_at: 0, line: None };
-        Self { bar, quiet, state: Mutex::new(state) }
+        Self { bar, verbosity, state: Mutex::new(state) }
     }
 
     /// Progress of a training loop.
@@ -67,7 +76,7 @@ impl Meter {
     }
 
     fn show(&self, phase: &'static str, done: u64, total: u64, unit: &str, extra: &str) {
-        if self.quiet {
+        if self.verbosity == Verbosity::Quiet {
             return;
         }
         let Ok(mut state) = self.state.lock() else { return };

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use goodput_configs::kind::Kind;
+
 /// Runs `goodput` in `dir`; gives exit code, stdout and stderr as one text.
 fn run(dir: &Path, args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_goodput"))
@@ -66,8 +68,8 @@ fn a_job_alone() {
 }
 
 #[test]
-fn the_shipped_experiments_are_valid() {
-    for folder in ["experiment", "leaderboard", "scenario"] {
+fn the_shipped_files_are_valid() {
+    for folder in ["experiment", "leaderboard", "scenario", "forecast", "live"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(folder);
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -105,6 +107,26 @@ fn nothing_to_train() {
 #[test]
 fn broken_toml() {
     insta::assert_snapshot!("broken_toml", check_config("name = \"x\"\n[cluster\n"));
+}
+
+#[test]
+fn values_are_set_in_files_of_every_kind() {
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
+    for (file, set, line) in [
+        ("experiment/quickstart.toml", "evaluate.policies.0=afs-p", "\"afs-p\""),
+        ("scenario/cross-cluster.toml", "clusters.0.movable=7", "movable = 7"),
+        ("forecast/servegen.toml", "model.models.0=naive", "\"naive\""),
+        ("forecast/nhits.toml", "window.levels=[0.5]", "levels = [0.5]"),
+        ("live/agents.toml", "engine.agents.nodes.1.name=n7", "name = \"n7\""),
+        ("live/node.toml", "keeper.0=/bin/keep", "\"/bin/keep\""),
+    ] {
+        let shown = run(&configs, &["config", "show", file, "--set", set]);
+        assert!(shown.starts_with("exit: 0") && shown.contains(line), "{file}: {shown}");
+        let checked = run(&configs, &["config", "check", file, "--set", set]);
+        assert!(checked.starts_with("exit: 0"), "{file}: {checked}");
+        let refused = run(&configs, &["config", "check", file, "--set", "nonsense=1"]);
+        assert!(refused.starts_with("exit: 2") && refused.contains("unknown key `nonsense`"), "{file}: {refused}");
+    }
 }
 
 #[test]
@@ -206,9 +228,12 @@ fn no_driver() {
 fn the_committed_schemas_are_what_the_program_prints() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), &["config", "schema", "--write", "."]);
-    for name in ["experiment.schema.json", "federation.schema.json", "forecast.schema.json"] {
-        let printed = fs::read_to_string(dir.path().join(name)).unwrap();
-        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/schema").join(name);
+    for kind in Kind::ALL {
+        let name = kind.schema_file();
+        let printed = fs::read_to_string(dir.path().join(&name)).unwrap();
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/schema").join(&name);
+        let shown = run(dir.path(), &["config", "schema", kind.name()]);
+        assert!(shown.contains(printed.trim_end()), "{name} is not what the command prints");
         assert!(printed == fs::read_to_string(committed).unwrap(), "{name}: run `cargo xtask schema`");
     }
 }

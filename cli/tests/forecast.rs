@@ -52,7 +52,7 @@ fn mistakes_are_named() {
     let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "series.path=none.csv"]);
     assert!(code == 2 && said.contains("none.csv"), "{said}");
     let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "series.colum=x"]);
-    assert!(code == 2 && said.contains("unknown field `colum`"), "{said}");
+    assert!(code == 2 && said.contains("unknown key `colum`"), "{said}");
     fs::write(dir.path().join("bad.json"), "{}").unwrap();
     let (code, _, said) = run(dir.path(), &["forecast", "predict", "bad.json"]);
     assert!(code == 2 && plain(&said).contains("forecast fit"), "{said}");

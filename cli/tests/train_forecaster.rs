@@ -157,7 +157,7 @@ fn mistakes_are_named_with_their_place() {
     let (code, _, said) = set("data.known_share=0");
     assert!(code == 2 && said.contains("tiny.toml:12") && said.contains("above 0"), "{said}");
     let (code, _, said) = set("train.stepz=3");
-    assert!(code == 2 && said.contains("unknown field `stepz`"), "{said}");
+    assert!(code == 2 && said.contains("unknown key `stepz`"), "{said}");
     let (code, _, said) = set("data.known_share=0.05");
     assert!(code == 2 && said.contains("too few for one window"), "{said}");
     let (code, _, said) = set("train.processor=gpu");

@@ -16,39 +16,27 @@ pub struct CheckError {
     /// Tables on the way to the key: pairs of an array of tables and the `name` of one of its
     /// tables.
     pub names: Vec<(&'static str, String)>,
+    /// Remedy: what the user can do about the error.
+    pub remedy: Option<&'static str>,
 }
 
 impl CheckError {
     /// Error about the value of one key.
     pub fn at(key: &'static str, message: impl Display) -> Self {
-        Self { message: message.to_string(), key: Some(key), names: Vec::new() }
+        Self { message: message.to_string(), key: Some(key), names: Vec::new(), remedy: None }
     }
-}
 
-#[cfg(feature = "scenarios")]
-impl From<crate::scenario::SetupError> for CheckError {
-    fn from(error: crate::scenario::SetupError) -> Self {
-        use crate::scenario::SetupError;
-        let (mut inner, mut names) = (&error, Vec::new());
-        loop {
-            inner = match inner {
-                SetupError::Member { cluster, source } => {
-                    names.push(("clusters", cluster.clone()));
-                    source
-                }
-                SetupError::Service { service, source } => {
-                    names.push(("services", service.clone()));
-                    source
-                }
-                _ => break,
-            };
-        }
-        let key = match inner {
-            SetupError::Value { key, .. } => Some(*key),
-            SetupError::Tenants(_) => Some("tenants"),
-            _ => None,
-        };
-        Self { message: error.to_string(), key, names }
+    /// Error about a value outside its range.
+    pub fn value(key: &'static str, value: impl Display, expected: impl Display) -> Self {
+        Self::at(key, format!("{key} is {value}, expected {expected}"))
+    }
+
+    /// Error in the table called `name` in the array of tables called `array`.
+    #[must_use]
+    pub(crate) fn within(mut self, array: &'static str, name: &str) -> Self {
+        self.message = format!("{} (in {name:?} of `{array}`)", self.message);
+        self.names.push((array, name.to_owned()));
+        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use goodput_agents::compose::coordinator::Coordinator;
 use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, Foresight, Now, Outlook};
+use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Now, Outlook};
 use goodput_agents::compose::{VARIANT, policies};
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckError;
 use crate::kind::Kind;
+use crate::policies;
 use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, NodeGroup, ServiceConfig, Setup, SetupError,
@@ -187,13 +188,13 @@ impl CoordinatorConfig {
     pub fn build<'a>(
         &self,
         outlook: OutlookConfig,
-        clusters: impl Iterator<Item = &'a Foresight>,
+        clusters: impl Iterator<Item = &'a ForecastingOptions>,
     ) -> Option<Coordinator> {
-        let one = |foresight: &Foresight| -> Option<Box<dyn Outlook>> {
+        let one = |forecasting: &ForecastingOptions| -> Option<Box<dyn Outlook>> {
             match outlook {
                 OutlookConfig::None => None,
                 OutlookConfig::Reactive => Some(Box::new(Now)),
-                OutlookConfig::Forecast => Some(Box::new(Ahead::new(foresight.clone().at(self.quantile)))),
+                OutlookConfig::Forecast => Some(Box::new(Ahead::new(forecasting.clone().at(self.quantile)))),
             }
         };
         let outlooks = clusters.map(one).collect::<Option<_>>()?;
@@ -230,7 +231,7 @@ impl MemberConfig {
         let policy = self.composite(0, setup.sharing()).ok_or_else(|| {
             let names = Variant::ALL.map(|(name, _)| name).join(", ");
             let expected = format!("a training policy of `goodput list policies`, alone or followed by + and {names}");
-            value("policy", format!("{:?}", self.policy), expected)
+            value("policy", format!("{:?}{}", self.policy, policies::near(&self.policy)), expected)
         })?;
         let (needs, given) = (policy.needs(), setup.options().information);
         let known = format!("{}, which needs information level {needs}", self.policy);

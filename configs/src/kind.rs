@@ -40,6 +40,23 @@ impl Kind {
         }
     }
 
+    /// Name of the file of the schema, in `configs/schema`.
+    pub fn schema_file(self) -> String {
+        format!("{}.schema.json", self.name())
+    }
+
+    /// Heading of the kind in the plural.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Experiment => "Experiments",
+            Self::Federation => "Federations",
+            Self::ForecastStudy => "Forecast studies",
+            Self::ForecasterTraining => "Forecasters to train",
+            Self::Deployment => "Deployments",
+            Self::NodeAgent => "Node agents",
+        }
+    }
+
     /// Kind called `name`.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -53,7 +70,7 @@ impl Kind {
             () if has("series") && has("forecaster") => Self::ForecasterTraining,
             () if has("series") => Self::ForecastStudy,
             () if has("engine") || has("policy") => Self::Deployment,
-            () if has("state_dir") || has("checkpoint_root") => Self::NodeAgent,
+            () if has("state_dir") || has("checkpoint_root") || has("listen") => Self::NodeAgent,
             () => Self::Experiment,
         }
     }
@@ -67,8 +84,8 @@ impl Kind {
             Self::Federation => "configs/scenario/cross-cluster.toml is an example",
             Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
             Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
-            Self::Deployment => "configs/live has complete examples",
-            Self::NodeAgent => "docs, how to run node agents, has an example",
+            Self::Deployment => "configs/live/slurm.toml is an example with every key",
+            Self::NodeAgent => "configs/live/node.toml is an example with every key",
         }
     }
 

@@ -2,12 +2,17 @@
 //!
 //! Layout:
 //!
-//! - [`scenario`]: cluster, workload, tenants, services, loans, faults; and the scenarios that follow from them.
+//! - [`scenario`]: cluster, workload, services, loans, faults; and the scenarios that follow from them.
 //! - [`experiment`]: a scenario with an agent, its training and its evaluation.
-//! - [`reader`]: TOML with overrides, and errors with line, column and caret; [`kind`]: kinds of files.
-//! - [`seeds`]: ranges of seeds for training, validation and evaluation.
-//! - [`forecast`]: studies of forecasters, and forecasters to train.
 //! - [`federation`]: clusters that lend each other servers.
+//! - [`forecast`]: studies of forecasters, and forecasters to train.
+//! - [`live`]: deployments, and agents of nodes.
+//! - [`tenants`]: tenants of experiments and of deployments.
+//! - [`reader`]: TOML with overrides, and errors with line, column and caret; [`kind`]: kinds of files;
+//!   [`schema`]: the JSON schema of each kind.
+//! - [`serving`]: terms of services, of experiments and of deployments.
+//! - [`names`]: the nearest known name to a misspelt one.
+//! - [`seeds`]: ranges of seeds for training, validation and evaluation.
 //!
 //! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios`
 //! adds what reads traces, and the feature `learning` adds the settings of learners.
@@ -20,7 +25,14 @@ pub mod federation;
 #[cfg(feature = "scenarios")]
 pub mod forecast;
 pub mod kind;
+pub mod live;
+pub mod names;
+mod policies;
 pub mod reader;
 #[cfg(feature = "scenarios")]
 pub mod scenario;
+#[cfg(feature = "learning")]
+pub mod schema;
 pub mod seeds;
+pub mod serving;
+pub mod tenants;

@@ -1,3 +1,6 @@
 //! The integration tests of `configs`, one program: it is linked once, not once for each file.
 mod experiment_fuzz;
+mod live;
+mod messages;
 mod reader;
+mod schemas;

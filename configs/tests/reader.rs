@@ -24,8 +24,8 @@ fn overrides_reach_into_arrays() {
     assert_eq!(after.services[0], before.services[0]);
     let policies = with("evaluate.policies.0=srtf").unwrap().evaluate.policies;
     assert_eq!(policies[0], "srtf");
-    let more = with(&format!("evaluate.policies.{}=afs", policies.len())).unwrap().evaluate.policies;
-    assert_eq!((more.len(), more.last().unwrap().as_str()), (policies.len() + 1, "afs"));
+    let more = with(&format!("evaluate.policies.{}=tiresias", policies.len())).unwrap().evaluate.policies;
+    assert_eq!((more.len(), more.last().unwrap().as_str()), (policies.len() + 1, "tiresias"));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn overrides_that_lead_nowhere_say_where() {
 #[test]
 fn errors_name_the_place_and_the_closest_key() {
     let error = with("services.1.slo.latency_m=5").unwrap_err();
-    assert!(error.message.starts_with("x.toml:") && error.message.contains("unknown field `latency_m`"), "{error}");
+    assert!(error.message.starts_with("x.toml:") && error.message.contains("unknown key `latency_m`"), "{error}");
     assert_eq!(error.help.unwrap(), "did you mean `latency_ms`?");
     let error = with("services.1.slo.target=2.0").unwrap_err();
     let place = error.source_text.unwrap();
@@ -53,6 +53,44 @@ fn errors_name_the_place_and_the_closest_key() {
     assert!(place.text[..place.span.start].matches("[[services]]").count() == 2);
     let study = reader::parse::<ForecastConfig>("x.toml", SERVICES).unwrap_err();
     assert!(study.help.unwrap().contains("goodput eval FILE"), "the file is an experiment");
+}
+
+/// Error of the quickstart with a part of its text replaced.
+fn quickstart_with(from: &str, to: &str) -> ReadError {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiment/quickstart.toml");
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{from}");
+    reader::parse::<Experiment>("x.toml", &text.replacen(from, to, 1)).unwrap_err()
+}
+
+#[test]
+fn names_that_do_not_exist_are_found_before_a_run() {
+    for (from, to, says) in [
+        ("teacher = \"pollux-fast\"", "teacher = \"polux-fast\"", "(did you mean \"pollux-fast\"?)"),
+        ("accelerator = \"t4\"", "accelerator = \"T4\"", "(did you mean \"t4\"?)"),
+        ("accelerator = \"t4\"", "accelerator = \"abacus\"", "a100, rtx-2080-ti, rtx-6000, t4"),
+        ("\"fifo\"", "\"fifoo\"", "(did you mean \"fifo\"?)"),
+    ] {
+        let error = quickstart_with(from, to);
+        assert!(error.message.starts_with("x.toml:") && error.message.contains(says), "{to}: {error}");
+        let place = error.source_text.unwrap();
+        assert!(place.text[place.span].contains(to.split('"').rev().nth(1).unwrap()), "{to}");
+    }
+}
+
+#[test]
+fn a_misspelt_table_beside_the_right_one_is_named() {
+    let error = quickstart_with("[agent.ppo]", "[agent.pppo]");
+    assert!(error.message.contains("`agent` takes one table"), "{error}");
+    assert!(error.help.unwrap().contains("`pppo` and `ppo` are close"), "the misspelt table");
+}
+
+#[test]
+fn a_workload_that_is_not_there_is_a_mistake_of_its_path() {
+    let text = "name = \"x\"\n[[cluster.groups]]\nnodes = 1\ngpus_per_node = 1\n[workload.file]\npath = \"no.csv\"\n";
+    let error = reader::parse::<Experiment>("x.toml", text).unwrap_err();
+    assert!(error.message.starts_with("x.toml:6:"), "{error}");
+    assert!(error.help.unwrap().contains("relative to the folder"), "the remedy of data errors");
 }
 
 #[test]
@@ -69,6 +107,8 @@ fn shipped_files_have_the_kind_of_their_folder() {
             let path = entry.unwrap().path();
             let kind = Document::read(&path, &[]).unwrap().kind();
             assert!(kinds.contains(&kind), "{} is read as {kind:?}", path.display());
+            let schema = format!("#:schema ../schema/{}\n", kind.schema_file());
+            assert!(fs::read_to_string(&path).unwrap().starts_with(&schema), "{} names no schema", path.display());
         }
     }
 }

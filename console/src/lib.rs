@@ -4,6 +4,7 @@
 //! **Invariant.** A reader that goes away, as `head` does, ends no program: every line is written by
 //! [`print`] or [`say`], which ignore a closed pipe.
 
+mod aligned;
 mod error;
 mod listing;
 pub mod markdown;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::aligned::AlignedTable;
 use crate::markdown::{code, inline, table};
 use crate::{CommandError, OutputFormat, written};
 
@@ -128,22 +129,29 @@ impl Listing {
         }
     }
 
+    /// Whether the listing has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     fn table(&self, shown: &[usize], out: &mut impl Write) -> io::Result<()> {
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(shown.iter().map(|&at| self.columns[at].to_uppercase()));
+        // A column in which no row has a value says nothing.
+        let says = |at: usize| self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text().is_empty());
+        let shown: Vec<usize> = shown.iter().copied().filter(|&at| says(at)).collect();
         let numeric = |at: usize| self.rows.iter().any(|row| matches!(row[at], Cell::Number(..) | Cell::Whole(_)));
-        for row in &self.rows {
-            table.add_row(shown.iter().map(|&at| row[at].text()));
-        }
-        for (column, &at) in table.column_iter_mut().zip(shown) {
-            column.set_padding((0, 2));
-            if numeric(at) {
-                column.set_cell_alignment(comfy_table::CellAlignment::Right);
-            }
-        }
-        for line in table.lines() {
-            writeln!(out, "{}", line.trim_end())?;
+        let table = AlignedTable {
+            names: shown.iter().map(|&at| self.columns[at]).collect(),
+            numeric: shown.iter().map(|&at| numeric(at)).collect(),
+            rows: self.rows.iter().map(|row| shown.iter().map(|&at| row[at].text()).collect()).collect(),
+        };
+        let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        for line in table.lines(terminal) {
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }

@@ -334,10 +334,16 @@ impl DataError {
     /// Remedy: what the user can do about the error.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Read { .. } => "check the path and its permissions",
+            Self::Read { .. } => "paths are relative to the folder in which the command runs",
             Self::Write { .. } => "choose a directory that exists and can be written",
-            Self::Format { .. } => "`goodput list formats` shows the headers that are understood",
-            Self::MissingColumn { .. } => "`goodput list formats` shows the columns of each format",
+            Self::Format { found, .. } if !found.contains(',') && found.contains([';', '\t']) => {
+                "separate the columns by commas"
+            }
+            Self::Format { .. } => {
+                "a table of your own begins with job_id,submit_secs,duration_secs,gpus; \
+                 `goodput list formats -o wide` shows the other headers"
+            }
+            Self::MissingColumn { .. } => "`goodput list formats -o wide` shows the columns of each format",
             Self::Empty { .. } => "a workload needs at least one job below its header",
             Self::Row { problem, .. } => problem.remedy(),
             Self::Json { .. } => "take the file from the original artifact again",

@@ -198,6 +198,7 @@ fn application(profile: ApplicationProfile) -> Result<ApplicationEntry, DataErro
 fn packed_fit(profile: &ApplicationProfile) -> Result<ThroughputParams, DataError> {
     let limits = profile.limits()?;
     let matters = |sample: &Sample| {
+        // Beyond 16 replicas there are only even spreads, whether packed or not.
         let packed = sample.nodes == sample.replicas.div_ceil(GPUS_PER_NODE) || sample.replicas > 16;
         let allowed = sample.atomic <= limits.max_local
             && u64::from(sample.atomic) * u64::from(sample.replicas) <= u64::from(limits.max);
@@ -223,6 +224,8 @@ fn targets(application: &Application) -> Vec<throughput::FitTarget> {
             let Some(Ok(step)) = application.pace(ACCELERATOR).map(|pace| pace.step_time(&shape, batch.atomic)) else {
                 continue;
             };
+            // A pass that accumulates computes as any other does and leaves out the
+            // synchronisation.
             let iter_secs = step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs);
             let usual = application.fixed_batch.is_none_or(|fixed| fixed == batch_size);
             // Policies avoid slow batch sizes, and never leave a fixed one, so errors there cost
@@ -361,6 +364,7 @@ fn measured_secs(application: &Application, replicas: u32, batch_size: u32) -> O
     let step = application.pace(ACCELERATOR)?.step_time(&shape, atomic).ok()?;
     let iterations = &application.iterations.as_ref()?.0;
     let count = iterations.at(f64::from(batch_size), iterations.epochs() - 1);
+    // A pass that accumulates computes as any other does and leaves out the synchronisation.
     Some(count * (step.step_secs + f64::from(passes - 1) * (step.step_secs - step.sync_secs)))
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::shared::shared;
 use goodput_datasets::import::{sia_profiles, sia_workloads};
 use goodput_datasets::{Catalog, read_workload};
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 
 fn catalog() -> &'static Catalog {
@@ -53,7 +54,7 @@ fn memory_belongs_to_the_type() {
 fn the_default_cluster_has_64_accelerators_of_three_types() {
     let cluster = sia_profiles::cluster();
     assert_eq!((cluster.types.len(), cluster.nodes.len(), cluster.total_gpus()), (3, 11, 64));
-    assert_eq!([0, 1, 2].map(|kind| cluster.gpus_per_node_of(kind)), [4, 8, 8]);
+    assert_eq!([0, 1, 2].map(|kind| cluster.gpus_per_node_of(TypeId(kind))), [4, 8, 8]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::Workload;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -32,13 +32,13 @@ impl Policy for Warm {
             let warm = idle.into_iter().find(|(id, one)| one.is_idle() && !taken.contains(id));
             let target = match (warm, free.iter().position(|&gpus| gpus > 0)) {
                 (Some((id, one)), _) => {
-                    free[one.node as usize] -= u32::from(one.is_free());
+                    free[one.node.index()] -= u32::from(one.is_free());
                     taken.push(id);
                     Target::Instance(id)
                 }
                 (None, Some(node)) => {
                     free[node] -= 1;
-                    Target::Node(node as u32)
+                    Target::Node(NodeId::at(node))
                 }
                 (None, None) => break,
             };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool, TypeId};
 use goodput_env::job::Workload;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -24,8 +24,8 @@ impl Policy for Hourly {
         let mut plan = Plan::keep();
         for service in view.services() {
             let recent = service.history().iter().rev().take(60).copied().max().unwrap_or(0);
-            let wanted = service.replicas_for(0, 1.2 * f64::from(recent) / 1e3).unwrap_or(0);
-            plan.scale(service.id(), service.id().0, wanted.min(32));
+            let wanted = service.replicas_for(TypeId(0), 1.2 * f64::from(recent) / 1e3).unwrap_or(0);
+            plan.scale(service.id(), NodeId(service.id().0), wanted.min(32));
         }
         plan
     }

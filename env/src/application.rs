@@ -264,6 +264,7 @@ impl EpochTable {
             return row[upper - 1];
         }
         let (low, high) = (self.batch_sizes[upper - 1], self.batch_sizes[upper]);
+        // At a measured size the value is exact, without the rounding of an interpolation.
         if batch == high {
             return row[upper];
         }

@@ -1,12 +1,73 @@
 //! The machines: nodes of accelerators. Types are data from a configuration file; nothing in code
 //! knows "v100".
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Index of a node in [`Cluster::nodes`].
-pub type NodeId = u32;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Node at position `index`.
+    #[inline]
+    pub const fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The first `count` nodes, in order.
+    #[inline]
+    pub fn first(count: usize) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+        (0..count as u32).map(Self)
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Index of an accelerator type in [`Cluster::types`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TypeId(pub u16);
+
+impl TypeId {
+    /// Type at position `index`.
+    #[inline]
+    pub const fn at(index: usize) -> Self {
+        Self(index as u16)
+    }
+
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The first `count` types, in order.
+    #[inline]
+    pub fn first(count: usize) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+        (0..count as u16).map(Self)
+    }
+}
+
+impl fmt::Display for TypeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Kind of an accelerator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +113,7 @@ pub enum Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Index into [`Cluster::types`].
-    pub accelerator: u16,
+    pub accelerator: TypeId,
     /// Number of accelerators.
     pub gpus: u32,
     /// Pool that the node belongs to.
@@ -62,7 +123,7 @@ pub struct Node {
 
 impl Node {
     /// Node for training and services alike.
-    pub const fn new(accelerator: u16, gpus: u32) -> Self {
+    pub const fn new(accelerator: TypeId, gpus: u32) -> Self {
         Self { accelerator, gpus, pool: Pool::Shared }
     }
 
@@ -98,7 +159,7 @@ impl Cluster {
     /// `nodes` equal machines with `gpus` accelerators each.
     pub fn homogeneous(nodes: u32, gpus: u32) -> Self {
         let gpu = AcceleratorType { name: "gpu".into(), kind: Kind::Gpu, memory_mib: None };
-        Self { types: vec![gpu], nodes: vec![Node::new(0, gpus); nodes as usize] }
+        Self { types: vec![gpu], nodes: vec![Node::new(TypeId(0), gpus); nodes as usize] }
     }
 
     /// Parses `16x4`: 16 nodes with 4 accelerators each, of a type called `gpu`; or groups of nodes
@@ -134,7 +195,23 @@ impl Cluster {
             self.types.push(AcceleratorType { name: name.into(), kind: Kind::Gpu, memory_mib: None });
             self.types.len() - 1
         });
-        self.nodes.extend(std::iter::repeat_n(Node::new(index as u16, gpus).of(pool), nodes as usize));
+        self.nodes.extend(std::iter::repeat_n(Node::new(TypeId::at(index), gpus).of(pool), nodes as usize));
+    }
+
+    /// Indices of the nodes, ascending.
+    pub fn node_ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + Clone + use<> {
+        NodeId::first(self.nodes.len())
+    }
+
+    /// Accelerator type of a node.
+    #[inline]
+    pub fn type_of(&self, node: NodeId) -> TypeId {
+        self.nodes[node.index()].accelerator
+    }
+
+    /// Indices of the accelerator types, ascending.
+    pub fn type_ids(&self) -> impl DoubleEndedIterator<Item = TypeId> + ExactSizeIterator + Clone + use<> {
+        TypeId::first(self.types.len())
     }
 
     /// Accelerators in all nodes.
@@ -148,7 +225,7 @@ impl Cluster {
     }
 
     /// Accelerators of the largest node of type `kind`; 1 where there is none.
-    pub fn gpus_per_node_of(&self, kind: u16) -> u32 {
+    pub fn gpus_per_node_of(&self, kind: TypeId) -> u32 {
         let of_kind = self.nodes.iter().filter(|node| node.accelerator == kind);
         of_kind.map(|node| node.gpus).max().unwrap_or(1).max(1)
     }

@@ -38,7 +38,7 @@ pub enum Scope {
 ///         if let Some(job) = view.jobs().find(|job| !job.state.is_allocated()) {
 ///             let gpus = job.request().gpus;
 ///             if let Some(node) = view.free().iter().position(|&free| free >= gpus) {
-///                 plan.set(job.id(), Placement::on(node as NodeId, gpus));
+///                 plan.set(job.id(), Placement::on(NodeId::at(node), gpus));
 ///             }
 ///         }
 ///         plan

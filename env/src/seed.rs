@@ -53,5 +53,6 @@ pub fn keyed(master: u64, stream: Stream, key: u64) -> ChaCha8Rng {
 
 /// Box-Muller transform of two uniform draws in [0, 1).
 pub(crate) fn standard_normal(first: f64, second: f64) -> f64 {
+    // The draw may be 0 but never 1, so the logarithm of one less the draw is finite.
     (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }

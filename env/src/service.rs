@@ -221,6 +221,7 @@ impl ServingProfile {
         for (index, point) in points.iter().enumerate() {
             let rate = f64::from(point.concurrency) / point.latency_secs;
             let sound = point.concurrency > concurrency && point.latency_secs > 0.0 && rate.is_finite();
+            // Equal throughputs may differ by the rounding of the division, hence the tolerance.
             if !sound || rate < throughput * (1.0 - 1e-9) {
                 return Err(ServiceError::Point { index });
             }
@@ -268,6 +269,7 @@ impl ServingProfile {
         let first = self.latency_secs(1.0);
         let mut low = ServingPoint { concurrency: 1, latency_secs: first };
         for &high in &self.0 {
+            // The first point may itself be at concurrency 1, which gives a segment without length.
             if f64::from(high.concurrency) / high.latency_secs >= rate && high.concurrency > low.concurrency {
                 // On this linear segment, solve `rate * latency(n) = n` for the concurrency n.
                 let slope = (high.latency_secs - low.latency_secs) / f64::from(high.concurrency - low.concurrency);

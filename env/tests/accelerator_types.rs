@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{application, elastic, fixed};
 use goodput_env::application::Application;
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, TypeId};
 use goodput_env::job::{JobClass, JobSpec, Work, Workload};
 use goodput_env::model::{SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
@@ -22,7 +22,7 @@ use goodput_env::view::ClusterView;
 fn cluster() -> Cluster {
     let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
     let node = |accelerator, gpus| Node::new(accelerator, gpus);
-    Cluster { types: vec![kind("slow"), kind("fast")], nodes: vec![node(0, 4), node(1, 8)] }
+    Cluster { types: vec![kind("slow"), kind("fast")], nodes: vec![node(TypeId(0), 4), node(TypeId(1), 8)] }
 }
 
 /// Puts each job on the node its name says, at the size it asked for, and checks what the view says of it.
@@ -33,7 +33,7 @@ impl Policy for ByName {
         let mut plan = Plan::keep();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             let node = u32::from(job.request().name.contains("fast"));
-            plan.set(job.id(), Placement::on(node, job.request().gpus));
+            plan.set(job.id(), Placement::on(NodeId(node), job.request().gpus));
         }
         plan
     }
@@ -124,12 +124,15 @@ fn the_view_tells_types_apart() {
     simulator.run_until_decision().unwrap();
     let view = simulator.view();
     let jobs: Vec<_> = view.jobs().collect();
-    let [slow, fast] = [0, 1].map(|kind| jobs[0].rate_on(kind, 2).unwrap());
+    let [slow, fast] = [0, 1].map(|kind| jobs[0].rate_on(TypeId(kind), 2).unwrap());
     assert!((fast / slow - 3.0).abs() < 1e-6);
     assert_eq!(jobs[0].rate(2), Some(slow), "blind to types means the first type");
     // Six replicas are one node of the fast type but two of the slow one, which synchronise over the network.
-    assert!(jobs[0].rate_on(1, 6).unwrap() > 3.0 * jobs[0].rate_on(0, 6).unwrap());
-    assert_eq!((jobs[1].rate_on(0, 2), jobs[1].rate_on(1, 2), jobs[1].rate_on(1, 1)), (None, Some(5.0), None));
-    assert!(jobs[0].runs_on(0) && !jobs[1].runs_on(0) && jobs[1].runs_on(1));
+    assert!(jobs[0].rate_on(TypeId(1), 6).unwrap() > 3.0 * jobs[0].rate_on(TypeId(0), 6).unwrap());
+    assert_eq!(
+        (jobs[1].rate_on(TypeId(0), 2), jobs[1].rate_on(TypeId(1), 2), jobs[1].rate_on(TypeId(1), 1)),
+        (None, Some(5.0), None)
+    );
+    assert!(jobs[0].runs_on(TypeId(0)) && !jobs[1].runs_on(TypeId(0)) && jobs[1].runs_on(TypeId(1)));
     assert_eq!(view.now, SimTime::ZERO);
 }

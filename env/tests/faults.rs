@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::support::{Chaos, elastic, fixed, mixed_jobs, scenario};
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec};
 use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
@@ -24,7 +25,7 @@ impl Policy for FirstFit {
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             let gpus = job.request().max_gpus().min(free.iter().sum()).max(job.min_gpus());
-            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, gpus) {
+            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, TypeId(0), gpus) {
                 plan.set(job.id(), placement);
             }
         }
@@ -33,7 +34,7 @@ impl Policy for FirstFit {
 }
 
 fn fault(at: f64, cause: Cause, node: u32, lasts: f64) -> Scripted {
-    Scripted { at_secs: at, cause, node, lasts_secs: Some(lasts) }
+    Scripted { at_secs: at, cause, node: NodeId(node), lasts_secs: Some(lasts) }
 }
 
 fn options(script: Vec<Scripted>) -> SimOptions {
@@ -101,18 +102,18 @@ fn an_elastic_job_goes_on_with_what_is_left() {
     let mut simulator = Simulator::new(scenario);
     simulator.run_until_decision().unwrap();
     let mut plan = Plan::keep();
-    plan.set(JobId(0), Placement::from_iter([(0, 4), (1, 4)]));
+    plan.set(JobId(0), Placement::from_iter([(NodeId(0), 4), (NodeId(1), 4)]));
     simulator.apply(&plan).unwrap();
     assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
     let view = simulator.view();
-    assert!(view.trigger.fault && view.healthy(0) && !view.healthy(1) && !view.healthy(2));
+    assert!(view.trigger.fault && view.healthy(NodeId(0)) && !view.healthy(NodeId(1)) && !view.healthy(NodeId(2)));
     let job = view.job(JobId(0)).unwrap();
-    assert_eq!((job.state.placement.clone(), job.state.restarts), (Placement::on(0, 4), 1));
+    assert_eq!((job.state.placement.clone(), job.state.restarts), (Placement::on(NodeId(0), 4), 1));
     assert_eq!((view.total_free(), view.cluster().total_gpus()), (0, 4));
     let mut plan = Plan::keep();
-    plan.set(JobId(0), Placement::on(1, 4));
+    plan.set(JobId(0), Placement::on(NodeId(1), 4));
     let Err(SimError::Refused { violations, .. }) = simulator.apply(&plan) else { panic!("accepted") };
-    assert!(violations.contains(&Violation::Unhealthy { job: JobId(0), node: 1 }));
+    assert!(violations.contains(&Violation::Unhealthy { job: JobId(0), node: NodeId(1) }));
     // The node comes back at 150 s.
     assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
     assert_eq!((simulator.now(), simulator.view().total_free()), (SimTime::from_secs(150), 4));
@@ -147,10 +148,10 @@ fn a_bad_network_slows_those_who_use_it() {
         simulator.run(&mut FirstFit).unwrap().jobs[0].finish.unwrap().as_secs_f64()
     };
     let bad = || vec![fault(5.0, Cause::Network, 1, 20.0)];
-    let spread = || Placement::from_iter([(0, 2), (1, 2)]);
+    let spread = || Placement::from_iter([(NodeId(0), 2), (NodeId(1), 2)]);
     let (well, badly) = (finish(spread(), Vec::new()), finish(spread(), bad()));
     assert!(badly > well + 1.0 && badly < well + 20.0, "{well} {badly}");
-    assert_eq!(finish(Placement::on(1, 4), Vec::new()), finish(Placement::on(1, 4), bad()));
+    assert_eq!(finish(Placement::on(NodeId(1), 4), Vec::new()), finish(Placement::on(NodeId(1), 4), bad()));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::support::{elastic, fixed};
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool, TypeId};
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
@@ -27,9 +27,9 @@ impl Policy for InOrder {
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             let gpus = job.request().max_gpus().min(8);
             if job.id().0 < self.first {
-                plan.set(job.id(), Placement::on(job.id().0, gpus));
+                plan.set(job.id(), Placement::on(NodeId(job.id().0), gpus));
             } else if free.iter().any(|&free| free >= gpus.min(4)) {
-                plan.set(job.id(), pack(view.cluster(), &mut free, 0, gpus).unwrap_or_default());
+                plan.set(job.id(), pack(view.cluster(), &mut free, TypeId(0), gpus).unwrap_or_default());
             }
         }
         plan

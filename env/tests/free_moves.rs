@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
@@ -26,8 +26,8 @@ impl Policy for Swap {
         for job in view.jobs() {
             let id = job.id();
             match id.0 {
-                0 | 1 => plan.set(id, Placement::on((id.0 + self.0) % 2, 2)),
-                _ => plan.set(id, Placement::on(0, 1)), // stays while the others swap
+                0 | 1 => plan.set(id, Placement::on(NodeId((id.0 + self.0) % 2), 2)),
+                _ => plan.set(id, Placement::on(NodeId(0), 1)), // stays while the others swap
             }
         }
         plan
@@ -56,8 +56,7 @@ fn a_move_between_equal_nodes_is_free_only_where_the_run_says_so() {
 
 #[test]
 fn restarts_cost_what_was_published() {
-    let secs =
-        |name: &str, application: &str| SwitchCost::by_name(name).unwrap().cost_millis(application, 1, 2, false) / 1000;
+    let secs = |name: &str, application: &str| SwitchCost::by_name(name).unwrap().cost_millis(application, 1, 2) / 1000;
     let apps = ["imagenet", "bert", "yolov3", "cifar10", "deepspeech2", "ncf", "gpt_pmp"];
     let row = |name: &str| apps.map(|application| secs(name, application));
     assert_eq!(row("sia_full"), [250, 120, 80, 50, 25, 15, 30]);

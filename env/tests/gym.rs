@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::gym::{
     Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
     WarmUp, check,
@@ -195,12 +195,12 @@ struct First;
 impl Policy for First {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        let mut free: Vec<u32> = (0..view.cluster().nodes.len() as u32).map(|node| view.free_on(node)).collect();
+        let mut free: Vec<u32> = view.cluster().node_ids().map(|node| view.free_on(node)).collect();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             let gpus = job.request().gpus;
             if let Some(node) = free.iter().position(|free| *free >= gpus) {
                 free[node] -= gpus;
-                plan.set(job.id(), Placement::on(node as u32, gpus));
+                plan.set(job.id(), Placement::on(NodeId::at(node), gpus));
             }
         }
         plan

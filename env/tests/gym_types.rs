@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::accelerator_types::two_speeds;
 use crate::support::{elastic, mixed_jobs};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::gym::{
     Action, ClusterEnv, Encoder, EnvOptions, Environment, Layout, Observation, ResetOptions, Round, ScenarioSource,
     TYPE_FEATURES, Verb, check,
@@ -34,7 +34,7 @@ fn env(jobs: impl Fn(u64) -> Vec<JobSpec> + Send + Sync + 'static) -> ClusterEnv
     ClusterEnv::new(source(jobs), EnvOptions { slots: 8, types: 3, ..EnvOptions::default() })
 }
 
-fn place(layout: &Layout, slot: usize, kind: u16) -> usize {
+fn place(layout: &Layout, slot: usize, kind: TypeId) -> usize {
     Action::Change { slot, verb: Verb::Place(kind) }.encode(layout)
 }
 
@@ -82,7 +82,7 @@ fn random_rounds_start_move_and_finish_jobs() {
             let step = env.step(action, observation.as_mut()).unwrap();
             if let Some(Action::Change { slot, verb: Verb::Place(kind) }) = Action::decode(action, &layout) {
                 assert_eq!(env.round().slots()[slot].accelerator, kind);
-                assert_eq!(by_type(&layout, &observation, slot)[usize::from(kind)][1], 1.0);
+                assert_eq!(by_type(&layout, &observation, slot)[kind.index()][1], 1.0);
                 match before[slot].held {
                     0 => started += 1,
                     _ => moved += 1,
@@ -127,21 +127,24 @@ fn types_are_told_apart() {
     assert_eq!(observation.mask[layout.wait()], 0, "the cluster does not stand still");
 
     // On the slow type it may grow there, but not go elsewhere in the same round.
-    env.step(place(&layout, 0, 0), observation.as_mut()).unwrap();
+    env.step(place(&layout, 0, TypeId(0)), observation.as_mut()).unwrap();
     assert_eq!(observation.mask[grow], 1);
-    assert_eq!([0, 1, 2].map(|kind| observation.mask[place(&layout, 0, kind)]), [0, 0, 0]);
+    assert_eq!([0, 1, 2].map(|kind| observation.mask[place(&layout, 0, TypeId(kind))]), [0, 0, 0]);
     let globals = &observation.features[layout.slots * layout.slot_features..];
     let of_types = &globals[globals.len() - 6..];
     assert_eq!(of_types, [11.0 / 12.0, 12.0 / 28.0, 1.0, 8.0 / 28.0, 1.0, 8.0 / 28.0]);
 
     // When the second job comes it can be moved, as it is, and is then packed on nodes of the other type.
     env.step(layout.wait(), observation.as_mut()).unwrap();
-    assert_eq!([0, 1, 2].map(|kind| observation.mask[place(&layout, 0, kind)]), [0, 1, 0]);
-    env.step(place(&layout, 0, 1), observation.as_mut()).unwrap();
+    assert_eq!([0, 1, 2].map(|kind| observation.mask[place(&layout, 0, TypeId(kind))]), [0, 1, 0]);
+    env.step(place(&layout, 0, TypeId(1)), observation.as_mut()).unwrap();
     let (mut round, mut plan): (Round, _) = (env.round().clone(), Plan::keep());
     round.plan(&env.view().unwrap(), &mut plan);
     let [change] = &plan.changes[..] else { panic!("{plan:?}") };
-    assert_eq!(change.placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect::<Vec<_>>(), [(3, 1)]);
+    assert_eq!(
+        change.placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect::<Vec<_>>(),
+        [(NodeId(3), 1)]
+    );
 }
 
 /// A job starts only where it can run, also where types are not told apart: `unknown` has most
@@ -175,7 +178,8 @@ fn without_type_actions_nothing_starts_where_it_cannot_run() {
 #[test]
 fn what_is_kept_from_round_to_round_is_what_it_would_be_anew() {
     let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());
-    let away = |at| Scripted { at_secs: 100.0 * f64::from(at), cause: Cause::Node, node: 3, lasts_secs: Some(50.0) };
+    let away =
+        |at| Scripted { at_secs: 100.0 * f64::from(at), cause: Cause::Node, node: NodeId(3), lasts_secs: Some(50.0) };
     let options = SimOptions {
         batching: Batching::Agent,
         information: Information::Profiled,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::support::{fixed, scenario};
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::model::FaultModel;
 use goodput_env::model::checkpoint::{daly, waste, young};
@@ -37,7 +38,9 @@ impl Policy for FirstFit {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let (mut plan, mut free) = (Plan::keep(), view.free().to_vec());
         for job in view.jobs().filter(|job| job.gpus() == 0) {
-            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, job.request().gpus) {
+            if let Some(placement) =
+                goodput_env::placement::pack(view.cluster(), &mut free, TypeId(0), job.request().gpus)
+            {
                 plan.set(job.id(), placement);
             }
         }
@@ -67,7 +70,8 @@ fn a_million_node_hours_have_as_many_faults_as_a_poisson_process() {
 fn gaps_causes_and_repairs_follow_their_laws() {
     let model = FaultModel::default();
     let count = 20_000;
-    let strikes: Vec<_> = (0..count).map(|number| model.strike(7, number % 50, number / 50, 8).unwrap()).collect();
+    let strikes: Vec<_> =
+        (0..count).map(|number| model.strike(7, NodeId(number % 50), number / 50, 8).unwrap()).collect();
     let mean = strikes.iter().map(|strike| strike.gap.as_secs_f64()).sum::<f64>() / f64::from(count) / 3600.0;
     assert!((mean / PUBLISHED_MTBF_HOURS - 1.0).abs() < 3.0 / f64::from(count).sqrt(), "{mean}");
     let of = |cause| strikes.iter().filter(|strike| strike.cause == cause).count() as f64 / f64::from(count);
@@ -89,11 +93,11 @@ fn a_draw_depends_on_its_own_key_only() {
     let lemons =
         FaultModel { lemons: Some(Lemons { share: 0.2, factor: 10.0 }), bugs: Some(Bugs::default()), ..model.clone() };
     let (mut often, mut buggy) = (0, 0);
-    for node in 0..1000 {
+    for node in NodeId::first(1000) {
         let (plain, frail) = (model.strike(1, node, 5, 8).unwrap(), lemons.strike(1, node, 5, 8).unwrap());
         assert_eq!((plain.cause, plain.lasts), (frail.cause, frail.lasts));
         often += u32::from(frail.gap < plain.gap);
-        buggy += u32::from(lemons.is_buggy(1, JobId(node), 0));
+        buggy += u32::from(lemons.is_buggy(1, JobId(node.0), 0));
         assert_ne!(plain.gap, model.strike(2, node, 5, 8).unwrap().gap);
     }
     assert!((160..240).contains(&often), "{often}");
@@ -105,13 +109,13 @@ fn a_draw_depends_on_its_own_key_only() {
 #[test]
 fn a_larger_job_is_stopped_more_often_and_experience_counts() {
     let model = FaultModel::default();
-    let alone = model.job_mtbf_secs(&Placement::on(0, 8), |_| 8);
-    let gang = model.job_mtbf_secs(&Placement::from_iter((0..16).map(|node| (node, 8))), |_| 8);
+    let alone = model.job_mtbf_secs(&Placement::on(NodeId(0), 8), |_| 8);
+    let gang = model.job_mtbf_secs(&Placement::from_iter(NodeId::first(16).map(|node| (node, 8))), |_| 8);
     assert!((alone / gang - 16.0).abs() < 1e-9);
     // 384 of 419 faults stop a job that holds all of a node.
     assert!((alone / 3600.0 - 6000.0 * 419.0 / 384.0).abs() < 1e-6);
-    assert!(model.job_mtbf_secs(&Placement::on(0, 1), |_| 8) > 2.0 * alone);
-    assert_eq!(FaultModel::scripted(Vec::new()).job_mtbf_secs(&Placement::on(0, 1), |_| 8), f64::INFINITY);
+    assert!(model.job_mtbf_secs(&Placement::on(NodeId(0), 1), |_| 8) > 2.0 * alone);
+    assert_eq!(FaultModel::scripted(Vec::new()).job_mtbf_secs(&Placement::on(NodeId(0), 1), |_| 8), f64::INFINITY);
 
     let (elapsed, cluster) = (SimTime::from_secs(1000 * 3600), (100, 800));
     assert!((Seen::default().job_mtbf_secs(SimTime::ZERO, cluster, (1, 8)) - alone).abs() < 1e-6);

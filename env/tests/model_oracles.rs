@@ -1,6 +1,7 @@
 //! Hand-worked values of `specs/algorithms.md` 1.1 to 1.4 and of the Pollux artifact's conventions.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
+use goodput_env::model::switching::Switch;
 use goodput_env::model::{
     BatchConfig, BatchLimits, BatchLimitsError, GoodputModel, GradientStats, SwitchCost, ThroughputParams, slowdown,
 };
@@ -145,12 +146,13 @@ fn interference_needs_two_distributed_jobs_on_a_node() {
 #[test]
 fn switching_costs_by_name() {
     let pollux = SwitchCost::by_name("pollux_const").unwrap();
-    assert_eq!(pollux.cost_millis("bert", 0, 2, true), 30_000);
-    assert_eq!(pollux.cost_millis("bert", 2, 4, false), 30_000);
-    assert_eq!(pollux.cost_millis("bert", 2, 2, true), 30_000);
-    assert_eq!(pollux.cost_millis("bert", 2, 2, false), 0, "nothing changed");
-    assert_eq!(pollux.cost_millis("bert", 2, 0, true), 0, "leaving is free");
-    assert_eq!(SwitchCost::by_name("zero").unwrap().cost_millis("bert", 0, 2, true), 0);
+    assert_eq!(pollux.cost_millis("bert", 0, 2), 30_000);
+    assert_eq!(pollux.cost_millis("bert", 2, 4), 30_000);
+    assert_eq!(pollux.cost_millis("bert", 2, 2), 30_000);
+    let unchanged = Switch { application: "bert", from: 2, to: 2, moved: false, started: true };
+    assert_eq!(pollux.components(&unchanged).total(), 0, "nothing changed");
+    assert_eq!(pollux.cost_millis("bert", 2, 0), 0, "leaving is free");
+    assert_eq!(SwitchCost::by_name("zero").unwrap().cost_millis("bert", 0, 2), 0);
     assert_eq!(SwitchCost::by_name("free"), None);
     assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::guard::{Guard, Violation};
 use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::fault::{Cause, Scripted};
@@ -69,23 +69,23 @@ impl Policy for Greedy {
             let gpus = job.request().gpus;
             if let Some(node) = free.iter().position(|&free| free >= gpus) {
                 free[node] -= gpus;
-                plan.set(job.id(), Placement::on(node as u32, gpus));
+                plan.set(job.id(), Placement::on(NodeId::at(node), gpus));
             }
         }
         for &request in view.waiting_requests() {
             let model = view.request(request).unwrap().model;
             let named = |id: InstanceId| plan.assign.iter().any(|assign| assign.target == Target::Instance(id));
             let idle = view.instances().of_model(model).find(|(id, instance)| {
-                instance.is_idle() && !named(*id) && (!instance.is_free() || free[instance.node as usize] > 0)
+                instance.is_idle() && !named(*id) && (!instance.is_free() || free[instance.node.index()] > 0)
             });
             let target = match idle {
                 Some((id, instance)) => {
-                    free[instance.node as usize] -= u32::from(instance.is_free());
+                    free[instance.node.index()] -= u32::from(instance.is_free());
                     Some(Target::Instance(id))
                 }
                 None => free.iter().position(|&free| free > 0).map(|node| {
                     free[node] -= 1;
-                    Target::Node(node as u32)
+                    Target::Node(NodeId::at(node))
                 }),
             };
             plan.assign.extend(target.map(|target| Assign { request, target }));
@@ -171,21 +171,21 @@ fn the_guard_refuses_bad_assignments_and_changes_nothing() {
         let plan = Plan { assign: assign.to_vec(), ..Plan::keep() };
         Guard::default().check(&simulator.view(), &plan).err().unwrap_or_default()
     };
-    assert!(check(&simulator, &[to(0, Target::Node(1))]).is_empty());
-    let plan = Plan { assign: vec![to(0, Target::Node(0))], ..Plan::keep() };
+    assert!(check(&simulator, &[to(0, Target::Node(NodeId(1)))]).is_empty());
+    let plan = Plan { assign: vec![to(0, Target::Node(NodeId(0)))], ..Plan::keep() };
     simulator.apply(&plan).unwrap();
     assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
     let first = InstanceId(0);
     for (assign, says) in [
-        (vec![to(0, Target::Node(1))], "does not wait"),
-        (vec![to(3, Target::Node(1))], "does not wait"),
-        (vec![to(2, Target::Node(7))], "no such node"),
+        (vec![to(0, Target::Node(NodeId(1)))], "does not wait"),
+        (vec![to(3, Target::Node(NodeId(1)))], "does not wait"),
+        (vec![to(2, Target::Node(NodeId(7)))], "no such node"),
         (vec![to(2, Target::Instance(InstanceId(9)))], "no such instance"),
         (vec![to(2, Target::Instance(first))], "busy"),
         (vec![to(1, Target::Instance(first))], "another model"),
-        (vec![to(2, Target::Node(1)), to(2, Target::Node(1))], "named twice"),
-        (vec![to(1, Target::Node(0))], "short of 1"),
-        (vec![to(1, Target::Node(1)), to(2, Target::Node(1))], "short of 1"),
+        (vec![to(2, Target::Node(NodeId(1))), to(2, Target::Node(NodeId(1)))], "named twice"),
+        (vec![to(1, Target::Node(NodeId(0)))], "short of 1"),
+        (vec![to(1, Target::Node(NodeId(1))), to(2, Target::Node(NodeId(1)))], "short of 1"),
     ] {
         let violations: Vec<Violation> = check(&simulator, &assign);
         assert!(violations.iter().any(|one| one.to_string().contains(says)), "{assign:?}: {violations:?}");
@@ -193,8 +193,8 @@ fn the_guard_refuses_bad_assignments_and_changes_nothing() {
         assert!(matches!(simulator.apply(&plan), Err(SimError::Refused { .. })));
         assert_eq!(simulator.view().waiting_requests(), [RequestId(1), RequestId(2)]);
     }
-    let mut mixed = Plan { assign: vec![to(1, Target::Node(1))], ..Plan::keep() };
-    mixed.set(JobId(0), Placement::on(1, 1));
+    let mut mixed = Plan { assign: vec![to(1, Target::Node(NodeId(1)))], ..Plan::keep() };
+    mixed.set(JobId(0), Placement::on(NodeId(1), 1));
     assert!(simulator.apply(&mixed).is_err(), "the job does not exist");
 }
 
@@ -228,37 +228,38 @@ fn requests_stay_off_servers_that_are_called_back_or_elsewhere_and_lent_ones_are
     };
 
     next(&mut run, 0);
-    refused(&run, &plan(Some(to(0, Target::Node(0))), &|_| {}), "the node is for training");
-    refused(&run, &plan(Some(to(0, Target::Node(1))), &|plan| plan.lend(1)), "lent by the same plan");
-    run.apply(&plan(Some(to(0, Target::Node(1))), &|_| {})).unwrap();
+    refused(&run, &plan(Some(to(0, Target::Node(NodeId(0)))), &|_| {}), "the node is for training");
+    refused(&run, &plan(Some(to(0, Target::Node(NodeId(1)))), &|plan| plan.lend(NodeId(1))), "lent by the same plan");
+    run.apply(&plan(Some(to(0, Target::Node(NodeId(1)))), &|_| {})).unwrap();
     // The first request is being answered on node 1, so node 1 stays. Node 2 goes, with a job on one half.
     next(&mut run, 1);
-    refused(&run, &plan(None, &|plan| plan.lend(1)), "a request is being answered on it");
+    refused(&run, &plan(None, &|plan| plan.lend(NodeId(1))), "a request is being answered on it");
     let lend = |plan: &mut Plan| {
-        plan.lend(2);
-        plan.set(JobId(0), Placement::on(2, 1));
+        plan.lend(NodeId(2));
+        plan.set(JobId(0), Placement::on(NodeId(2), 1));
     };
     run.apply(&plan(None, &lend)).unwrap();
-    run.apply(&plan(Some(to(1, Target::Node(2))), &|_| {})).expect("the other half may answer");
+    run.apply(&plan(Some(to(1, Target::Node(NodeId(2)))), &|_| {})).expect("the other half may answer");
     // Both instances are warm by now.
     next(&mut run, 2);
-    let on =
-        |run: &Simulator, node: u32| run.view().instances().iter().find(|(_, one)| one.node == node).map(|(id, _)| id);
-    let warm = on(&run, 2).unwrap();
-    let call = |plan: &mut Plan| plan.reclaim(2, secs(250));
+    let on = |run: &Simulator, node: NodeId| {
+        run.view().instances().iter().find(|(_, one)| one.node == node).map(|(id, _)| id)
+    };
+    let warm = on(&run, NodeId(2)).unwrap();
+    let call = |plan: &mut Plan| plan.reclaim(NodeId(2), secs(250));
     refused(&run, &plan(Some(to(2, Target::Instance(warm))), &call), "called back");
     run.apply(&plan(None, &call)).unwrap();
     refused(&run, &plan(Some(to(2, Target::Instance(warm))), &|_| {}), "called back");
-    refused(&run, &plan(Some(to(2, Target::Node(2))), &|_| {}), "called back");
+    refused(&run, &plan(Some(to(2, Target::Node(NodeId(2)))), &|_| {}), "called back");
     // Node 1 goes to another cluster and leaves its instance behind.
     next(&mut run, 3);
-    assert!(on(&run, 1).is_some() && run.hand_over(1));
-    assert_eq!(on(&run, 1), None);
-    refused(&run, &plan(Some(to(2, Target::Node(1))), &|_| {}), "belongs to another cluster");
-    assert!(run.take_over(1));
+    assert!(on(&run, NodeId(1)).is_some() && run.hand_over(NodeId(1)));
+    assert_eq!(on(&run, NodeId(1)), None);
+    refused(&run, &plan(Some(to(2, Target::Node(NodeId(1)))), &|_| {}), "belongs to another cluster");
+    assert!(run.take_over(NodeId(1)));
     // Node 2 is home since its deadline.
     next(&mut run, 4);
-    let both = Plan { assign: vec![to(2, Target::Node(1)), to(3, Target::Node(2))], ..Plan::keep() };
+    let both = Plan { assign: vec![to(2, Target::Node(NodeId(1))), to(3, Target::Node(NodeId(2)))], ..Plan::keep() };
     run.apply(&both).unwrap();
 }
 
@@ -291,7 +292,7 @@ fn random_loads_conserve_accelerators() {
             let plan = Greedy.decide(&simulator.view());
             simulator.apply(&plan).unwrap();
             let view = simulator.view();
-            for node in 0..3 {
+            for node in NodeId::first(3) {
                 let jobs: u32 = view
                     .jobs()
                     .flat_map(|job| job.state.placement.slices().to_vec())
@@ -316,7 +317,7 @@ fn random_loads_conserve_accelerators() {
 #[test]
 fn a_request_whose_node_fails_waits_again() {
     let base = simulator(2, 2, vec![], &["bert"], vec![request(0, 0, 100), request(0, 10, 20)]);
-    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: 0, lasts_secs: Some(500.0) }];
+    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: NodeId(0), lasts_secs: Some(500.0) }];
     let scenario = base.scenario();
     let options = SimOptions { faults: Some(FaultModel::scripted(script)), ..scenario.options.clone() };
     let whole = run(Simulator::new(scenario.clone()));

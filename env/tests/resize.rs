@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{Chaos, application, elastic, fixed, mixed_jobs, scenario};
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::model::{BatchLimits, MeasuredStepTimes, PlacementSample, SwitchCost};
 use goodput_env::placement::Placement;
@@ -57,10 +57,10 @@ impl Policy for Script {
         let Some(job) = view.job(JobId(0)) else { return plan };
         if let Some(&(_, gpus)) = due {
             if gpus != job.gpus() {
-                plan.set(JobId(0), Placement::on(0, gpus));
+                plan.set(JobId(0), Placement::on(NodeId(0), gpus));
             }
             for other in view.jobs().skip(1) {
-                plan.set(other.id(), Placement::on(0, 8 - gpus));
+                plan.set(other.id(), Placement::on(NodeId(0), 8 - gpus));
             }
         }
         let running = if job.state.phase == Phase::Running { job.state.share().gpus() } else { 0 };
@@ -174,10 +174,10 @@ fn the_order_within_a_plan_does_not_matter() {
         fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
             let mut plan = Plan::keep();
             match view.active() {
-                1 => plan.set(JobId(0), Placement::on(0, 8)),
+                1 => plan.set(JobId(0), Placement::on(NodeId(0), 8)),
                 _ => {
-                    plan.set(JobId(1), Placement::on(0, 4));
-                    plan.set(JobId(0), Placement::on(0, 4));
+                    plan.set(JobId(1), Placement::on(NodeId(0), 4));
+                    plan.set(JobId(0), Placement::on(NodeId(0), 4));
                 }
             }
             plan
@@ -199,7 +199,7 @@ fn what_was_promised_to_another_is_not_taken_back() {
     impl Policy for Three {
         fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
             let mut plan = Plan::keep();
-            let mut set = |job: u32, gpus: u32| plan.set(JobId(job), Placement::on(0, gpus));
+            let mut set = |job: u32, gpus: u32| plan.set(JobId(job), Placement::on(NodeId(0), gpus));
             match view.now.as_millis() {
                 0 => set(0, 2),
                 3_000 => set(1, 6),
@@ -238,7 +238,7 @@ fn at_work(view: &ClusterView<'_>) -> Vec<u32> {
     let mut nodes = vec![0; view.cluster().nodes.len()];
     for job in view.jobs().filter(|job| job.state.phase == Phase::Running) {
         for slice in job.state.share().slices() {
-            nodes[slice.node as usize] += slice.gpus;
+            nodes[slice.node.index()] += slice.gpus;
         }
     }
     nodes

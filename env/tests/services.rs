@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::model::FaultModel;
@@ -17,7 +17,7 @@ use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, Serving
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::state::Loan;
 use goodput_env::time::SimTime;
-use goodput_env::view::Afterwards;
+use goodput_env::view::TrainingViewBuffers;
 
 const WEB: ServiceId = ServiceId(0);
 
@@ -80,8 +80,8 @@ fn replicas_start_cold_answer_and_drain() {
     assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
     assert_eq!((run.now(), run.view().trigger.load), (secs(60), true));
     assert_eq!(run.view().service(WEB).unwrap().history(), [0, 10_000]);
-    run.apply(&plan(|plan| plan.scale(WEB, 2, 1))).unwrap();
-    assert_eq!(run.view().free_for_service(2), 3);
+    run.apply(&plan(|plan| plan.scale(WEB, NodeId(2), 1))).unwrap();
+    assert_eq!(run.view().free_for_service(NodeId(2)), 3);
 
     run.run_until_decision().unwrap();
     let view = run.view();
@@ -91,17 +91,17 @@ fn replicas_start_cold_answer_and_drain() {
 
     run.run_until_decision().unwrap();
     assert_eq!((run.now(), run.view().service(WEB).unwrap().backlog()), (secs(120), 0.0));
-    run.apply(&plan(|plan| plan.scale(WEB, 2, 0))).unwrap();
-    assert_eq!(run.view().free_for_service(2), 3, "it still drains");
+    run.apply(&plan(|plan| plan.scale(WEB, NodeId(2), 0))).unwrap();
+    assert_eq!(run.view().free_for_service(NodeId(2)), 3, "it still drains");
     run.run_until_decision().unwrap();
-    assert_eq!((run.now(), run.view().free_for_service(2)), (secs(122), 4));
+    assert_eq!((run.now(), run.view().free_for_service(NodeId(2))), (secs(122), 4));
 
     assert_eq!(run.run_until_decision().unwrap(), Status::Decision, "the series ends");
     assert_eq!(run.run_until_decision().unwrap(), Status::Complete);
     let outcome = run.outcome();
     let record = &outcome.services[0];
     assert_eq!((record.requests, record.waiting, record.gpu_millis), (600_000_000, 0, 62_000));
-    assert_eq!((record.nodes.len(), record.nodes[0].node, record.nodes[0].gpu_millis), (1, 2, 62_000));
+    assert_eq!((record.nodes.len(), record.nodes[0].node, record.nodes[0].gpu_millis), (1, NodeId(2), 62_000));
 }
 
 #[test]
@@ -110,23 +110,26 @@ fn pools_keep_training_and_services_apart() {
     run.run_until_decision().unwrap();
     assert_eq!(run.view().free(), [4, 4, 0, 0]);
     let job = JobId(0);
-    let found = refused(&mut run, &plan(|plan| plan.set(job, Placement::on(2, 4))));
-    assert_eq!(found, [Violation::NotForTraining { job, node: 2 }]);
-    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 0, 1)));
-    assert!(matches!(found[..], [Violation::Service { node: 0, .. }]), "{found:?}");
-    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 2, 5)));
-    assert!(matches!(found[..], [Violation::Service { node: 2, .. }, Violation::Capacity { node: 2, missing: 1 }]));
-    let found = refused(&mut run, &plan(|plan| plan.lend(1)));
-    assert!(matches!(found[..], [Violation::Loan { node: 1, .. }]));
+    let found = refused(&mut run, &plan(|plan| plan.set(job, Placement::on(NodeId(2), 4))));
+    assert_eq!(found, [Violation::NotForTraining { job, node: NodeId(2) }]);
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, NodeId(0), 1)));
+    assert!(matches!(found[..], [Violation::Service { node: NodeId(0), .. }]), "{found:?}");
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, NodeId(2), 5)));
+    assert!(matches!(
+        found[..],
+        [Violation::Service { node: NodeId(2), .. }, Violation::Capacity { node: NodeId(2), missing: 1 }]
+    ));
+    let found = refused(&mut run, &plan(|plan| plan.lend(NodeId(1))));
+    assert!(matches!(found[..], [Violation::Loan { node: NodeId(1), .. }]));
     // Lent and used by one plan.
     run.apply(&plan(|plan| {
-        plan.lend(2);
-        plan.set(job, Placement::on(2, 4));
+        plan.lend(NodeId(2));
+        plan.set(job, Placement::on(NodeId(2), 4));
     }))
     .unwrap();
-    assert!(run.view().lent(2) && !run.view().may_serve(2));
-    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 2, 1)));
-    assert!(matches!(found[0], Violation::Service { node: 2, .. }));
+    assert!(run.view().lent(NodeId(2)) && !run.view().may_serve(NodeId(2)));
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, NodeId(2), 1)));
+    assert!(matches!(found[0], Violation::Service { node: NodeId(2), .. }));
 }
 
 /// No replica answers one request a second, and nothing happens to the service itself for ten
@@ -144,7 +147,7 @@ fn violations_are_counted_up_to_the_present() {
 /// The buffers of one policy in two runs with as many nodes, but other types, sizes and pools.
 #[test]
 fn training_sees_the_machines_of_its_own_run() {
-    let mut after = Afterwards::default();
+    let mut after = TrainingViewBuffers::default();
     for (kind, gpus, training) in [("gpu", 4, 2), ("t4", 2, 1), ("gpu", 8, 3), ("gpu", 4, 2)] {
         let mut machines = Cluster { types: Vec::new(), nodes: Vec::new() };
         machines.add_to(Pool::Training, kind, training, gpus);
@@ -166,13 +169,13 @@ fn training_sees_the_machines_of_its_own_run() {
 fn servers_with_replicas_are_not_lent() {
     let mut run = simulator(vec![fixed("a", 0, 4, 100)], vec![service(&[1.0; 10])]);
     run.run_until_decision().unwrap();
-    run.apply(&plan(|plan| plan.scale(WEB, 3, 1))).unwrap();
-    let found = refused(&mut run, &plan(|plan| plan.lend(3)));
-    assert!(matches!(found[..], [Violation::Loan { node: 3, .. }]));
+    run.apply(&plan(|plan| plan.scale(WEB, NodeId(3), 1))).unwrap();
+    let found = refused(&mut run, &plan(|plan| plan.lend(NodeId(3))));
+    assert!(matches!(found[..], [Violation::Loan { node: NodeId(3), .. }]));
     // A replica that is still starting goes at once.
     run.apply(&plan(|plan| {
-        plan.scale(WEB, 3, 0);
-        plan.lend(3);
+        plan.scale(WEB, NodeId(3), 0);
+        plan.lend(NodeId(3));
     }))
     .unwrap();
     assert_eq!(run.view().free(), [4, 4, 0, 4]);
@@ -184,30 +187,30 @@ fn a_server_called_back_comes_home_at_once_with_its_last_job_or_at_its_deadline(
         let mut run = simulator(vec![fixed("a", 0, 4, 1000)], vec![service(&[1.0, 2.0, 3.0])]);
         run.run_until_decision().unwrap();
         run.apply(&plan(|plan| {
-            plan.lend(2);
-            plan.set(JobId(0), Placement::on(2, 4));
+            plan.lend(NodeId(2));
+            plan.set(JobId(0), Placement::on(NodeId(2), 4));
         }))
         .unwrap();
         while run.now() < secs(60) {
             run.run_until_decision().unwrap();
         }
         run.apply(&plan(|plan| {
-            plan.reclaim(2, secs(90));
+            plan.reclaim(NodeId(2), secs(90));
             if moves {
-                plan.set(JobId(0), Placement::on(0, 4));
-                plan.scale(WEB, 2, 2);
+                plan.set(JobId(0), Placement::on(NodeId(0), 4));
+                plan.scale(WEB, NodeId(2), 2);
             }
         }))
         .unwrap();
         if !moves {
             let view = run.view();
-            assert!(matches!(view.loan(2), Loan::Returning { deadline, .. } if deadline == secs(90)));
-            assert!(view.lent(2) && !view.may_train(2) && !view.may_serve(2));
+            assert!(matches!(view.loan(NodeId(2)), Loan::Returning { deadline, .. } if deadline == secs(90)));
+            assert!(view.lent(NodeId(2)) && !view.may_train(NodeId(2)) && !view.may_serve(NodeId(2)));
             run.run_until_decision().unwrap();
             assert!(run.view().trigger.load);
             assert_eq!(run.view().job(JobId(0)).unwrap().gpus(), 0, "evicted");
         }
-        assert_eq!((run.now(), run.view().lent(2)), (secs(home), false));
+        assert_eq!((run.now(), run.view().lent(NodeId(2))), (secs(home), false));
         let record = run.loan_record();
         assert_eq!((record.lent, record.returned, record.evictions), (1, 1, u64::from(!moves)));
         assert_eq!((record.lent_gpu_millis, record.reclaim_millis), (4000 * home, 1000 * (home - 60)));
@@ -217,8 +220,8 @@ fn a_server_called_back_comes_home_at_once_with_its_last_job_or_at_its_deadline(
 #[test]
 fn replicas_on_a_node_that_fails_are_gone_and_others_answer() {
     let script = vec![
-        Scripted { at_secs: 70.0, cause: Cause::Node, node: 2, lasts_secs: Some(30.0) },
-        Scripted { at_secs: 80.0, cause: Cause::Accelerator, node: 3, lasts_secs: Some(30.0) },
+        Scripted { at_secs: 70.0, cause: Cause::Node, node: NodeId(2), lasts_secs: Some(30.0) },
+        Scripted { at_secs: 80.0, cause: Cause::Accelerator, node: NodeId(3), lasts_secs: Some(30.0) },
     ];
     let services = vec![Arc::new(service(&[0.0, 10.0, 10.0]))];
     let workload = Workload { services, ..Workload::new(Vec::new(), vec![]) };
@@ -227,15 +230,15 @@ fn replicas_on_a_node_that_fails_are_gone_and_others_answer() {
     let mut run = Simulator::new(Arc::new(Scenario::new(Arc::new(cluster()), Arc::new(workload), options, 0)));
     run.run_until_decision().unwrap();
     run.apply(&plan(|plan| {
-        plan.scale(WEB, 2, 3);
-        plan.scale(WEB, 3, 2);
+        plan.scale(WEB, NodeId(2), 3);
+        plan.scale(WEB, NodeId(3), 2);
     }))
     .unwrap();
     let mut seen = Vec::new();
     while run.run_until_decision().unwrap() == Status::Decision {
         let view = run.view();
         let replicas = view.service(WEB).unwrap().state.ready();
-        seen.push((run.now().as_millis() / 1000, replicas, view.idle_on(2), view.idle_on(3)));
+        seen.push((run.now().as_millis() / 1000, replicas, view.idle_on(NodeId(2)), view.idle_on(NodeId(3))));
     }
     // The first accelerator of node 3 was a replica's.
     assert_eq!(seen, [(66, 5, 1, 2), (70, 2, 0, 2), (80, 1, 0, 2), (100, 1, 4, 2), (110, 1, 4, 3), (180, 1, 4, 3)]);
@@ -274,7 +277,7 @@ fn no_plan_breaks_the_books() {
                 let mut plan = Plan::keep();
                 let view = run.view();
                 for _ in 0..rng.random_range(1..3) {
-                    let node = rng.random_range(0..5);
+                    let node = NodeId(rng.random_range(0..5));
                     match rng.random_range(0..4) {
                         0 => plan.scale(ServiceId(rng.random_range(0..2)), node, rng.random_range(0..4)),
                         1 => plan.lend(node),
@@ -289,7 +292,7 @@ fn no_plan_breaks_the_books() {
                 }
                 applied += u32::from(run.apply(&plan).is_ok());
                 let view = run.view();
-                for node in 0..5 {
+                for node in NodeId::first(5) {
                     let held: u32 = view
                         .jobs()
                         .flat_map(|job| job.state.placement.slices().to_vec())

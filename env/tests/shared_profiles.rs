@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::{elastic, scenario};
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -23,11 +24,11 @@ impl Policy for Witness {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         for job in view.jobs() {
-            let model = job.goodput_model_on(0);
+            let model = job.goodput_model_on(TypeId(0));
             let step = model.map(|model| model.params.optim_time(1, 4, 32));
             self.seen[job.id().index()].push((job.state.profile.max_replicas(), step));
             if job.gpus() == 0 {
-                plan.set(job.id(), Placement::on(0, if job.id() == JobId(0) { 4 } else { 1 }));
+                plan.set(job.id(), Placement::on(NodeId(0), if job.id() == JobId(0) { 4 } else { 1 }));
             }
         }
         plan

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobClass, JobId, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -52,7 +52,7 @@ fn simulator() -> Simulator {
 
 fn shared() -> Plan {
     let mut plan = Plan::keep();
-    plan.share(ONE, OTHER, Placement::on(0, 2));
+    plan.share(ONE, OTHER, Placement::on(NodeId(0), 2));
     plan
 }
 
@@ -68,7 +68,7 @@ fn finishes(mut simulator: Simulator) -> (Vec<f64>, i64) {
 fn one_that_completes_leaves_the_accelerators_to_the_other() {
     let mut simulator = simulator();
     let mut plan = shared();
-    plan.set(THIRD, Placement::on(1, 2));
+    plan.set(THIRD, Placement::on(NodeId(1), 2));
     simulator.apply(&plan).unwrap();
     assert_eq!(simulator.view().free(), [0, 0]);
     // 300 steps at 3 a second; by then 600 of 1000 are done, and the rest goes at 10 a second.
@@ -84,13 +84,13 @@ fn one_that_is_moved_away_leaves_them_too() {
     simulator.wake_at(Some(SimTime::from_secs(50)));
     simulator.run_until_decision().unwrap();
     let mut plan = Plan::keep();
-    plan.set(OTHER, Placement::on(1, 2));
+    plan.set(OTHER, Placement::on(NodeId(1), 2));
     simulator.apply(&plan).unwrap();
     assert_eq!(simulator.view().free(), [0, 0]);
     simulator.run_until_decision().unwrap();
     assert_eq!(simulator.now(), SimTime::from_secs(80));
     let mut plan = Plan::keep();
-    plan.set(THIRD, Placement::on(1, 2));
+    plan.set(THIRD, Placement::on(NodeId(1), 2));
     simulator.apply(&plan).unwrap();
     assert_eq!(finishes(simulator).0, [120.0, 80.0, 130.0]);
 }
@@ -102,7 +102,7 @@ fn both_can_leave_at_once_and_their_place_is_free_in_the_same_plan() {
     let mut plan = Plan::keep();
     plan.set(OTHER, Placement::none());
     plan.set(ONE, Placement::none());
-    plan.set(THIRD, Placement::on(0, 2));
+    plan.set(THIRD, Placement::on(NodeId(0), 2));
     simulator.apply(&plan).unwrap();
     assert_eq!(simulator.view().free(), [0, 2]);
     assert!(simulator.view().jobs().all(|job| job.state.partner.is_none()));
@@ -124,18 +124,18 @@ fn the_guard_refuses_what_is_not_sharing() {
     one_sided.changes.pop();
     assert!(sharing(refused(&mut simulator, &one_sided)));
     let mut apart = shared();
-    apart.changes[1].placement = Placement::on(1, 2);
+    apart.changes[1].placement = Placement::on(NodeId(1), 2);
     assert!(sharing(refused(&mut simulator, &apart)));
     let mut unmeasured = Plan::keep();
-    unmeasured.share(ONE, THIRD, Placement::on(0, 2));
+    unmeasured.share(ONE, THIRD, Placement::on(NodeId(0), 2));
     assert!(sharing(refused(&mut simulator, &unmeasured)));
     let mut itself = Plan::keep();
-    itself.share(ONE, ONE, Placement::on(0, 2));
+    itself.share(ONE, ONE, Placement::on(NodeId(0), 2));
     assert!(sharing(refused(&mut simulator, &itself)));
     // A place that one of two leaves is not free.
     simulator.apply(&shared()).unwrap();
     let mut taken = Plan::keep();
     taken.set(OTHER, Placement::none());
-    taken.set(THIRD, Placement::on(0, 2));
-    assert!(matches!(refused(&mut simulator, &taken)[..], [Violation::Capacity { node: 0, missing: 2 }]));
+    taken.set(THIRD, Placement::on(NodeId(0), 2));
+    assert!(matches!(refused(&mut simulator, &taken)[..], [Violation::Capacity { node: NodeId(0), missing: 2 }]));
 }

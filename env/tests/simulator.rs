@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::{Chaos, elastic, fixed, mixed_jobs, scenario};
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;
@@ -24,7 +25,9 @@ impl Policy for FirstFit {
         let mut plan = Plan::keep();
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
-            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, job.request().gpus) {
+            if let Some(placement) =
+                goodput_env::placement::pack(view.cluster(), &mut free, TypeId(0), job.request().gpus)
+            {
                 plan.set(job.id(), placement);
             }
         }
@@ -60,7 +63,7 @@ fn the_first_start_costs_a_restart_delay_and_counts_none() {
 #[test]
 fn an_elastic_job_takes_the_sum_of_its_epochs() {
     let scenario = scenario("1x4", vec![elastic("a", 0, 4)], churn_only());
-    let expected: f64 = (0..4).map(|epoch| 400.0 / scenario.speeds.best(0, 0, epoch, 1).unwrap().rate).sum();
+    let expected: f64 = (0..4).map(|epoch| 400.0 / scenario.speeds.best(0, TypeId(0), epoch, 1).unwrap().rate).sum();
     let outcome = Simulator::new(scenario).run(&mut FirstFit).unwrap();
     let secs = outcome.jobs[0].finish.unwrap().as_secs_f64();
     assert!((secs - expected).abs() < 0.005, "{secs} {expected}");
@@ -71,7 +74,7 @@ fn more_accelerators_are_never_slower_on_one_node() {
     let scenario = scenario("4x4", vec![elastic("a", 0, 4)], churn_only());
     for epoch in 0..4 {
         for gpus in 1..4 {
-            let rate = |gpus| scenario.speeds.best(0, 0, epoch, gpus).unwrap().rate;
+            let rate = |gpus| scenario.speeds.best(0, TypeId(0), epoch, gpus).unwrap().rate;
             assert!(rate(gpus + 1) > rate(gpus));
         }
     }
@@ -97,14 +100,14 @@ fn the_guard_names_every_violation_and_nothing_changes() {
     let mut simulator = Simulator::new(scenario("2x4", vec![fixed("a", 0, 2, 9), fixed("b", 0, 4, 9)], churn_only()));
     assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
     let mut plan = Plan::keep();
-    plan.set(JobId(0), Placement::on(0, 3));
-    plan.set(JobId(1), Placement::from_iter([(0, 2), (7, 2)]));
-    plan.set(JobId(1), Placement::on(1, 4));
-    plan.set(JobId(5), Placement::on(1, 1));
+    plan.set(JobId(0), Placement::on(NodeId(0), 3));
+    plan.set(JobId(1), Placement::from_iter([(NodeId(0), 2), (NodeId(7), 2)]));
+    plan.set(JobId(1), Placement::on(NodeId(1), 4));
+    plan.set(JobId(5), Placement::on(NodeId(1), 1));
     let Err(SimError::Refused { violations, .. }) = simulator.apply(&plan) else { panic!("accepted") };
     assert!(violations.contains(&Violation::Twice { job: JobId(1) }));
     assert!(violations.contains(&Violation::Gang { job: JobId(0), gpus: 3, min: 2, max: 2 }));
-    assert!(violations.contains(&Violation::UnknownNode { job: JobId(1), node: 7 }));
+    assert!(violations.contains(&Violation::UnknownNode { job: JobId(1), node: NodeId(7) }));
     assert!(violations.contains(&Violation::UnknownJob { job: JobId(5) }));
     assert_eq!(simulator.view().total_free(), 8);
 }
@@ -115,8 +118,8 @@ fn a_swap_within_one_plan_is_legal() {
     simulator.run_until_decision().unwrap();
     for (first, second) in [(0, 1), (1, 0)] {
         let mut plan = Plan::keep();
-        plan.set(JobId(0), Placement::on(first, 4));
-        plan.set(JobId(1), Placement::on(second, 4));
+        plan.set(JobId(0), Placement::on(NodeId(first), 4));
+        plan.set(JobId(1), Placement::on(NodeId(second), 4));
         simulator.apply(&plan).unwrap();
         assert_eq!(simulator.view().total_free(), 0);
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::placement::Placement;
@@ -16,6 +16,8 @@ use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, TenantError, Ten
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 
+const GPU: TypeId = TypeId(0);
+
 fn group(name: &str, cohort: Option<&str>, weight_milli: u32, quotas: &[(&str, u64)]) -> Group {
     let quota = |nominal| Quota { nominal, ..Quota::default() };
     let quotas = quotas.iter().map(|&(of, nominal)| (of.to_string(), quota(nominal))).collect();
@@ -23,17 +25,17 @@ fn group(name: &str, cohort: Option<&str>, weight_milli: u32, quotas: &[(&str, u
 }
 
 /// Thousandths, rounded up, and the deciding resource of the first of two tenants in one cohort.
-fn share(own: &Group, usage: &[u64], peer: &Group) -> (Option<u64>, Option<u16>) {
+fn share(own: &Group, usage: &[u64], peer: &Group) -> (Option<u64>, Option<usize>) {
     let groups = [own.clone(), peer.clone(), group("all", None, 1000, &[])];
     let tree = QuotaTree::new(&groups, 2, &["cpu", "gpu"]).unwrap();
     let mut used = Usage::default();
     used.reset(&tree);
     for (resource, &amount) in usage.iter().enumerate() {
-        tree.add(&mut used, 0, resource, amount);
+        tree.add(&mut used, 0, TypeId::at(resource), amount);
     }
     let share = tree.share(&used, 0, None);
     assert_eq!(share.is_borrowing(), share.resource().is_some());
-    (share.permille(), share.resource())
+    (share.permille(), share.resource().map(TypeId::index))
 }
 
 /// The expectations of Kueue's `TestDominantResourceShare` that the specification lists.
@@ -63,12 +65,12 @@ fn limits_bound_borrowing_and_lending() {
     let tree = QuotaTree::new(&[lender, borrower, group("all", None, 1000, &[])], 2, &["gpu"]).unwrap();
     let mut used = Usage::default();
     used.reset(&tree);
-    assert_eq!((tree.available(&used, 0, 0), tree.available(&used, 1, 0)), (12, 5));
-    tree.add(&mut used, 1, 0, 5);
-    assert_eq!((tree.available(&used, 0, 0), tree.available(&used, 1, 0)), (7, 0));
-    tree.add(&mut used, 0, 0, 6);
-    assert_eq!(tree.used(&used, 2, 0), 5, "what is not lent does not bubble up");
-    assert_eq!(tree.available(&used, 0, 0), 1);
+    assert_eq!((tree.available(&used, 0, GPU), tree.available(&used, 1, GPU)), (12, 5));
+    tree.add(&mut used, 1, GPU, 5);
+    assert_eq!((tree.available(&used, 0, GPU), tree.available(&used, 1, GPU)), (7, 0));
+    tree.add(&mut used, 0, GPU, 6);
+    assert_eq!(tree.used(&used, 2, GPU), 5, "what is not lent does not bubble up");
+    assert_eq!(tree.available(&used, 0, GPU), 1);
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn halves() -> Tenants {
 #[test]
 fn quotas_change_during_a_run() {
     let tenants = halves();
-    let nominal = |secs| tenants.quotas(SimTime::from_secs(secs)).unwrap().subtree(0, 0);
+    let nominal = |secs| tenants.quotas(SimTime::from_secs(secs)).unwrap().subtree(0, GPU);
     assert_eq!((nominal(0), nominal(99), nominal(100), nominal(1000)), (4, 4, 0, 0));
     assert_eq!(tenants.next_change(SimTime::ZERO), Some(SimTime::from_secs(100)));
     assert_eq!(tenants.next_change(SimTime::from_secs(100)), None);
@@ -124,13 +126,13 @@ fn the_guard_refuses_what_exceeds_a_quota() {
     let mut simulator = Simulator::new(scenario);
     simulator.run_until_decision().unwrap();
     let mut plan = Plan::keep();
-    plan.set(JobId(0), Placement::on(0, 4));
-    plan.set(JobId(1), Placement::on(0, 1));
+    plan.set(JobId(0), Placement::on(NodeId(0), 4));
+    plan.set(JobId(1), Placement::on(NodeId(0), 1));
     let Err(SimError::Refused { violations, .. }) = simulator.apply(&plan) else { panic!("it must be refused") };
     assert_eq!(violations, [Violation::Quota { tenant: 0, accelerator: "gpu".into(), excess: 1 }]);
     let mut plan = Plan::keep();
-    plan.set(JobId(0), Placement::on(0, 4));
-    plan.set(JobId(2), Placement::on(0, 4));
+    plan.set(JobId(0), Placement::on(NodeId(0), 4));
+    plan.set(JobId(2), Placement::on(NodeId(0), 4));
     simulator.apply(&plan).unwrap();
     while simulator.now() < SimTime::from_secs(120) {
         simulator.run_until_decision().unwrap();
@@ -138,12 +140,12 @@ fn the_guard_refuses_what_exceeds_a_quota() {
     }
     let mut plan = Plan::keep();
     plan.set(JobId(0), Placement::none());
-    plan.set(JobId(1), Placement::on(0, 1));
+    plan.set(JobId(1), Placement::on(NodeId(0), 1));
     simulator.apply(&plan).unwrap();
     let mut plan = Plan::keep();
     plan.set(JobId(1), Placement::none());
     simulator.apply(&plan).unwrap();
-    plan.changes[0].placement = Placement::on(0, 1);
+    plan.changes[0].placement = Placement::on(NodeId(0), 1);
     assert!(simulator.apply(&plan).is_err(), "the quota is gone, and from nothing to one is growth");
 }
 
@@ -170,23 +172,23 @@ proptest! {
         used.reset(&tree);
         empty.reset(&tree);
         for &(tenant, amount) in &steps {
-            let before = tree.available(&used, tenant, 0);
-            tree.add(&mut used, tenant, 0, amount);
-            prop_assert_eq!(tree.available(&used, tenant, 0), before - amount as i64);
+            let before = tree.available(&used, tenant, GPU);
+            tree.add(&mut used, tenant, GPU, amount);
+            prop_assert_eq!(tree.available(&used, tenant, GPU), before - amount as i64);
         }
         for &(tenant, amount) in steps.iter().rev() {
-            tree.remove(&mut used, tenant, 0, amount);
+            tree.remove(&mut used, tenant, GPU, amount);
         }
         prop_assert_eq!(used, empty);
         // No group can use more than its potential, however the potential grows one by one.
         let mut used = Usage::default();
         used.reset(&tree);
         for tenant in 0..4 {
-            while tree.available(&used, tenant, 0) > 0 {
-                tree.add(&mut used, tenant, 0, 1);
+            while tree.available(&used, tenant, GPU) > 0 {
+                tree.add(&mut used, tenant, GPU, 1);
             }
-            prop_assert!(tree.used(&used, tenant, 0) <= tree.potential(tenant, 0));
+            prop_assert!(tree.used(&used, tenant, GPU) <= tree.potential(tenant, GPU));
         }
-        prop_assert!(tree.used(&used, 6, 0) <= tree.subtree(6, 0));
+        prop_assert!(tree.used(&used, 6, GPU) <= tree.subtree(6, GPU));
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::{application, elastic, scenario};
+use goodput_env::cluster::NodeId;
 use goodput_env::job::{JobSpec, Work};
 use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
@@ -19,7 +20,7 @@ struct Start;
 impl Policy for Start {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        view.jobs().filter(|job| job.gpus() == 0).for_each(|job| plan.set(job.id(), Placement::on(0, 1)));
+        view.jobs().filter(|job| job.gpus() == 0).for_each(|job| plan.set(job.id(), Placement::on(NodeId(0), 1)));
         plan
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, ServiceConfig, Setup, WorkloadConfig};
 use goodput_datasets::synth::LoadSynth;
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::model::serving::{Demand, Fleet};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -74,18 +75,17 @@ struct Scripted;
 impl Policy for Scripted {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        let mut free: Vec<u32> =
-            (0..view.cluster().nodes.len() as u32).map(|node| view.free_for_service(node)).collect();
+        let mut free: Vec<u32> = view.cluster().node_ids().map(|node| view.free_for_service(node)).collect();
         for service in view.services() {
-            let wanted = service.replicas_for(0, service.rate()).unwrap();
+            let wanted = service.replicas_for(TypeId(0), service.rate()).unwrap();
             let mut more = wanted.saturating_sub(service.state.lasting().count() as u32);
             let mut fewer = (service.state.lasting().count() as u32).saturating_sub(wanted);
             for (node, free) in free.iter_mut().enumerate() {
-                let here = service.state.replicas_on(node as u32);
+                let here = service.state.replicas_on(NodeId::at(node));
                 let (start, stop) = (more.min(*free), fewer.min(here));
                 (more, fewer, *free) = (more - start, fewer - stop, *free - start);
                 if start + stop > 0 {
-                    plan.scale(service.id(), node as u32, here + start - stop);
+                    plan.scale(service.id(), NodeId::at(node), here + start - stop);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Policy for Scripted {
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             if let Some(node) = free.iter().position(|&free| free >= job.min_gpus()) {
                 free[node] -= job.min_gpus();
-                plan.set(job.id(), goodput_env::placement::Placement::on(node as u32, job.min_gpus()));
+                plan.set(job.id(), goodput_env::placement::Placement::on(NodeId::at(node), job.min_gpus()));
             }
         }
         plan

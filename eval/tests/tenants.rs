@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_agents::compose::by_name;
-use goodput_configs::scenario::{
-    Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
-};
+use goodput_configs::scenario::{Burst, ClusterConfig, EnvironmentConfig, NodeGroup, Setup, WorkloadConfig};
+use goodput_configs::tenants::{CohortConfig, TenantConfig};
 use goodput_env::cluster::Pool;
 use goodput_env::scenario::{Batching, Information, Scenario};
 use goodput_env::sim::{Simulator, Status};
+use goodput_env::tenant::Quota;
 use goodput_eval::metrics::{
-    Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
+    Measures, RunFacts, TenantFacts, envy_pairs, isolation_index, jain_index, measure, tenant_facts,
 };
 
 const HOUR: f64 = 3600.0;
@@ -157,7 +157,7 @@ fn no_envy_and_no_waste() {
             }
             // Whole accelerators: less than one of them is no envy.
             let utility = |tenant: usize, gpus: f64| gpus.min(wanted[tenant]).max(held[tenant] + 1.0 - 1e-9);
-            assert!(envious(&held, &weights, utility).is_empty(), "{fair} at {}: {held:?} of {wanted:?}", view.now);
+            assert!(envy_pairs(&held, &weights, utility).is_empty(), "{fair} at {}: {held:?} of {wanted:?}", view.now);
             assert!(view.total_free() == 0 || held == wanted, "{fair} at {}: idle", view.now);
         }
     }
@@ -177,7 +177,7 @@ fn errors_name_the_remedy() {
         error(std::slice::from_ref(&lost), &[], bursts()),
         "tenants: `bob` is in cohort `all`, which is not declared; there are: "
     );
-    let quota = QuotaConfig { nominal: 1, borrowing_limit: None, lending_limit: None };
+    let quota = Quota { nominal: 1, borrowing_limit: None, lending_limit: None };
     let foreign = TenantConfig { quota: BTreeMap::from([("a100".into(), quota)]), ..tenant("bob", 1.0) };
     assert_eq!(
         error(&[foreign], &[], bursts()),
@@ -192,7 +192,7 @@ fn errors_name_the_remedy() {
 /// A policy that does not know quotas is refused where there are some, and says so.
 #[test]
 fn quotas_bind_every_policy() {
-    let quota = QuotaConfig { nominal: 4, borrowing_limit: None, lending_limit: None };
+    let quota = Quota { nominal: 4, borrowing_limit: None, lending_limit: None };
     let mut tenants = two();
     for tenant in &mut tenants {
         tenant.quota = BTreeMap::from([("gpu".to_string(), quota)]);

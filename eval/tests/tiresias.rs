@@ -8,7 +8,7 @@ use std::sync::Arc;
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_agents::placement::Yarn;
 use goodput_datasets::{Catalog, read_workload};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -131,7 +131,7 @@ impl Policy for Leaking {
         let mut plan = Plan::keep();
         for job in self.line.clone() {
             let slices = self.place(&mut free, view.job(job).unwrap().request().gpus).unwrap_or_default();
-            plan.set(job, slices.iter().map(|&(node, gpus, _)| (node, gpus)).collect());
+            plan.set(job, slices.iter().map(|&(node, gpus, _)| (NodeId(node), gpus)).collect());
             self.taken.insert(job, slices.iter().map(|&(node, _, memory)| (node, memory)).collect());
         }
         plan

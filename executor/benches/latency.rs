@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose;
+use goodput_configs::live::policy::RelianceConfig;
+use goodput_configs::reader;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::policy::Policy;
@@ -20,9 +22,8 @@ use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
-use goodput_executor::daemon::decide::chooser::{Chooser, Reliance};
+use goodput_executor::daemon::decide::chooser::Chooser;
 use goodput_executor::daemon::observe::{ClusterObserver, Setting};
-use goodput_executor::daemon::settings::Settings;
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
@@ -54,7 +55,7 @@ fn decisions(policy: &str) {
         "mode = \"act\"\n[engine.slurm]\n[policy]\nname = {policy:?}\n[state]\ndirectory = {:?}\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n",
         directory.path().display().to_string()
     );
-    let settings = Settings::parse(&text, std::path::Path::new("bench.toml")).unwrap();
+    let settings = reader::parse("bench.toml", &text).unwrap();
     let setting = Setting {
         applications: Vec::new(),
         tenants: workload.tenants.clone(),
@@ -62,7 +63,7 @@ fn decisions(policy: &str) {
         speedup: 1.0,
         start: SimTime::ZERO,
     };
-    let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
+    let reliance = RelianceConfig { timeout_ms: 20_000, ..RelianceConfig::default() };
     let deciding: Box<dyn Policy> = match compose::by_name(policy, 0) {
         Some(heuristic) => heuristic,
         None => Box::new(PolicyBundle::load(Path::new(policy)).unwrap().playing().unwrap()),

@@ -18,6 +18,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::engine::EngineConfig;
+use goodput_configs::reader;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::tenant::Tenants;
@@ -26,7 +29,6 @@ use goodput_executor::daemon::durability::journal::Journal;
 use goodput_executor::daemon::interface::api::{self, hash};
 use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
-use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_testkit::slurm::PrivateCluster;
 use rand::RngExt;
@@ -67,12 +69,12 @@ enum Fate {
 struct Process {
     child: Child,
     directory: PathBuf,
-    lives: usize,
+    is_alive: usize,
 }
 
 impl Process {
     fn start(directory: &Path) -> Self {
-        Self { child: Self::spawn(directory), directory: directory.into(), lives: 1 }
+        Self { child: Self::spawn(directory), directory: directory.into(), is_alive: 1 }
     }
 
     fn spawn(directory: &Path) -> Child {
@@ -87,7 +89,7 @@ impl Process {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.child = Self::spawn(&self.directory);
-        self.lives += 1;
+        self.is_alive += 1;
     }
 
     /// Resident memory, MiB, and open files.
@@ -108,8 +110,8 @@ impl Drop for Process {
 
 /// Daemon process of the soak: the parent kills it again and again.
 fn drive(directory: &Path) {
-    let settings = Settings::read(&directory.join("soak.toml")).unwrap();
-    let EngineSettings::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
+    let settings = reader::read::<Deployment>(&directory.join("soak.toml"), &[]).unwrap().0;
+    let EngineConfig::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
     let daemon = open(SlurmEngine::new(slurm), settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
     let (_stop, stopped) = tokio::sync::oneshot::channel();
     site::runtime().block_on(api::run(daemon, stopped)).unwrap();
@@ -262,13 +264,13 @@ fn main() {
         let ends = words(&site).ends;
         let ended = promised.iter().filter(|name| ends.contains_key(*name)).count();
         let (resident, files) = process.weight();
-        weights.push(Weight { life: process.lives, ended, resident, files });
+        weights.push(Weight { life: process.is_alive, ended, resident, files });
         if ended >= told || ended == jobs {
             told = ended + jobs / 10;
             let (minutes, journal) = (began.elapsed().as_secs_f64() / 60.0, journal(&site));
             println!(
                 "| {ended} | {minutes:.1} | {resident:.1} | {files} | {journal} | {} | {} |",
-                process.lives,
+                process.is_alive,
                 deaths.len() + 1
             );
         }
@@ -305,13 +307,13 @@ fn main() {
         }
         std::thread::sleep(Duration::from_millis(200));
     }
-    let lives = process.lives;
+    let is_alive = process.is_alive;
     drop(process);
     let log = std::fs::read_to_string(site.place().join("state/audit.jsonl")).unwrap();
     let alerts = |kind: &str| log.matches(&format!(r#""kind":"{kind}""#)).count();
     println!(
         "{} daemons and {} controllers killed; {asked} jobs asked for, {} promised, {} handed in again, {} taken back that had ended, {} nodes taken back",
-        lives - 1,
+        is_alive - 1,
         deaths.len(),
         promised.len(),
         alerts("forgotten"),
@@ -367,8 +369,8 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
         counts.iter().sum::<u64>()
     );
     assert!(unexplained == 0, "{unexplained} jobs ran again though slurmctld had not forgotten them");
-    let lives = weights.last().unwrap().life;
-    assert!(lives > 1 || grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
+    let is_alive = weights.last().unwrap().life;
+    assert!(is_alive > 1 || grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
     assert!(opened[1] <= opened[0] + 2.0, "files stay open: {opened:?}");
     assert!(counts.iter().sum::<u64>() <= 21_000, "the journal is not compacted: {counts:?}");
 }

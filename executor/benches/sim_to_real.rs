@@ -147,10 +147,10 @@ fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -
 }
 
 /// Writes both lives of each job of a row, to show where simulation and reality part.
-fn keep(file: &str, lives: [(&str, &Life); 2]) {
+fn keep(file: &str, is_alive: [(&str, &Life); 2]) {
     let Ok(directory) = std::env::var("GOODPUT_LOGS") else { return };
     let mut text = String::from("life,job,what,secs\n");
-    for (which, life) in lives {
+    for (which, life) in is_alive {
         life.log.iter().for_each(|(job, what, secs)| text.push_str(&format!("{which},{job},{what},{secs:.3}\n")));
     }
     std::fs::write(PathBuf::from(directory).join(file), text).unwrap();

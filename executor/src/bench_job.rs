@@ -143,8 +143,12 @@ impl BenchJob {
         let step_s = self.step_s(place.nodes, place.world);
         let mut reporter =
             Reporter::new(self, place.rank, step_s * self.compress, self.sync_s(place.nodes, place.world));
+        let written = match self.misbehave {
+            Some(Misbehaviour::CorruptCheckpoint) => checkpoint::Written::Half,
+            _ => checkpoint::Written::Whole,
+        };
         let save = |step: u64| match place.rank {
-            0 => checkpoint::save(&place.checkpoints, step, self.misbehave == Some(Misbehaviour::CorruptCheckpoint)),
+            0 => checkpoint::save(&place.checkpoints, step, written),
             _ => Ok(()),
         };
         let began = Instant::now();

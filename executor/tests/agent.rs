@@ -6,11 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::nodes::*;
+use goodput_configs::live::node_agent::Fencing;
 use goodput_executor::agent::api::{AttemptState, NodeStatus, Start, Stop};
-use goodput_executor::agent::{Fencing, keeper};
+use goodput_executor::agent::keeper;
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::devices::DeviceHealth;
-use goodput_executor::job::{AcceleratorGrant, Exit, GrantIsolation, JobReport, Meaning};
+use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, GrantIsolation, JobReport};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -39,7 +40,7 @@ async fn a_job_runs_reports_is_seen_by_the_driver_and_ends() {
     assert_eq!(code(client.forget("resnet.0", 1).await.unwrap_err()), "not_ended");
 
     let (exit, meaning, _) = ended(&client, "resnet.0").await;
-    assert_eq!((exit, meaning), (Exit::Code(0), Meaning::Done));
+    assert_eq!((exit, meaning), (Exit::Code(0), ExitMeaning::Done));
     let again = client.start(&start(launched)).await.unwrap();
     assert!(matches!(again.state, AttemptState::Ended { .. }), "what has ended is not started again");
     let page = client.reports(0).await.unwrap();
@@ -67,7 +68,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
 
     client.stop("a.0", Stop { term: 1, grace_ms: None }).await.unwrap();
     let (exit, meaning, _) = ended(&client, "a.0").await;
-    assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
+    assert_eq!((exit, meaning), (Exit::Code(143), ExitMeaning::Preempted));
     let step: u64 = node.checkpoints("a").last().unwrap()[5..].strip_suffix(".json").unwrap().parse().unwrap();
 
     client.start(&start(launch("a", 1, bench(&lasting(60.0)), grants))).await.unwrap();
@@ -99,12 +100,12 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     client.stop("bad0.0", stop(1000)).await.unwrap();
     client.stop("bad1.0", stop(1000)).await.unwrap();
     let (exit, meaning, took) = ended(&client, "bad0.0").await;
-    assert_eq!((exit, meaning), (Exit::Signal(9), Meaning::Preempted));
+    assert_eq!((exit, meaning), (Exit::Signal(9), ExitMeaning::Preempted));
     assert!((0.8..3.0).contains(&took.as_secs_f64()), "grace 1 s + 2 s: {took:?}");
     let (exit, _, took) = ended(&client, "bad1.0").await;
     assert_eq!(exit, Exit::Code(143));
     assert!(took.as_secs_f64() < 3.0);
-    assert!(all.iter().all(|pid| !lives(*pid)), "nothing of them is left: {all:?}");
+    assert!(all.iter().all(|pid| !is_alive(*pid)), "nothing of them is left: {all:?}");
     println!("grace 1 s: all dead after {:?}", asked.elapsed());
 
     let next = launch("next", 0, bench(&lasting(0.5)), vec![AcceleratorGrant::whole(&uuids[1])]);
@@ -120,14 +121,14 @@ async fn nothing_starts_where_a_stranger_still_computes() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let mut stranger =
+    let mut unknown_tenant =
         std::process::Command::new("sleep").arg("60").env("CUDA_VISIBLE_DEVICES", &uuids[0]).spawn().unwrap();
-    until(&client, "the stranger", |status| status.accelerators[0].processes == [stranger.id()]).await;
+    until(&client, "the stranger", |status| status.accelerators[0].processes == [unknown_tenant.id()]).await;
     let launched = launch("a", 0, bench(&lasting(0.2)), vec![AcceleratorGrant::whole(&uuids[0])]);
     let refused = client.start(&start(launched.clone())).await.unwrap_err();
-    assert!(refused.to_string().contains(&stranger.id().to_string()), "{refused}");
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    assert!(refused.to_string().contains(&unknown_tenant.id().to_string()), "{refused}");
+    unknown_tenant.kill().unwrap();
+    unknown_tenant.wait().unwrap();
     client.start(&start(launched)).await.unwrap();
     assert_eq!(ended(&client, "a.0").await.0, Exit::Code(0));
 }
@@ -140,10 +141,10 @@ async fn failures_are_told_apart() {
     let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     let missing = vec!["/nowhere/to/be/found".to_owned()];
     let rows = [
-        ("one", bench(&misbehaving(Misbehaviour::Exit1)), Exit::Code(1), Meaning::Failed),
-        ("none", missing, Exit::Code(127), Meaning::Failed),
-        ("again", vec!["sh".into(), "-c".into(), "exit 75".into()], Exit::Code(75), Meaning::TryAgain),
-        ("segv", vec!["sh".into(), "-c".into(), "kill -SEGV $$".into()], Exit::Signal(11), Meaning::Failed),
+        ("one", bench(&misbehaving(Misbehaviour::Exit1)), Exit::Code(1), ExitMeaning::Failed),
+        ("none", missing, Exit::Code(127), ExitMeaning::Failed),
+        ("again", vec!["sh".into(), "-c".into(), "exit 75".into()], Exit::Code(75), ExitMeaning::TryAgain),
+        ("segv", vec!["sh".into(), "-c".into(), "kill -SEGV $$".into()], Exit::Signal(11), ExitMeaning::Failed),
     ];
     for (job, command, exit, meaning) in rows {
         client.start(&start(launch(job, 0, command, grants.clone()))).await.unwrap();
@@ -155,7 +156,7 @@ async fn failures_are_told_apart() {
     until(&client, "sleep", |seen| seen.accelerators[0].processes.len() == 1).await;
     assert_eq!(code(client.checkpoint("deaf.0", 1).await.unwrap_err()), "no_checkpoint", "SIGUSR1 would end it");
     client.stop("deaf.0", stop(1000)).await.unwrap();
-    assert_eq!(ended(&client, "deaf.0").await.1, Meaning::Preempted);
+    assert_eq!(ended(&client, "deaf.0").await.1, ExitMeaning::Preempted);
     let empty = launch("empty", 0, Vec::new(), grants);
     assert_eq!(code(client.start(&start(empty)).await.unwrap_err()), "program");
 }
@@ -208,7 +209,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     let pid = before.accelerators[0].processes[0];
     first.kill();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(lives(pid));
+    assert!(is_alive(pid));
 
     let began = Instant::now();
     let second = node.spawn();
@@ -218,7 +219,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     assert!(adopted < Duration::from_secs(3), "{adopted:?}");
     let states: Vec<_> = status.attempts.iter().map(|attempt| (attempt.id.as_str(), attempt.state)).collect();
     assert_eq!(states[0], ("j0.0", AttemptState::Running));
-    assert!(lives(pid), "and nothing was started again");
+    assert!(is_alive(pid), "and nothing was started again");
     reported(&client, "j0.0").await;
     assert_eq!(
         ended(&client, "j1.0").await.0,
@@ -226,7 +227,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
         "how a job ends is known although another agent began it"
     );
     client.stop("j0.0", stop(5000)).await.unwrap();
-    assert_eq!(ended(&client, "j0.0").await.1, Meaning::Preempted);
+    assert_eq!(ended(&client, "j0.0").await.1, ExitMeaning::Preempted);
     println!("adopted in {adopted:?}");
 }
 
@@ -244,8 +245,8 @@ async fn a_job_without_its_keeper_does_not_stay() {
     let processes: keeper::Processes = serde_json::from_slice(&text).unwrap();
     processes.keeper.signal(Signal::KILL);
     let (exit, meaning, _) = ended(&client, "a.0").await;
-    assert_eq!((exit, meaning), (Exit::Unseen, Meaning::Infrastructure));
-    assert!(seen.accelerators[0].processes.iter().all(|pid| !lives(*pid)));
+    assert_eq!((exit, meaning), (Exit::Unseen, ExitMeaning::Infrastructure));
+    assert!(seen.accelerators[0].processes.iter().all(|pid| !is_alive(*pid)));
 }
 
 /// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the
@@ -267,7 +268,7 @@ async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
     renew(&client, 1, "d1").await.unwrap();
     let began = Instant::now();
     agent.signal(Signal::STOP);
-    while lives(pid) {
+    while is_alive(pid) {
         assert!(began.elapsed() < Duration::from_millis(3200), "the lease is over and the job lives");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -275,7 +276,7 @@ async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
     println!("lease 2.5 s: job dead {:?} after the last renewal was asked for", began.elapsed());
     agent.signal(Signal::CONT);
     let (exit, meaning, _) = ended(&client, "a.0").await;
-    assert_eq!((exit, meaning), (Exit::Signal(9), Meaning::Infrastructure), "and the job is not to blame");
+    assert_eq!((exit, meaning), (Exit::Signal(9), ExitMeaning::Infrastructure), "and the job is not to blame");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,7 +328,7 @@ async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_
         assert!(took < Duration::from_secs(2), "{reason}: out after {took:?}");
         assert_eq!(status.accelerators[1].health, DeviceHealth::Fit);
         let (exit, meaning, left) = ended(&client, "a.0").await;
-        assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
+        assert_eq!((exit, meaning), (Exit::Code(143), ExitMeaning::Preempted));
         assert_eq!(node.checkpoints("a").len(), 1, "{reason}");
         assert_eq!(code(client.start(&job(1, &uuids[0])).await.unwrap_err()), "unavailable");
         client.start(&job(1, &uuids[1])).await.unwrap();
@@ -379,7 +380,7 @@ async fn instances_of_a_split_accelerator_are_given_one_by_one() {
         |status: &NodeStatus| status.accelerators.iter().map(|d| d.health != DeviceHealth::Fit).collect::<Vec<_>>();
     until(&client, "all instances out", |status| out(status) == [true, true, true, false]).await;
     let (exit, meaning, _) = ended(&client, "a.0").await;
-    assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
+    assert_eq!((exit, meaning), (Exit::Code(143), ExitMeaning::Preempted));
 
     node.script(|state| (state["devices"][0]["mig"], state["devices"][0]["instances"]) = (0.into(), json!([])));
     let (status, _) = until(&client, "the whole", |status| status.accelerators.len() == 2).await;
@@ -443,7 +444,7 @@ async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     assert_eq!(node.checkpoints("a").len(), 2);
 
     client.start(&run(2, &lasting(60.0))).await.unwrap();
-    assert_eq!(ended(&client, "a.2").await.1, Meaning::Failed);
+    assert_eq!(ended(&client, "a.2").await.1, ExitMeaning::Failed);
     client.start(&run(3, &lasting(60.0))).await.unwrap();
     let step = reported(&client, "a.3").await.report.unwrap().ckpt_step.unwrap();
     assert_eq!(good, format!("step-{step}.json"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::nodes::*;
-use goodput_executor::job::{AcceleratorGrant, Exit, GangPlan, Meaning};
+use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, GangPlan};
 use serde_json::json;
 
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
@@ -45,7 +45,7 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     client.start(&run(1, &(step + 20).to_string())).await.unwrap();
     let second = reported(&client, "py.1").await.report.unwrap();
     assert!(second.step > step, "{} after {step}", second.step);
-    assert_eq!(ended(&client, "py.1").await.1, Meaning::Done);
+    assert_eq!(ended(&client, "py.1").await.1, ExitMeaning::Done);
     let kept = node.checkpoints("py");
     assert!(kept.len() == 2 && kept.contains(&format!("step-{}", step + 20)), "{kept:?}");
 }

@@ -6,9 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use crate::nodes::*;
-use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::tls::TlsFiles;
+use goodput_executor::agent::tls::{self, DAEMON};
 use goodput_executor::agent::{AgentClient, ClientError};
-use goodput_executor::job::{AcceleratorGrant, JobName};
+use goodput_executor::job::AcceleratorGrant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -61,16 +63,16 @@ async fn only_the_daemon_is_answered() {
     let own = TlsFiles::of(&node.certs(), "n1");
     let elsewhere = tempfile::tempdir().unwrap();
     tls::create(elsewhere.path(), &[name("n1")]).unwrap();
-    let stranger = TlsFiles::of(elsewhere.path(), DAEMON);
+    let unknown_tenant = TlsFiles::of(elsewhere.path(), DAEMON);
 
     let request = get("/v1/node");
     let answer = say(agent.address, &daemon, Some(&daemon), &request).await.unwrap();
     assert_eq!(status(&answer), 200);
     assert_eq!(say(agent.address, &daemon, None, &request).await, None, "no certificate");
-    assert_eq!(say(agent.address, &daemon, Some(&stranger), &request).await, None, "of another authority");
+    assert_eq!(say(agent.address, &daemon, Some(&unknown_tenant), &request).await, None, "of another authority");
     assert_eq!(say(agent.address, &daemon, Some(&own), &request).await, None, "of a node");
     assert_eq!(
-        say(agent.address, &stranger, Some(&stranger), &request).await,
+        say(agent.address, &unknown_tenant, Some(&unknown_tenant), &request).await,
         None,
         "nor does a client trust the agent"
     );

@@ -5,11 +5,15 @@
 use std::time::{Duration, Instant};
 
 use crate::nodes::*;
+use goodput_configs::live::engine::AgentsConfig;
+use goodput_configs::live::node_agent::Fencing;
+use goodput_configs::live::tls::TlsFiles;
+use goodput_env::cluster::Pool;
 use goodput_env::job::{JobRequest, JobSpec, Work};
-use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
-use goodput_executor::agent::{Fencing, Running};
+use goodput_executor::agent::Running;
+use goodput_executor::agent::tls::{self, DAEMON};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
-use goodput_executor::engine::agents::{AgentsEngine, AgentsSettings, NodeAddress};
+use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::{
     ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, OrderProgress,
     StepOutcome, Submission, verify,
@@ -39,10 +43,10 @@ impl Site {
         Self { nodes: nodes.collect(), shared }
     }
 
-    fn settings(&self, addresses: &[std::net::SocketAddr]) -> AgentsSettings {
+    fn settings(&self, addresses: &[std::net::SocketAddr]) -> AgentsConfig {
         let nodes = self.nodes.iter().zip(addresses);
-        AgentsSettings {
-            nodes: nodes.map(|(node, at)| NodeAddress { name: node.config.node.clone(), address: *at }).collect(),
+        AgentsConfig {
+            nodes: nodes.map(|(node, at)| node.at(*at, Pool::Shared)).collect(),
             tls: TlsFiles::of(&self.shared.path().join("certs"), DAEMON),
             folder: self.shared.path().join("engine"),
             leader: "d1".to_owned(),
@@ -280,7 +284,7 @@ async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_
         assert!(job(&seen, &key).phase.holds(), "who stands by gives nothing up");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(lives(pid), "it is renewed");
+    assert!(is_alive(pid), "it is renewed");
     old.snapshot().await.unwrap();
     old.follow();
     new.lead(2).await.unwrap();
@@ -290,7 +294,7 @@ async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_
         assert!(led.elapsed() < Duration::from_secs(15), "never given up");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(!lives(pid), "given up after {:?}, and it still runs", led.elapsed());
+    assert!(!is_alive(pid), "given up after {:?}, and it still runs", led.elapsed());
 }
 
 /// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere,
@@ -344,7 +348,7 @@ async fn jobs_of_a_fenced_node_are_started_elsewhere_after_the_lease_and_never_r
     let seen = look(&mut engine, "given up", |seen| job(seen, &key).phase == JobPhase::Held).await;
     let given_up = stopped.elapsed();
     assert!(given_up >= Duration::from_millis(1800), "the lease is 2 s: {given_up:?}");
-    assert!(!lives(pid), "the keeper has ended it by then, whatever its agent does");
+    assert!(!is_alive(pid), "the keeper has ended it by then, whatever its agent does");
     assert_eq!((seen.nodes[0].health, job(&seen, &key).failures), (NodeHealth::Down, 0));
     carry_out(&mut engine, &elsewhere).await;
     agent.signal(Signal::CONT);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use goodput_agents::compose;
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::gym::{Encoder, Round, layout};
 use goodput_env::job::{Work, Workload};
 use goodput_env::model::FaultModel;
@@ -98,7 +98,8 @@ fn a_live_view_is_the_view_of_the_simulation() {
 #[test]
 fn broken_and_lent_machines_look_the_same() {
     let script = [(600.0, 1, Cause::Node), (1800.0, 0, Cause::Accelerator)];
-    let script = script.map(|(at_secs, node, cause)| Scripted { at_secs, cause, node, lasts_secs: Some(3000.0) });
+    let script =
+        script.map(|(at_secs, node, cause)| Scripted { at_secs, cause, node: NodeId(node), lasts_secs: Some(3000.0) });
     let faults = FaultModel::scripted(script.to_vec());
     let options = SimOptions { faults: Some(faults), information: Information::Oracle, ..SimOptions::standard() };
     assert!(compare("srtf", Cluster::parse("gpu:4x4").unwrap(), options.clone(), 5) > 50);

@@ -2,21 +2,23 @@
 //! simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use goodput_agents::compose;
 use goodput_agents::compose::loaning::{Sharing, Variant};
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_configs::live::guard::GuardConfig;
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::guard::Guard;
-use goodput_env::job::{Work, Workload};
+use goodput_env::job::{JobId, Work, Workload};
+use goodput_env::plan::Scale;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
-use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
+use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::decide::orders::orders;
-use goodput_executor::daemon::guard::rules::{Circumstances, Rule, Rules, admit};
+use goodput_executor::daemon::guard::rules::{Canary, Circumstances, Rule, admit};
 use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::engine::sim::SimEngine;
 use goodput_executor::engine::{ClusterSnapshot, Engine, EngineAction, StepOutcome, verify};
@@ -155,7 +157,12 @@ fn replicas_are_left_out_for_an_engine_that_cannot_start_them() {
         let cluster = observer.read(&recorded(&simulator), &[]).unwrap();
         let view = cluster.view();
         let plan = policy.decide(&view);
-        let rules = Rules { min_run_secs: 0.0, preempt_every_secs: 0.0, preempt_percent: 100.0, ..Rules::default() };
+        let rules = GuardConfig {
+            min_run_secs: 0.0,
+            preempt_every_secs: 0.0,
+            preempt_percent: 100.0,
+            ..GuardConfig::default()
+        };
         if !plan.scale.is_empty() {
             let (kept, without) = admit(&rules, &mut guard, &view, &plan, &lends).unwrap();
             assert!(kept.scale.is_empty() && without.contains(&(None, Rule::ServiceScale)), "{without:?}");
@@ -170,4 +177,49 @@ fn replicas_are_left_out_for_an_engine_that_cannot_start_them() {
     }
     assert_eq!(left_out, 20);
     assert!(Rule::ServiceScale.message().contains("replicas of services"));
+}
+
+/// A load that is not known is not a load of zero: no replica ends for it, and no node is lent. A
+/// canary touches replicas and loans of its nodes only.
+#[test]
+fn an_unknown_load_takes_nothing_from_services_and_a_canary_keeps_to_its_nodes() {
+    let mut policy = mixed("srtf", Variant::Reactive, 7);
+    let scenario = scenario(options(&*policy), 7);
+    let services: BTreeSet<ServiceId> = (0..2).map(ServiceId).collect();
+    let mut simulator = Simulator::new(Arc::new(scenario));
+    let mut guard = Guard::default();
+    let all = || Circumstances { can_lend: true, can_scale: true, ..Circumstances::default() };
+    let unmeasured = Circumstances { unmeasured: services, ..all() };
+    let canary = |jobs: &[JobId]| {
+        let nodes = [NodeId(4)].into();
+        Circumstances { canary: Some(Canary { jobs: jobs.iter().copied().collect(), nodes, budget: 9 }), ..all() }
+    };
+    let rules =
+        GuardConfig { min_run_secs: 0.0, preempt_every_secs: 0.0, preempt_percent: 100.0, ..GuardConfig::default() };
+    let (mut held_back, mut kept_away) = (0, 0);
+    while (held_back < 20 || kept_away < 20) && simulator.run_until_decision().unwrap() == Status::Decision {
+        let view = simulator.view();
+        let plan = policy.decide(&view);
+        let on_node = |scale: &Scale| view.service(scale.service).unwrap().state.replicas_on(scale.node);
+        let (kept, without) = admit(&rules, &mut guard, &view, &plan, &unmeasured).unwrap();
+        assert!(kept.lend.is_empty() && kept.scale.iter().all(|scale| on_node(scale) <= scale.replicas));
+        if !plan.lend.is_empty() || plan.scale.iter().any(|scale| on_node(scale) > scale.replicas) {
+            assert!(without.contains(&(None, Rule::LoadUnknown)), "{without:?}");
+            assert!(guard.check(&view, &kept).is_ok());
+            held_back += 1;
+        }
+        let (kept, without) = admit(&rules, &mut guard, &view, &plan, &canary(&[])).unwrap();
+        assert!(
+            kept.scale.iter().map(|scale| scale.node).chain(kept.lend.iter().copied()).all(|node| node == NodeId(4))
+        );
+        if plan.scale.iter().any(|scale| scale.node != NodeId(4)) {
+            assert!(without.contains(&(None, Rule::Canary)), "{without:?}");
+            kept_away += 1;
+        }
+        let (kept, _) = admit(&rules, &mut guard, &view, &plan, &canary(&[JobId(0)])).unwrap();
+        assert!(kept.scale.is_empty() && kept.lend.is_empty() && kept.reclaim.is_empty(), "a list of jobs");
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+    }
+    assert_eq!((held_back >= 20, kept_away >= 20), (true, true), "{held_back} {kept_away}");
 }

@@ -12,13 +12,15 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::engine::EngineConfig;
+use goodput_configs::reader;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::failpoint::PLACES;
 use goodput_executor::daemon::interface::audit;
-use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{
@@ -177,7 +179,7 @@ fn orders_are_carried_out_to_the_accelerator() {
     });
 }
 
-fn settings(site: &Site, directory: &Path, extra: &str) -> Settings {
+fn settings(site: &Site, directory: &Path, extra: &str) -> Deployment {
     let conf = site.cluster.settings().conf.unwrap();
     let text = format!(
         "mode = \"act\"\n[engine.slurm]\nconf = {:?}\n[policy]\nname = \"srtf\"\n[reliance]\ntimeout_ms = 5000\nfallback = \"fifo\"\n\
@@ -186,10 +188,10 @@ fn settings(site: &Site, directory: &Path, extra: &str) -> Settings {
         conf.display().to_string(),
         directory.join("state").display().to_string(),
     );
-    Settings::parse(&text, Path::new("drill.toml")).unwrap()
+    reader::parse("drill.toml", &text).unwrap()
 }
 
-fn open(site: &Site, settings: Settings) -> Daemon<SlurmEngine> {
+fn open(site: &Site, settings: Deployment) -> Daemon<SlurmEngine> {
     daemon::open(SlurmEngine::new(&site.cluster.settings()), settings, Vec::new(), Arc::new(Tenants::default()))
         .unwrap()
 }
@@ -302,8 +304,8 @@ fn submit_all(site: &mut Site, runtime: &tokio::runtime::Runtime, count: u32) {
 #[ignore = "a part of the drill below"]
 fn child() {
     let directory = PathBuf::from(std::env::var("GOODPUT_DRILL").unwrap());
-    let settings = Settings::read(&directory.join("drill.toml")).unwrap();
-    let daemon::settings::EngineSettings::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
+    let settings = reader::read::<Deployment>(&directory.join("drill.toml"), &[]).unwrap().0;
+    let EngineConfig::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
     let engine = SlurmEngine::new(slurm);
     let daemon = daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
     let (_stop, stopped) = tokio::sync::oneshot::channel();

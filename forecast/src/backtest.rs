@@ -153,6 +153,8 @@ impl Backtest {
 
     /// Indices of the origins in a series of `len` steps: those with a whole horizon after them.
     fn origin_indices(&self, len: usize) -> impl Iterator<Item = usize> + use<> {
+        // The end is exclusive, hence the one more: the last origin has exactly one horizon after
+        // it.
         let end = (len + 1).saturating_sub(self.horizon.get());
         (self.initial_steps..end).step_by(self.stride_steps)
     }

@@ -126,6 +126,7 @@ impl Forecast {
         rearrange(&mut table);
 
         let point = table.column(median_column).to_owned();
+        // Where the median was not asked for, it serves as the point forecast only.
         if levels.len() < all_levels.len() {
             table.remove_index(Axis(1), median_column);
         }

@@ -34,6 +34,7 @@ pub(crate) fn minimise<const N: usize>(
                 *centre += x / N as f64;
             }
         }
+        // Along 1 lies the worst vertex itself, along -1 its reflection in the centre.
         let towards = |along: f64| std::array::from_fn(|i| centre[i] + along * (simplex[N].0[i] - centre[i]));
         let reflected = cost(towards(-1.0));
         used += 1;
@@ -44,6 +45,7 @@ pub(crate) fn minimise<const N: usize>(
         } else if reflected.1 < simplex[N - 1].1 {
             reflected
         } else {
+            // The contraction is outside where the reflection beat the worst vertex, else inside.
             let contracted = cost(towards(if reflected.1 < worst { -0.5 } else { 0.5 }));
             used += 1;
             // The contraction failed too, so the whole simplex shrinks towards its best vertex.

@@ -15,12 +15,14 @@ pub fn block_bootstrap(differences: &[f64], block: usize, resamples: usize, conf
         return None;
     }
     let block = block.clamp(1, n);
+    // With a fixed seed, equal differences always have one and the same interval.
     let mut state = 0x5eed_u64;
     let mut means: Vec<f64> = (0..resamples)
         .map(|_| {
             let (mut sum, mut left) = (0.0, n);
             while left > 0 {
                 let start = (splitmix(&mut state) % n as u64) as usize;
+                // The last block is cut, so that a resample is exactly as long as the data.
                 let take = block.min(left);
                 sum += (0..take).map(|offset| differences[(start + offset) % n]).sum::<f64>();
                 left -= take;

@@ -48,7 +48,7 @@ pub use goodput_train as train;
 
 /// The names that nearly every program needs.
 pub mod prelude {
-    pub use goodput_env::cluster::Cluster;
+    pub use goodput_env::cluster::{Cluster, NodeId, TypeId};
     pub use goodput_env::job::{JobId, JobRequest, JobSpec, Work, Workload};
     pub use goodput_env::placement::Placement;
     pub use goodput_env::plan::Plan;

@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_configs::live::devices::DeviceChoice;
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::node_agent::NodeAgentConfig;
 use goodput_configs::reader;
 use goodput_console::{CommandError, say};
-use goodput_executor::agent::{self, AgentConfig, AgentError, keeper, tls};
+use goodput_executor::agent::{self, AgentError, keeper, tls};
 use goodput_executor::bench_job::BenchJob;
-use goodput_executor::devices::DeviceChoice;
-use goodput_executor::job::JobName;
 
 use crate::{Invocation, config_file};
 
 /// Serves this node until the agent is stopped.
 pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocation) -> Result<(), CommandError> {
-    let (mut config, _) = reader::read::<AgentConfig>(config, &[]).map_err(config_file::command_error)?;
+    let (mut config, _) = reader::read::<NodeAgentConfig>(config, &[]).map_err(config_file::command_error)?;
     if let Some(devices) = devices {
         config.devices = devices.clone();
     }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use goodput_configs::live::devices::DeviceChoice;
+use goodput_configs::live::name::{JobName, NameError};
 use goodput_console::OutputFormat;
 use goodput_env::model::BatchLimits;
-use goodput_executor::devices::DeviceChoice;
-use goodput_executor::job::{JobName, NameError, RetryBudget};
+use goodput_executor::job::RetryBudget;
 
 /// Commands of `goodput live`.
 #[derive(Debug, Subcommand)]
@@ -25,7 +26,7 @@ pub enum Live {
     },
     /// Run the agent of this node, which starts and watches jobs. Jobs go on when the agent stops.
     Agent {
-        /// Settings in TOML (see "Run node agents" in the book).
+        /// File of the node in TOML (see configs/live/node.toml).
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// Accelerators instead of those in the settings: nvml, nvml:FILE or fake:COUNTxTYPE, as in
@@ -112,6 +113,15 @@ pub enum Live {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
+    /// List the inference services with their replicas and their load.
+    Services {
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
     /// Explain one job: why it waits, its score, and the orders about it.
     Explain {
         /// Key or name of the job.
@@ -157,6 +167,28 @@ pub enum Live {
     },
     /// Make a token for the interface of the daemon, and its hash for the deployment file.
     Token,
+}
+
+/// Verbs of `goodputd config`.
+#[derive(Debug, Subcommand)]
+pub enum LiveConfig {
+    /// Say what is wrong with configuration files, with line and column.
+    Check {
+        /// Deployments and files of node agents.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Change a value of every file first.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// Print a file with every default filled in.
+    Show {
+        /// Deployment or file of a node agent.
+        file: PathBuf,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
 }
 
 /// Options of `submit`: a job.

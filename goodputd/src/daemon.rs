@@ -3,24 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use goodput_configs::live::deployment::{Deployment, Mode};
+use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
+use goodput_configs::reader;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::Catalog;
 use goodput_executor::daemon::interface::api;
-use goodput_executor::daemon::settings::{EngineSettings, Mode, Settings};
 use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{ClusterSnapshot, Engine, Order};
+use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
 use tokio::sync::oneshot;
 
 use crate::config_file::command_error;
 
-fn settings(path: &Path) -> Result<Settings, CommandError> {
-    Settings::read(path).map_err(command_error)
+fn settings(path: &Path) -> Result<Deployment, CommandError> {
+    Ok(reader::read(path, &[]).map_err(command_error)?.0)
 }
 
-fn open<E: Engine>(engine: E, settings: Settings) -> Result<Daemon<E>, CommandError> {
+fn open<E: Engine>(engine: E, settings: Deployment) -> Result<Daemon<E>, CommandError> {
     let applications = Catalog::shipped().applications.clone();
     let tenants = settings.tenants().map_err(CommandError::input)?;
     goodput_executor::daemon::open(engine, settings, applications, Arc::new(tenants)).map_err(CommandError::failed)
@@ -30,8 +32,17 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(CommandError::failed)
 }
 
+/// Form of the lines that the daemon logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
 /// Runs the daemon until interrupted.
-pub fn run(config: &Path, mode: Option<&str>, json_logs: bool) -> Result<(), CommandError> {
+pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), CommandError> {
     let mut settings = settings(config)?;
     if let Some(mode) = mode {
         settings.mode = Mode::by_name(mode)
@@ -42,14 +53,27 @@ pub fn run(config: &Path, mode: Option<&str>, json_logs: bool) -> Result<(), Com
     let logs =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
     // Logs that are already set up stay as they are.
-    let _ = if json_logs { logs.json().try_init() } else { logs.try_init() };
+    let _ = match format {
+        LogFormat::Json => logs.json().try_init(),
+        LogFormat::Text => logs.try_init(),
+    };
     match settings.engine.clone() {
-        EngineSettings::Slurm(slurm) => serve(SlurmEngine::new(&slurm), settings),
-        EngineSettings::Agents(agents) => serve(AgentsEngine::open(agents).map_err(CommandError::failed)?, settings),
+        EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings),
+        EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings),
     }
 }
 
-fn serve<E: Engine>(engine: E, settings: Settings) -> Result<(), CommandError> {
+fn slurm_engine(slurm: &SlurmConfig, settings: &Deployment) -> Result<SlurmEngine, CommandError> {
+    let services = DeclaredService::of(settings).map_err(CommandError::input)?;
+    Ok(SlurmEngine::new(slurm).with_services(services, slurm.reservation.as_deref().unwrap_or_default()))
+}
+
+fn agents_engine(agents: AgentsConfig, settings: &Deployment) -> Result<AgentsEngine, CommandError> {
+    let services = DeclaredService::of(settings).map_err(CommandError::input)?;
+    Ok(AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services))
+}
+
+fn serve<E: Engine>(engine: E, settings: Deployment) -> Result<(), CommandError> {
     let daemon = open(engine, settings)?;
     say(&format!(
         "mode {}; a file called STOP in the state directory sets it to observe at once",
@@ -75,9 +99,11 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
     let runtime = runtime()?;
     let snapshot = runtime.block_on(async {
         match settings.engine.clone() {
-            EngineSettings::Slurm(slurm) => SlurmEngine::new(&slurm).snapshot().await.map_err(CommandError::failed),
-            EngineSettings::Agents(agents) => {
-                AgentsEngine::open(agents).map_err(CommandError::failed)?.snapshot().await.map_err(CommandError::failed)
+            EngineConfig::Slurm(slurm) => {
+                slurm_engine(&slurm, &settings)?.snapshot().await.map_err(CommandError::failed)
+            }
+            EngineConfig::Agents(agents) => {
+                agents_engine(agents, &settings)?.snapshot().await.map_err(CommandError::failed)
             }
         }
     })?;
@@ -102,7 +128,7 @@ pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Res
 
 /// Orders that the daemon would give about each snapshot, with the version of the snapshot. The state
 /// directory of the deployment stays untouched.
-fn planned(mut settings: Settings, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
+fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
@@ -136,6 +162,10 @@ fn print(orders: Vec<(u64, Order)>, output: OutputFormat) -> Result<(), CommandE
     }
     if orders.is_empty() {
         say("nothing is to be done");
+        // Programs that read csv or JSON get their empty list.
+        if matches!(output, OutputFormat::Table | OutputFormat::Wide) {
+            return Ok(());
+        }
     }
     rows.print(output)
 }

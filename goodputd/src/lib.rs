@@ -25,11 +25,12 @@ use std::process::ExitCode;
 use goodput_console::{CommandError, print, say};
 use goodput_executor::daemon::interface::status::QueueRow;
 use goodput_executor::daemon::interface::{api, audit};
-use goodput_executor::engine::NodeSeen;
+use goodput_executor::engine::{NodeSeen, ServiceSeen};
 use serde_json::json;
 
 use crate::args::{DaemonAddress, Live};
 use crate::client::Client;
+use crate::daemon::LogFormat;
 
 /// Words that begin a command of this crate: `goodputd`, or `goodput live`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,10 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Certs { folder, nodes } => agent::certs(folder, nodes)?,
         Live::Keep { folder } => agent::keep(folder)?,
         Live::BenchJob { job } => return agent::bench_job(job),
-        Live::Run { config, mode, json_logs } => daemon::run(config, mode.as_deref(), *json_logs)?,
+        Live::Run { config, mode, json_logs } => {
+            let format = if *json_logs { LogFormat::Json } else { LogFormat::Text };
+            daemon::run(config, mode.as_deref(), format)?;
+        }
         Live::Plan { config, record, output } => daemon::plan(config, record.as_deref(), *output)?,
         Live::Replay { config, snapshots, output } => daemon::replay(config, snapshots, *output)?,
         Live::Submit(options) => {
@@ -69,6 +73,10 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Nodes { daemon, output } => {
             let nodes: Vec<NodeSeen> = client(daemon)?.get("/v1/nodes")?;
             listings::nodes(&nodes).print(*output)?;
+        }
+        Live::Services { daemon, output } => {
+            let services: Vec<ServiceSeen> = client(daemon)?.get("/v1/services")?;
+            listings::services(&services).print(*output)?;
         }
         Live::Explain { job, daemon } => {
             let explanation: api::JobExplanation = client(daemon)?.get(&format!("/v1/jobs/{job}"))?;

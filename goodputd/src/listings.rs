@@ -1,8 +1,9 @@
 //! Listings of a live cluster: its queue and its nodes.
 
 use goodput_console::{Cell, Listing};
+use goodput_env::cluster::Pool;
 use goodput_executor::daemon::interface::status::QueueRow;
-use goodput_executor::engine::{NodeSeen, OnNode};
+use goodput_executor::engine::{NodeSeen, OnNode, ReplicaStage, ServiceSeen};
 
 /// Placement in words: `node:accelerators` for each node.
 pub fn place(placement: &[OnNode]) -> String {
@@ -33,16 +34,82 @@ pub fn queue(jobs: &[QueueRow]) -> Listing {
 
 /// Nodes with the accelerators that are free on them.
 pub fn nodes(nodes: &[NodeSeen]) -> Listing {
-    let mut rows = Listing::new(&["node", "accelerator", "gpus", "free", "health", "note"]);
+    let mut rows = Listing::new(&["node", "accelerator", "gpus", "free", "pool", "health", "note"]);
     for node in nodes {
         rows.push(vec![
             node.name.as_str().into(),
             node.accelerator.as_str().into(),
             Cell::Whole(i64::from(node.gpus)),
             Cell::Whole(i64::from(node.free)),
+            pool(node).into(),
             format!("{:?}", node.health).to_lowercase().into(),
             node.note.as_str().into(),
         ]);
     }
     rows
+}
+
+/// Pool of a node, and where a node of the inference pool is: at home, lent, or called back.
+fn pool(node: &NodeSeen) -> &'static str {
+    let called = node.loan.is_some_and(|loan| loan.recall.is_some());
+    match node.pool {
+        Pool::Shared => "shared",
+        Pool::Training => "training",
+        Pool::Inference if called => "inference, called back",
+        Pool::Inference if node.lent => "inference, lent",
+        Pool::Inference => "inference",
+    }
+}
+
+/// Number of replicas of a service that are ready, that start, and that drain.
+fn replicas(service: &ServiceSeen) -> [i64; 3] {
+    let count = |wanted: fn(&ReplicaStage) -> bool| {
+        service.replicas.iter().filter(|replica| wanted(&replica.phase)).count() as i64
+    };
+    [
+        count(|phase| matches!(phase, ReplicaStage::Ready)),
+        count(|phase| matches!(phase, ReplicaStage::Starting { .. })),
+        count(|phase| matches!(phase, ReplicaStage::Draining { .. })),
+    ]
+}
+
+/// Inference services with their replicas and their load.
+pub fn services(services: &[ServiceSeen]) -> Listing {
+    let mut rows =
+        Listing::new(&["service", "tenant", "ready", "starting", "draining", "replicas", "gpus", "rate", "nodes"]);
+    for service in services {
+        let spec = &service.spec;
+        let [ready, starting, draining] = replicas(service);
+        let mut nodes: Vec<&str> = service.replicas.iter().map(|replica| replica.node.as_str()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let on = |node: &&str| {
+            let there = service.replicas.iter().filter(|replica| replica.node == **node).count();
+            format!("{node}:{there}")
+        };
+        rows.push(vec![
+            service.name.as_str().into(),
+            spec.tenant.as_str().into(),
+            Cell::Whole(ready),
+            Cell::Whole(starting),
+            Cell::Whole(draining),
+            format!("{}-{}", spec.min_replicas, spec.max_replicas).into(),
+            Cell::Whole(i64::from(spec.gpus_per_replica)),
+            rate(service).into(),
+            nodes.iter().map(on).collect::<Vec<_>>().join(" ").into(),
+        ]);
+    }
+    rows
+}
+
+/// Requests per second of a service; `unknown` where its replicas do not report them.
+fn rate(service: &ServiceSeen) -> String {
+    service.rate.map_or_else(|| "unknown".into(), |rate| format!("{rate:.1}"))
+}
+
+/// Line about a service, for the screen.
+pub fn service_line(service: &ServiceSeen) -> String {
+    let [ready, starting, draining] = replicas(service);
+    let load = service.rate.map_or_else(|| "load unknown".into(), |rate| format!("{rate:.1} requests/s"));
+    format!("service {}: {ready} ready, {starting} starting, {draining} draining · {load}", service.name)
 }

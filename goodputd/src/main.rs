@@ -1,14 +1,14 @@
 //! The program `goodputd`: a policy on real machines, for a machine that only deploys.
 //!
-//! Commands are those of `goodput live` and `goodput top`. The program links no tensor framework, no
-//! Arrow and no plotting: a deployed policy runs in plain Rust.
+//! Commands are those of `goodput live` and `goodput top`, and `config` for the files of both. The
+//! program links no tensor framework, no Arrow and no plotting: a deployed policy runs in plain Rust.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use goodput_console::{Color, CommandError};
-use goodputd::args::{Live, Top};
-use goodputd::{Invocation, top};
+use goodputd::args::{Live, LiveConfig, Top};
+use goodputd::{Invocation, config_file, top};
 
 /// Run a scheduling policy on real machines.
 #[derive(Debug, Parser)]
@@ -28,6 +28,9 @@ enum DaemonCommand {
     Live(Live),
     /// Show cluster and queue of a running daemon, again and again.
     Top(Top),
+    /// Check and complete deployments and files of node agents.
+    #[command(subcommand)]
+    Config(LiveConfig),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn run(command: &DaemonCommand) -> Result<ExitCode, CommandError> {
     match command {
         DaemonCommand::Live(verb) => goodputd::run(verb, invocation),
         DaemonCommand::Top(options) => top::run(options, invocation),
+        DaemonCommand::Config(verb) => config_file::run(verb),
     }
 }
 

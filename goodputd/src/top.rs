@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use goodput_console::{CommandError, OutputFormat, print};
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
-use goodput_executor::engine::{NodeHealth, NodeSeen};
+use goodput_executor::engine::{NodeHealth, NodeSeen, ServiceSeen};
 
 use crate::args::Top;
 use crate::client::Client;
@@ -32,11 +32,12 @@ pub fn run(options: &Top, invocation: Invocation) -> Result<ExitCode, CommandErr
     loop {
         let status: DaemonStatus = client.get("/v1/status")?;
         let nodes: Vec<NodeSeen> = client.get("/v1/nodes")?;
+        let services: Vec<ServiceSeen> = client.get("/v1/services")?;
         let queue: Vec<QueueRow> = client.get("/v1/queue")?;
         if again {
             print(CLEAR)?;
         }
-        show(&status, &nodes, queue)?;
+        show(&status, &nodes, &services, queue)?;
         if options.once {
             return Ok(ExitCode::SUCCESS);
         }
@@ -44,12 +45,18 @@ pub fn run(options: &Top, invocation: Invocation) -> Result<ExitCode, CommandErr
     }
 }
 
-fn show(status: &DaemonStatus, nodes: &[NodeSeen], mut queue: Vec<QueueRow>) -> Result<(), CommandError> {
+fn show(
+    status: &DaemonStatus,
+    nodes: &[NodeSeen],
+    services: &[ServiceSeen],
+    mut queue: Vec<QueueRow>,
+) -> Result<(), CommandError> {
     queue.sort_by(|a, b| b.placement.len().cmp(&a.placement.len()).then(b.age_secs.total_cmp(&a.age_secs)));
     let mut lines = vec![header(status, nodes, &queue)];
     lines.extend(status.shadow.iter().map(|compared| compared.words()));
     lines.extend(nodes.iter().take(NODES).map(bar));
     lines.extend(more(nodes.len(), NODES, "nodes"));
+    lines.extend(services.iter().map(listings::service_line));
     print(&(lines.join("\n") + "\n"))?;
     let hidden = more(queue.len(), JOBS, "jobs");
     queue.truncate(JOBS);

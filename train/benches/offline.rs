@@ -14,8 +14,9 @@ use goodput_datasets::store::decisions::Behaviour;
 use goodput_eval::report::leaderboard::leaderboard;
 use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
 use goodput_train::comparison;
+use goodput_train::entries::learned_entry;
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::{learned_entry, mean_jct_secs};
+use goodput_train::validate::mean_jct_secs;
 use goodput_train::{Hooks, Trained, log, train};
 
 /// Decisions to log without another number on the command line.

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
 use crate::error::TrainError;
+use crate::export::bundle;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::validate::{Validation, bundle, mean_jct_secs};
+use crate::validate::{Validation, mean_jct_secs};
 use crate::{Hooks, Progress, Trained};
 use goodput_configs::experiment::{CemAgent, Experiment};
 use goodput_configs::seeds::training_seed;
@@ -59,11 +60,15 @@ pub fn train(
         let generation = state.search.generation();
         let candidates = state.search.ask();
         let bundles = candidates.iter().map(|weights| make(weights, 0)).collect::<Result<Vec<_>, _>>()?;
+        // All candidates of a generation meet the same episodes, and every generation meets new
+        // ones.
         let first = training_seed(experiment.seed, 0).wrapping_add(generation * agent.episodes);
         let scores = score(&setup, &bundles, first, agent.episodes, &experiment.expected_peak(&setup))?;
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
         state.search.tell(&scores);
         let center = state.search.mean().to_vec();
+        // The centre is the answer of the search; the best of a generation may only have been
+        // lucky.
         let jct = validation.score(&make(&center, 0)?)?;
         if state.best.as_ref().is_none_or(|(best, _)| jct < *best) {
             state.best = Some((jct, center));
@@ -75,6 +80,8 @@ pub fn train(
             ("eval/best_heuristic_jct_secs", validation.best_heuristic_jct_secs),
         ];
         recorder.record((generation + 1) * agent.episodes, &figures)?;
+        // The row goes first: a stop in between leaves a row too many, which resuming drops, and
+        // never one too few.
         dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "search",

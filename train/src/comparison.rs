@@ -8,8 +8,8 @@ use goodput_configs::seeds::HELD_OUT;
 use goodput_env::scenario::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 
+use crate::entries;
 use crate::error::TrainError;
-use crate::validate;
 
 /// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.
 ///
@@ -23,12 +23,12 @@ pub fn scenarios(
 ) -> Result<Vec<NamedScenario>, SetupError> {
     let setup = experiment.setup()?;
     if loads.is_empty() {
-        return Ok(validate::scenarios(&setup, first, count));
+        return Ok(entries::scenarios(&setup, first, count));
     }
     let mut all = Vec::new();
     for load in loads {
         let name = format!("load {load}");
-        let at_load = validate::scenarios(&experiment.at_load(*load).setup()?, first, count);
+        let at_load = entries::scenarios(&experiment.at_load(*load).setup()?, first, count);
         all.extend(at_load.into_iter().map(|scenario| NamedScenario { name: name.clone(), ..scenario }));
     }
     Ok(all)
@@ -47,7 +47,7 @@ pub fn held_out(experiment: &Experiment, seeds: u64) -> Result<Vec<NamedScenario
 /// # Errors
 /// [`TrainError`] where there is none of this name.
 pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
-    let mut entry = validate::heuristic_entry(name, setup.sharing())?;
+    let mut entry = entries::heuristic_entry(name, setup.sharing())?;
     let needs = (entry.make)(0).needs();
     if let Some(sigma) = experiment.evaluate.estimates_sigma
         && (!experiment.environment.information.allows(needs) || leaves_types_unknown(&experiment.environment, name))

@@ -60,6 +60,7 @@ impl ServedRequests {
     pub fn excess(&self, teacher: &Self) -> f64 {
         let share = |requests: &ServiceRequests| requests.late as f64 / requests.all.max(1) as f64;
         let of = |(own, taught): (&ServiceRequests, &ServiceRequests)| {
+            // The least bound keeps a service that may never be late from a division by 0.
             let may = own.may.max(ALIKE * share(taught)).max(1e-9);
             (share(own) / may - 1.0).max(0.0)
         };
@@ -72,6 +73,7 @@ impl ServedRequests {
 pub fn feasible_first(candidates: &[(f64, f64)]) -> Vec<f64> {
     let keep = candidates.iter().filter(|(_, excess)| *excess <= 0.0);
     let worst = keep.map(|(cost, _)| *cost).fold(f64::NEG_INFINITY, f64::max);
+    // Where no candidate is feasible, the excess alone ranks them.
     let worst = if worst.is_finite() { worst } else { 0.0 };
     candidates.iter().map(|&(cost, excess)| if excess > 0.0 { worst + excess } else { cost }).collect()
 }

@@ -91,7 +91,7 @@ impl Episodes {
     pub fn of_environments(self, master: u64, envs: usize) -> impl Fn(u64) -> Arc<Scenario> + Send + Sync + 'static {
         let firsts: Vec<u64> = (0..envs as u64).map(|index| training_seed(master, index)).collect();
         move |seed| {
-            // First seeds are far apart.
+            // First seeds are far apart, so the nearest one below tells how many episodes came before.
             let number = firsts.iter().map(|first| seed.wrapping_sub(*first)).min().unwrap_or(0);
             self.at(seed, number)
         }
@@ -123,6 +123,8 @@ fn drawn(scenario: &Scenario, randomise: &Randomise, costs: &[SwitchCost]) -> Sc
         .iter()
         .map(|application| Arc::new(paced(application, factor(randomise.compute), factor(randomise.network))))
         .collect();
+    // Both are drawn in any case: under a condition, a list of costs would shift the draw for
+    // faults.
     let (cost, faults): (f64, f64) = (random.random(), random.random());
     let mut options: SimOptions = scenario.options.clone();
     if !costs.is_empty() {

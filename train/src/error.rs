@@ -66,12 +66,12 @@ pub enum TrainError {
         plain: String,
     },
     /// There is no such heuristic.
-    #[error("there is no policy {name:?}; there are: {known}")]
+    #[error("there is no policy {name:?}{near}; `goodput list policies` names all")]
     UnknownPolicy {
         /// Name in the configuration.
         name: String,
-        /// Names that are known, separated by commas.
-        known: String,
+        /// Question about the nearest known name, or nothing.
+        near: String,
     },
     /// There is no such way to share a cluster with services.
     #[error("there is no policy {name:?}; there are: {known}")]

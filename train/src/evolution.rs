@@ -28,9 +28,10 @@ use crate::constraint::{ServedRequests, feasible_first};
 use crate::cost;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
+use crate::export::bundle;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::validate::{Score, Validation, bundle};
+use crate::validate::{Score, Validation};
 use crate::{Hooks, Progress, Trained};
 use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
 
@@ -97,6 +98,8 @@ pub fn train(
         state.search.tell(&feasible_first(&costs));
         let done = generation + 1;
         if done.is_multiple_of(agent.validate_every) || done == agent.generations {
+            // The centre is the answer of the search; the best of a generation may only have been
+            // lucky.
             let centre = state.search.mean().to_vec();
             let Score { jct_secs, served } = validation.score_whole(&make(&centre, 0))?;
             if served.excess(&taught.served) <= 0.0 && state.best.as_ref().is_none_or(|(best, _)| jct_secs < *best) {
@@ -112,6 +115,8 @@ pub fn train(
             ("eval/best_heuristic_jct_secs", of_teacher),
         ];
         recorder.record(done * per_generation, &figures)?;
+        // The row goes first: a stop in between leaves a row too many, which resuming drops, and
+        // never one too few.
         dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "evolve",
@@ -232,5 +237,6 @@ fn costs(
         let cost = runs.iter().map(|(cost, _)| cost).sum::<f64>() / runs.len() as f64;
         (cost, ServedRequests::sum(runs.iter().map(|(_, served)| served)).excess(&allowed))
     };
+    // Pairs are in order of candidate, so each chunk holds the runs of one candidate.
     Ok(all.chunks(episodes.len()).map(of_candidate).collect())
 }

@@ -159,6 +159,7 @@ pub fn train(
             (hooks.progress)(ForecasterProgress { step, steps, validation_loss: validation });
             (loss, losses) = (0.0, 0.0);
         }
+        // A signal during the last step must not throw away a net that is finished.
         let stopped = hooks.stop.load(Ordering::Relaxed) && !trainer.is_done();
         if stopped || trainer.is_done() || trainer.steps().is_multiple_of(experiment.checkpoint_every) {
             write_checkpoint(dir, &config_sha256, trainer.checkpoint())?;

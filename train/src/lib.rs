@@ -12,6 +12,7 @@
 //! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
+//! - [`entries`]: policies and scenarios by name, for every comparison; [`export`]: a trained model as a bundle.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]:
 //!   whether that is good enough.
 //! - [`memory`]: freed memory is kept for the next update.
@@ -27,9 +28,11 @@ pub mod checkpoint;
 pub mod comparison;
 pub mod constraint;
 pub mod cost;
+pub mod entries;
 pub mod episodes;
 mod error;
 pub mod evolution;
+pub mod export;
 pub mod forecaster;
 pub mod gate;
 pub mod guide;

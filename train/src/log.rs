@@ -13,9 +13,9 @@ use goodput_env::seed::{Stream, keyed};
 use rand::RngExt;
 use rayon::prelude::*;
 
+use crate::entries::published;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
-use crate::validate::published;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::seeds::training_seed;
 
@@ -51,6 +51,7 @@ pub fn log(
         if all.decisions() as u64 >= decisions || behaviours.is_empty() {
             break;
         }
+        // Batches are whole, so every workload of the log has been met by all behaviours.
         let plays: Vec<(u64, usize)> = (batch * BATCH..(batch + 1) * BATCH)
             .flat_map(|at| (0..behaviours.len()).map(move |who| (at, who)))
             .collect();
@@ -88,6 +89,7 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
     env.reset(Some(seed), &ResetOptions::default(), now.as_mut())?;
     loop {
         let own = guide.action(&env)?;
+        // Both are drawn at every step, so that the stream does not depend on what was disturbed.
         let (disturbed, at): (f32, f64) = (random.random(), random.random());
         let allowed = now.mask.iter().filter(|&&allowed| allowed != 0).count();
         let mut action = own;
@@ -95,6 +97,8 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
             let any = now.mask.iter().enumerate().filter(|(_, allowed)| **allowed != 0).map(|(action, _)| action);
             action = any.clone().nth((at * allowed as f64) as usize).ok_or(EnvError::NotReset)?;
         }
+        // The propensity is that of the mixture: chance may pick any allowed action, the
+        // heuristic's own too.
         let chosen = if action == own { 1.0 - behaviour.noise } else { 0.0 };
         let step = env.step(action, then.as_mut())?;
         log.push(&LoggedDecision {

@@ -16,12 +16,12 @@ use goodput_env::seed::{Stream, keyed};
 use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
 use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
+use crate::export::bundle;
 use crate::rollout::{Collect, ExperienceBuffer, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
-use crate::validate::bundle;
 use crate::{Hooks, Trained, warm_start};
 use goodput_configs::experiment::{Experiment, PpoAgent};
 
@@ -129,8 +129,10 @@ impl<'a> PpoLoop<'a> {
         if !warm_start::imitate(plan, gae, seed, student, run.dir, run.hooks)? {
             return Ok(false);
         }
+        // The moments of imitation's gradients say nothing about those of the surrogate.
         self.learner.reset_optimiser();
         self.reference = (plan.kl_penalty > 0.0).then(|| self.learner.weights().clone());
+        // The imitated policy is the one to beat, so it is validated before the first update.
         self.validate()?;
         Ok(true)
     }
@@ -150,6 +152,7 @@ impl Updates for PpoLoop<'_> {
         let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
         self.rollout.collect(self.learner.weights(), how, None, &mut self.run.state.scale, &mut self.experience)?;
         let done = iteration as f64 / updates as f64;
+        // The pull towards the imitated policy ends after a third of the updates.
         let penalty = agent.warm_start.as_ref().map_or(0.0, |plan| plan.kl_penalty * (1.0 - 3.0 * done).max(0.0));
         let critic_only = self.run.state.decisions < agent.critic_warmup;
         let rates = PpoRates {
@@ -173,7 +176,9 @@ impl Updates for PpoLoop<'_> {
         }
         let batch = e.batch();
         let reference = self.reference.as_ref().filter(|_| penalty > 0.0).map(Fused::new);
+        // Smaller numbers of an iteration name the streams of its environments.
         let mut shuffle = keyed(seed, Stream::Exploration, iteration.wrapping_mul(65_537).wrapping_add(65_536));
+        // The bonus for entropy would move the policy although it has no advantages to follow.
         let rates = if critic_only { PpoRates { entropy: 0.0, ..rates } } else { rates };
         let stats = self
             .learner

@@ -29,6 +29,7 @@ impl Recorder {
     pub fn new(dir: &RunDir, name: &str, steps: u64) -> Result<Self, RunDirError> {
         let path = dir.path(&format!("{name}.csv"));
         let earlier = fs::read_to_string(&path).unwrap_or_default();
+        // The header does not begin with a number, so it stays.
         let kept = |line: &&str| {
             line.split(',').next().and_then(|first| first.parse::<u64>().ok()).is_none_or(|at| at <= steps)
         };
@@ -53,13 +54,14 @@ impl Recorder {
         self.text += &format!("{steps},{}\n", values.join(","));
         fs::write(&self.path, &self.text).map_err(|source| RunDirError::Write { path: self.path.clone(), source })?;
         table(&self.text).write_parquet(&self.parquet)?;
-        self.twin(steps, figures);
+        self.write_tensorboard(steps, figures);
         Ok(())
     }
 
-    /// The writer's thread panics where it cannot write, and then so does every call. Its twin is
-    /// complete, so the run goes on without it.
-    fn twin(&mut self, steps: u64, figures: &ProgressFigures) {
+    /// Writes the figures for TensorBoard too. The thread of tensorboard-rs panics where it cannot
+    /// write, and every later call panics with it. `progress.csv` is complete, so the run then goes on
+    /// without TensorBoard.
+    fn write_tensorboard(&mut self, steps: u64, figures: &ProgressFigures) {
         let Some(mut writer) = self.tensorboard.take() else { return };
         let written = catch_unwind(AssertUnwindSafe(|| {
             for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {

@@ -25,6 +25,7 @@ impl CostToGo {
             changes.push((job.submit.as_secs_f64(), 1.0));
             changes.push((job.finish.unwrap_or(outcome.end).as_secs_f64(), -1.0));
         }
+        // At one moment arrivals come before departures, so the number of jobs never falls below 0.
         changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
         let mut now = 0.0;
         let jobs = changes.iter().map(|change| {
@@ -34,6 +35,7 @@ impl CostToGo {
         let jobs = jobs.collect();
         let moments: Vec<f64> = changes.into_iter().map(|change| change.0).collect();
         let mut all = Self { beta, costs: vec![0.0; moments.len()], moments, jobs };
+        // Backwards, because the cost from a moment on contains the cost from the next one on.
         for at in (0..all.moments.len().saturating_sub(1)).rev() {
             all.costs[at] = all.before(at + 1, all.moments[at]);
         }
@@ -49,6 +51,7 @@ impl CostToGo {
     fn before(&self, next: usize, secs: f64) -> f64 {
         let Some(moment) = self.moments.get(next) else { return 0.0 };
         let (ahead, jobs) = (moment - secs, next.checked_sub(1).map_or(0.0, |now| self.jobs[now]));
+        // `exp_m1` keeps its digits where the discount over the span is tiny.
         let held = if self.beta > 0.0 { -(-self.beta * ahead).exp_m1() / self.beta } else { ahead };
         jobs * held + (-self.beta * ahead).exp() * self.costs[next]
     }

@@ -191,6 +191,7 @@ impl<E: Environment + Clone> Rollout<E> {
         scale: &mut ReturnScale,
         into: &mut ExperienceBuffer,
     ) -> Result<(), EnvError> {
+        // One factor serves the whole iteration, whichever shard is done first.
         let (steps, layout, factor) = (self.steps, self.layout, scale.factor());
         let rows = SHARD * steps;
         let mut parts = Vec::with_capacity(self.shards.len());
@@ -207,6 +208,8 @@ impl<E: Environment + Clone> Rollout<E> {
         let shards = self.shards.par_iter_mut().zip(parts);
         shards.try_for_each(|(shard, rows)| shard.collect(weights, how, teacher, factor, steps, rows))?;
         into.episode_jct_secs.clear();
+        // In the order of shards and not of threads, so that the running moments have the same
+        // bits.
         for shard in &mut self.shards {
             into.episode_jct_secs.append(&mut shard.jct_secs);
             let ended = shard.terminated.iter().zip(&shard.truncated).map(|(&t, &u)| t | u);
@@ -214,6 +217,7 @@ impl<E: Environment + Clone> Rollout<E> {
                 how.gae.beta,
                 shard.first,
                 shard.vector.len(),
+                // The scale learns from raw rewards, so the division is undone.
                 shard.rewards.iter().map(|&r| r * factor),
                 &shard.dt,
                 ended,
@@ -275,12 +279,14 @@ impl<E: Environment> EnvironmentShard<E> {
             for env in 0..count {
                 let row = step * count + env;
                 let b = &self.buffers;
+                // `VecNormalize` cuts scaled rewards at 10 too.
                 self.rewards[row] = (b.reward[env] as f32 / factor).clamp(-10.0, 10.0);
                 self.dt[row] = b.elapsed_secs[env] as f32;
                 self.terminated[row] = u8::from(b.terminated[env]);
                 self.truncated[row] = u8::from(b.truncated[env]);
                 if b.terminated[env] || b.truncated[env] {
                     self.jct_secs.push(b.mean_jct_secs[env]);
+                    // A guide belongs to one episode; the next episode gets a fresh one.
                     self.guides[env] = None;
                 }
                 if b.truncated[env] {

@@ -123,6 +123,7 @@ impl RunDir {
                 fs::create_dir_all(folder)?;
             }
             fs::write(&draft, bytes)?;
+            // A rename replaces the old file in one step, so a reader meets either of them whole.
             fs::rename(&draft, &path)
         };
         write().map_err(|source| RunDirError::Write { path: path.clone(), source })

@@ -42,6 +42,8 @@ pub(crate) fn run(
         if last || done.is_multiple_of(experiment.train.evaluate_every) {
             learner.validate()?;
         }
+        // The row goes before the checkpoint: a stop in between leaves a row too many, which
+        // resuming drops.
         learner.report(figures)?;
         let stop = hooks.stop.load(Ordering::Relaxed);
         if last || stop || done.is_multiple_of(experiment.train.checkpoint_every) {

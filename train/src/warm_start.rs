@@ -7,13 +7,13 @@ use goodput_agents::learning::learner::Learner;
 use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 
+use crate::entries::published;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::recorder::Recorder;
 use crate::rollout::{Collect, ExperienceBuffer, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
-use crate::validate::published;
 use crate::{Hooks, Progress};
 use goodput_configs::experiment::WarmStart;
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use goodput_configs::experiment::Experiment;
 use goodput_eval::run::{Comparison, Evaluation};
-use goodput_train::validate::{heuristic_entry, scenarios};
+use goodput_train::entries::{heuristic_entry, scenarios};
 
 fn workload() -> String {
     let mut text = String::from("name,time,application,num_replicas,batch_size,duration,num_task\n");

@@ -11,9 +11,9 @@ use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 use goodput_eval::run::Comparison;
 use goodput_train::comparison;
+use goodput_train::entries::learned_entry;
 use goodput_train::gate::judge;
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::learned_entry;
 use goodput_train::{Hooks, Trained, train};
 
 const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");

@@ -158,7 +158,7 @@ fn minibatches_are_the_transitions_of_the_log() {
     // others.
     let order: Vec<usize> = (0..4).collect();
     all.gather(&order, &mut minibatch);
-    let batch = minibatch.batch(true);
+    let batch = minibatch.batch_with_returns();
     let first = batch.actions.iter().position(|&action| action == 0).unwrap();
     let next = &batch.next_observations[first * 7..first * 7 + 7];
     assert_eq!(next, [1.0, 2.0, 1.0, 3.0, 0.0, 0.0, 8.0]);
@@ -190,7 +190,7 @@ fn relative_rewards_are_what_was_won_of_the_others() {
     let relative = Dataset::new(log.clone(), 0.0, 1.0).relative(1.0);
     let mut minibatch = Minibatch::default();
     relative.gather(&(0..relative.len()).collect::<Vec<_>>(), &mut minibatch);
-    let mut rewards = minibatch.batch(false).rewards.iter();
+    let mut rewards = minibatch.batch().rewards.iter();
     let mut won = Vec::new();
     let mut ranked: Vec<_> = log.episodes().iter().collect();
     let mean = |seed: u64| totals(seed).sum::<f64>() / totals(seed).count() as f64;

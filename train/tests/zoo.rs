@@ -10,8 +10,8 @@ use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::ExpectedPeak;
 use goodput_eval::run::Comparison;
 use goodput_train::comparison;
+use goodput_train::entries::{learned_entry, scenarios};
 use goodput_train::model_card::{ModelCard, NOTES, stale};
-use goodput_train::validate::{learned_entry, scenarios};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))

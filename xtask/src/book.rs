@@ -68,6 +68,16 @@ impl Book {
         faults
     }
 
+    /// Pages of results that do not begin with a table of their origin: a commit, a day and commands.
+    pub fn results_without_origin(&self) -> Vec<String> {
+        // Both pages hold no figures that a run makes.
+        let exempt = ["results/about-these-results.md", "results/coverage.md"];
+        let pages = self.pages.iter().filter(|(page, _)| page.starts_with("results"));
+        let measured = pages.filter(|(page, _)| !exempt.iter().any(|name| page.as_os_str() == *name));
+        let without = measured.filter(|(_, text)| !has_origin(text));
+        without.map(|(page, _)| format!("docs/src/{}", page.display())).collect()
+    }
+
     /// Pages and words by folder.
     pub fn extents(&self) -> BTreeMap<String, Extent> {
         let mut all = BTreeMap::<String, Extent>::new();
@@ -86,6 +96,18 @@ impl Book {
         }
         all
     }
+}
+
+/// Whether the first table of a page says when the figures were recorded and by which commands.
+fn has_origin(text: &str) -> bool {
+    let table: Vec<&str> =
+        text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).collect();
+    let row = |name: &str| table.iter().find(|line| line.starts_with(name));
+    let recorded = row("| Recorded |").is_some_and(|line| {
+        // Tables of one page may have commits of their own.
+        line.contains("the commit of each table") || line.contains("commit") && line.contains("20")
+    });
+    recorded && row("| Command").is_some()
 }
 
 /// Targets of the links of a page that stay inside the repository, each with its line.
@@ -163,6 +185,8 @@ mod tests {
         let text = "# A `b` (c)\n\nSee [one](x.md#y), [two](https://a.b).\n\n```\n[no](z.md)\n```\n";
         assert_eq!(links(text), [(3, "x.md#y".to_string())]);
         assert!(anchors(text).contains("a-b-c"));
+        assert!(has_origin("# A\n\n| | |\n|---|---|\n| Recorded | 2026-11-24, commit `1` |\n| Command | `x` |\n"));
+        assert!(!has_origin("# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"));
         assert_eq!(normal(Path::new("a/../b/./c.md")), Path::new("b/c.md"));
     }
 }

@@ -23,7 +23,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ),
     ("goodput-nvml-double", &[]),
     // Only tests and benchmarks may use it.
-    ("goodput-testkit", &["goodput-env", "goodput-executor"]),
+    ("goodput-testkit", &["goodput-configs", "goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
     ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
@@ -148,6 +148,26 @@ fn env_cannot_see_the_world() {
             assert!(!text.contains(word), "{} mentions {word}", file.display());
         }
     }
+}
+
+/// Configuration has one room: the others take its tables, and read files with its reader.
+#[test]
+fn tables_of_files_live_in_configs() {
+    for room in ["eval", "train", "executor", "goodputd", "cli"] {
+        assert!(dependencies()[room_package(room)].iter().any(|(name, _)| name == "goodput-configs"), "{room}");
+        for file in sources(&root().join(room).join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for word in ["impl ConfigFile for", "toml::from_str", "toml_edit", "pub use goodput_configs"] {
+                assert!(!product.contains(word), "{} has `{word}`; go through configs", file.display());
+            }
+        }
+    }
+}
+
+/// Name of the package in a folder.
+fn room_package(room: &str) -> &str {
+    MAY_USE.iter().map(|(package, _)| *package).find(|package| package.trim_start_matches("goodput-") == room).unwrap()
 }
 
 #[test]

@@ -16,7 +16,7 @@ type QueuePlace = (Reverse<i32>, JobId);
 
 /// Waiting jobs of one shape, oldest first.
 #[derive(Clone, Debug)]
-struct Alike {
+struct ShapeQueue {
     shape: u32,
     priority: i32,
     jobs: Vec<JobId>,
@@ -24,7 +24,7 @@ struct Alike {
     next: usize,
 }
 
-impl Alike {
+impl ShapeQueue {
     fn front(&self) -> Option<QueuePlace> {
         self.jobs.get(self.next).map(|&job| (Reverse(self.priority), job))
     }
@@ -33,7 +33,7 @@ impl Alike {
 /// Queue of waiting jobs by (priority, age), grouped by shape.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    alike: Vec<Alike>,
+    alike: Vec<ShapeQueue>,
     /// The first of each shape that is not barred.
     open: BTreeSet<(QueuePlace, usize)>,
     barred: Vec<usize>,
@@ -78,13 +78,14 @@ impl Line {
         for at in std::mem::take(&mut self.barred) {
             let alike = &mut self.alike[at];
             let passed = |job: &JobId| self.passed.is_some_and(|passed| (Reverse(alike.priority), *job) < passed);
+            // A barred shape did not advance while jobs of other shapes were passed over.
             alike.next = alike.next.max(alike.jobs.partition_point(passed));
             self.open.extend(alike.front().map(|place| (place, at)));
         }
     }
 
     fn add(&mut self, shape: u32, shapes: &JobShapes, jobs: Vec<JobId>) {
-        let alike = Alike { shape, priority: shapes.get(shape).priority, jobs, next: 0 };
+        let alike = ShapeQueue { shape, priority: shapes.get(shape).priority, jobs, next: 0 };
         self.open.extend(alike.front().map(|place| (place, self.alike.len())));
         self.alike.push(alike);
     }
@@ -149,7 +150,7 @@ mod tests {
     fn line() -> Line {
         let mut line = Line::default();
         for (shape, priority, jobs) in [(0, 0, [0, 2, 5].as_slice()), (1, 0, &[1, 4]), (2, 1, &[3, 6])] {
-            let alike = Alike { shape, priority, jobs: jobs.iter().map(|&id| JobId(id)).collect(), next: 0 };
+            let alike = ShapeQueue { shape, priority, jobs: jobs.iter().map(|&id| JobId(id)).collect(), next: 0 };
             line.open.extend(alike.front().map(|place| (place, line.alike.len())));
             line.alike.push(alike);
         }

@@ -33,9 +33,11 @@ impl Quotas {
             return tree;
         }
         let declared = view.tenants().len();
+        // A job may belong to a tenant that the workload does not declare.
         let seen = view.jobs().map(|job| job.request().tenant as usize + 1).max().unwrap_or(0);
         let tenants = seen.max(declared).max(1);
         let capacity = capacity(view);
+        // A tree of more tenants than there are jobs for serves as well.
         let known = self.tree.take().filter(|(of, tree)| *of == capacity && tree.tenants() >= tenants);
         let weights: Vec<u32> = (0..tenants as u32).map(|tenant| view.tenants().weight_milli(tenant)).collect();
         let (_, tree) = self.tree.insert(known.unwrap_or_else(|| {
@@ -53,8 +55,8 @@ pub(crate) fn capacity(view: &ClusterView<'_>) -> Vec<u64> {
     let cluster = view.cluster();
     let mut capacity = vec![0; cluster.types.len()];
     for (id, node) in cluster.nodes.iter().enumerate() {
-        if node.pool != Pool::Inference || view.lent(id as NodeId) {
-            capacity[usize::from(node.accelerator)] += u64::from(node.gpus);
+        if node.pool != Pool::Inference || view.lent(NodeId::at(id)) {
+            capacity[node.accelerator.index()] += u64::from(node.gpus);
         }
     }
     capacity

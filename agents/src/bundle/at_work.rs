@@ -5,7 +5,7 @@ use goodput_env::policy::Policy;
 use serde::Deserialize;
 
 use super::model::{Model, PolicyBundle};
-use crate::compose::loaning::{Judge, Sharing, Variant, Worths};
+use crate::compose::loaning::{RecallPricing, SharedJobValues, Sharing, Variant};
 use crate::policies::deployed::Deployed;
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
@@ -39,7 +39,9 @@ impl PolicyBundle {
         match &self.model {
             Model::Utility(utility) if utility.theta.groups().contains(&Group::Loans) => {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
-                let judge = Judge { lending: utility.theta.lending(), worths: Worths::default() };
+                // Both schedulers share these values: training tells them and the orchestrator
+                // prices by them.
+                let judge = RecallPricing { lending: utility.theta.lending(), worths: SharedJobValues::default() };
                 let training = UtilityPolicy::new(utility, decoder.batching, decoder.information);
                 let training = Box::new(training.telling(judge.worths.clone()));
                 Ok(Box::new(Variant::Forecast.judged(training, sharing, judge)))

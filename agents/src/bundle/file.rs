@@ -52,10 +52,12 @@ impl PolicyBundle {
     pub fn save(&self, path: &Path) -> Result<(), BundleError> {
         let failed = |action| move |source| BundleError::Io { path: path.to_owned(), action, source };
         let mut name = path.file_name().unwrap_or_default().to_owned();
+        // The process id keeps two writers from sharing a temporary file.
         name.push(format!(".tmp-{}", std::process::id()));
         let temporary = path.with_file_name(name);
         let written = fs::File::create(&temporary).and_then(|mut file| {
             file.write_all(&self.to_bytes())?;
+            // The bytes must be on disk before the move, or a crash could leave an empty bundle.
             file.sync_all()
         });
         let moved =

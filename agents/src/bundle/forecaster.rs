@@ -155,6 +155,7 @@ impl ForecasterBundle {
         let explain = |source| ForecasterError::Archive { path: path.into(), source };
         let broken = |source| ForecasterError::Net { path: path.into(), source };
         let archive = Archive::read(bytes).map_err(explain)?;
+        // Only the version is read first, because the rest may have changed between versions.
         let Version { format } = archive.header(MANIFEST).map_err(explain)?;
         if format != FORMAT {
             return Err(ForecasterError::Format { path: path.into(), found: format });

@@ -92,6 +92,7 @@ impl PolicyBundle {
             }
         };
         let archive = Archive::read(bytes).map_err(explain)?;
+        // Only the version is read first, because the rest may have changed between versions.
         let Version { format } = archive.header(MANIFEST).map_err(explain)?;
         if format != FORMAT {
             return Err(BundleError::Format { path: path.to_owned(), found: format });
@@ -117,7 +118,7 @@ impl PolicyBundle {
             Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
-                weights.extend(archive.tensor("wait.bias", &[1])?);
+                weights.extend(archive.tensor("wait.bias", &[layout.others()])?);
                 Model::Linear(
                     Linear::new(layout, weights).ok_or_else(|| ArchiveError::BadHeader { reason: "layout".into() })?,
                 )
@@ -154,7 +155,7 @@ impl PolicyBundle {
             Model::Linear(linear) => {
                 let (verbs, wait) = linear.weights().split_at(layout.verbs * layout.slot_features);
                 tensors.push(("verbs.weight".into(), vec![layout.verbs, layout.slot_features], verbs));
-                tensors.push(("wait.bias".into(), vec![1], wait));
+                tensors.push(("wait.bias".into(), vec![wait.len()], wait));
                 Kind::Linear
             }
             Model::Utility(utility) => Kind::Utility(StoredUtility::of(utility)),

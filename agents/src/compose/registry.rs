@@ -36,6 +36,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
         let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
         let taking = if elastic { Taking::One } else { Taking::All };
         let requests = RequestScheduler::default().taking(taking);
+        // What precedes the suffix is a name of its own, with a variant or without.
         return Some(Box::new(BesideAtsI::new(by_name(training, seed)?, requests)));
     }
     if let Some((training, variant)) = name.split_once(VARIANT) {

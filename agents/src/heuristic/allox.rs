@@ -15,6 +15,7 @@
 //! The paper's model has no jobs of several accelerators. Here such jobs start oldest first on what
 //! the matching leaves, on the fastest type with room.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -93,18 +94,20 @@ impl Policy for Allox {
 }
 
 /// Jobs that start now, by position in `jobs`, each with the accelerator type.
-fn heads(view: &ClusterView<'_>, free: &[u32], jobs: &[JobView<'_>]) -> Vec<(usize, u16)> {
+fn heads(view: &ClusterView<'_>, free: &[u32], jobs: &[JobView<'_>]) -> Vec<(usize, TypeId)> {
     let mut of_kind = vec![0_usize; view.cluster().types.len()];
     for (node, &gpus) in view.cluster().nodes.iter().zip(free) {
-        of_kind[node.accelerator as usize] += gpus as usize;
+        of_kind[node.accelerator.index()] += gpus as usize;
     }
     let millis = |job: &JobView<'_>, kind: usize| {
-        let secs = job.remaining_work()? / job.rate_on(kind as u16, 1).filter(|&rate| rate > 0.0)?;
+        let secs = job.remaining_work()? / job.rate_on(TypeId::at(kind), 1).filter(|&rate| rate > 0.0)?;
+        // Times are cut so that even a late position costs less than a type that cannot run the
+        // job.
         Some(((secs * 1000.0) as i64).clamp(1, NEVER_MILLIS / 1024))
     };
     let times: Vec<Vec<Option<i64>>> =
         jobs.iter().map(|job| (0..of_kind.len()).map(|kind| millis(job, kind)).collect()).collect();
-    assign(&times, &of_kind).into_iter().map(|(job, kind)| (job, kind as u16)).collect()
+    assign(&times, &of_kind).into_iter().map(|(job, kind)| (job, TypeId::at(kind))).collect()
 }
 
 /// Head of each queue of the minimum-cost matching: position in `times`, and type. `times` are
@@ -141,7 +144,7 @@ pub fn assign(times: &[Vec<Option<i64>>], free: &[usize]) -> Vec<(usize, usize)>
 /// Places `job` on the type with room where the job is fastest, the first of equally fast types.
 fn fastest(view: &ClusterView<'_>, free: &mut [u32], job: &JobView<'_>) -> Option<Placement> {
     let gpus = job.request().gpus;
-    let kinds = (0..view.cluster().types.len() as u16).filter(|&kind| {
+    let kinds = view.cluster().type_ids().filter(|&kind| {
         let nodes = view.cluster().nodes.iter().zip(free.iter()).filter(|(node, _)| node.accelerator == kind);
         nodes.map(|(_, free)| free).sum::<u32>() >= gpus
     });

@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
@@ -47,6 +47,7 @@ impl ResourceFraction {
 
 impl Ord for ResourceFraction {
     fn cmp(&self, other: &Self) -> Ordering {
+        // The product of two numbers of 64 bits always fits into 128.
         let cross = |a: u64, b: u64| u128::from(a) * u128::from(b);
         cross(self.part, other.whole).cmp(&cross(other.part, self.whole))
     }
@@ -156,8 +157,8 @@ impl Policy for Drf {
             let tenant = tenants.entry(job.request().tenant).or_insert_with(fresh);
             if job.state.is_allocated() {
                 for slice in job.state.placement.slices() {
-                    let kind = cluster.nodes[slice.node as usize].accelerator;
-                    tenant.held[usize::from(kind)] += u64::from(slice.gpus);
+                    let kind = cluster.type_of(slice.node);
+                    tenant.held[kind.index()] += u64::from(slice.gpus);
                 }
             } else {
                 tenant.waiting.push_back(job.id());
@@ -172,8 +173,8 @@ impl Policy for Drf {
             let Some(job) = tenant.waiting.pop_front().and_then(|job| view.job(job)) else { continue };
             let Some((kind, placement)) = self.grant(cluster, &free, &job) else { continue };
             let gpus = u64::from(placement.gpus());
-            free[usize::from(kind)] -= gpus;
-            tenant.held[usize::from(kind)] += gpus;
+            free[kind.index()] -= gpus;
+            tenant.held[kind.index()] += gpus;
             plan.set(job.id(), placement);
             queue.insert((share(tenant), id));
         }
@@ -183,11 +184,12 @@ impl Policy for Drf {
 
 impl Drf {
     /// Takes what the job asked for; `None` where no type that the job runs on has that many free.
-    fn grant(&mut self, cluster: &Cluster, free: &[u64], job: &JobView<'_>) -> Option<(u16, Placement)> {
+    fn grant(&mut self, cluster: &Cluster, free: &[u64], job: &JobView<'_>) -> Option<(TypeId, Placement)> {
         let gpus = job.request().gpus;
-        let kinds = (0..free.len() as u16).filter(|&kind| job.runs_on(kind));
-        let roomiest = kinds.min_by_key(|&kind| std::cmp::Reverse(free[usize::from(kind)]))?;
-        if free[usize::from(roomiest)] < u64::from(gpus) {
+        let kinds = TypeId::first(free.len()).filter(|&kind| job.runs_on(kind));
+        // The minimum of reversed keys is the first of equals; `max_by_key` gives the last.
+        let roomiest = kinds.min_by_key(|&kind| std::cmp::Reverse(free[kind.index()]))?;
+        if free[roomiest.index()] < u64::from(gpus) {
             return None;
         }
         Some((roomiest, pack(cluster, &mut self.free, roomiest, gpus)?))
@@ -198,7 +200,7 @@ impl Drf {
 fn by_type(cluster: &Cluster, nodes: impl Iterator<Item = u32>) -> Vec<u64> {
     let mut sums = vec![0; cluster.types.len()];
     for (node, gpus) in cluster.nodes.iter().zip(nodes) {
-        sums[usize::from(node.accelerator)] += u64::from(gpus);
+        sums[node.accelerator.index()] += u64::from(gpus);
     }
     sums
 }

@@ -163,6 +163,7 @@ impl Policy for Gandiva {
             false => self.fill(view, &mut plan),
         }
         let waits = self.queue.iter().any(|entry| !entry.running);
+        // A wake at the present moment would not let time go on.
         self.wake = waits.then(|| (self.rotated + self.quantum).max(view.now + SimTime::from_millis(1)));
         plan
     }

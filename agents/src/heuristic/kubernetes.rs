@@ -68,6 +68,7 @@ impl Policy for Kubernetes {
         let running = view.jobs().filter(|job| job.state.is_allocated()).map(|job| job.request().priority).min();
         let Some(most_urgent) = most_urgent else { return Plan::keep() };
         let preempts = running.is_some_and(|least| least < most_urgent);
+        // No accelerator is free, and no waiting job is important enough to evict another.
         if view.total_free() == 0 && !preempts {
             return Plan::keep();
         }
@@ -129,7 +130,7 @@ fn snapshot(view: &ClusterView<'_>) -> Snapshot {
                 priority: job.request().priority,
                 since: job.state.changed,
             };
-            snapshot.nodes[slice.node as usize].residents.push(resident);
+            snapshot.nodes[slice.node.index()].residents.push(resident);
         }
     }
     snapshot
@@ -142,7 +143,7 @@ fn pods<'a>(view: &ClusterView<'a>, job: &JobView<'a>, shape: &JobShape) -> impl
     let (members, gpus) = if request.gpus <= widest { (1, request.gpus) } else { (request.gpus, 1) };
     let mut affinity = Affinity::default();
     if kinds.len() < cluster.types.len() {
-        let names = kinds.iter().map(|&kind| cluster.types[usize::from(kind)].name.clone()).collect();
+        let names = kinds.iter().map(|&kind| cluster.types[kind.index()].name.clone()).collect();
         affinity.required.insert("accelerator".into(), names);
     }
     (0..members).map(move |index| Pod {

@@ -83,8 +83,8 @@ pub struct Srtf {
     admission: Admission,
     /// Active jobs in the order of the decision before.
     line: Vec<JobId>,
-    keyed: Vec<(u64, Ask)>,
-    asks: Vec<Ask>,
+    keyed: Vec<(u64, AcceleratorDemand)>,
+    asks: Vec<AcceleratorDemand>,
 }
 
 impl Srtf {
@@ -106,7 +106,7 @@ impl Srtf {
         Self { scheme: Some(scheme), ..self }
     }
 
-    fn ask(&self, job: &JobView<'_>, capacity: u32) -> (u64, Ask) {
+    fn ask(&self, job: &JobView<'_>, capacity: u32) -> (u64, AcceleratorDemand) {
         let request = job.request();
         let (min, max) = match self.shortest {
             Shortest::ElasticTime => (job.min_gpus(), fastest_size(job, capacity)),
@@ -118,7 +118,7 @@ impl Srtf {
             Shortest::Time | Shortest::ElasticTime => job.remaining_secs(min).unwrap_or(f64::INFINITY),
         };
         // The bits of a non-negative float sort like the float, and faster.
-        (key.to_bits(), Ask { job: job.id(), min, max, held: job.gpus() })
+        (key.to_bits(), AcceleratorDemand { job: job.id(), min, max, held: job.gpus() })
     }
 }
 
@@ -170,13 +170,14 @@ pub(crate) fn keep_line(line: &mut Vec<JobId>, view: &ClusterView<'_>) {
     let newest = line.iter().copied().max();
     line.retain(|&job| view.job(job).is_some());
     let old = line.len();
+    // Ids follow submission, so new jobs are the last ones in view.
     line.extend(view.jobs().rev().map(|job| job.id()).take_while(|&job| newest.is_none_or(|newest| job > newest)));
     line[old..].reverse();
 }
 
 /// Accelerators that a job asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct AcceleratorDemand {
     pub job: JobId,
     /// Fewest accelerators that the job runs on.
     pub min: u32,
@@ -197,7 +198,12 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// Plan that admits `asks`; calls `granted` with each job and its number of accelerators.
-    pub fn admit(&mut self, view: &ClusterView<'_>, asks: &[Ask], mut granted: impl FnMut(JobId, u32)) -> Plan {
+    pub fn admit(
+        &mut self,
+        view: &ClusterView<'_>,
+        asks: &[AcceleratorDemand],
+        mut granted: impl FnMut(JobId, u32),
+    ) -> Plan {
         let mut left = view.total_free() + asks.iter().map(|ask| ask.held).sum::<u32>();
         let mut plan = Plan::keep();
         self.free.reset(view.free());
@@ -217,6 +223,7 @@ impl Admission {
                 _ => self.placed.push((ask.job, gpus, ask.min)),
             }
         }
+        // Jobs are placed after all releases, so that one may take what a later one gave up.
         for &(job, gpus, least) in &self.placed {
             let held = view.job(job).map_or_else(Placement::none, |job| job.state.placement.clone());
             let placement = Packer::FewestNodes.place_most(view.cluster(), &mut self.free, &held, gpus, least);
@@ -226,9 +233,10 @@ impl Admission {
     }
 
     /// Empties the cluster and fills it again by `scheme`.
-    fn place_anew(&mut self, view: &ClusterView<'_>, asks: &[Ask], scheme: Yarn) -> Plan {
+    fn place_anew(&mut self, view: &ClusterView<'_>, asks: &[AcceleratorDemand], scheme: Yarn) -> Plan {
         self.free.reset(view.free());
-        let held = |ask: &Ask| view.job(ask.job).map(|job| job.state.placement.clone()).unwrap_or_default();
+        let held =
+            |ask: &AcceleratorDemand| view.job(ask.job).map(|job| job.state.placement.clone()).unwrap_or_default();
         for ask in asks.iter().filter(|ask| ask.held > 0) {
             self.free.release(&held(ask));
         }

@@ -70,6 +70,7 @@ impl Cem {
     /// # Panics
     /// When there is not one score per candidate.
     pub fn tell(&mut self, scores: &[f64]) {
+        // The draw is a function of the generation, so it is repeated here and never stored.
         let population = self.ask();
         assert_eq!(scores.len(), population.len(), "one score per candidate");
         let score = |i: usize| if scores[i].is_nan() { f64::NEG_INFINITY } else { scores[i] };

@@ -43,6 +43,7 @@ struct Settings {
 impl Settings {
     fn new(n: usize, population: usize) -> Self {
         let half = population / 2;
+        // These are the defaults of Table 1 of the tutorial, with positive weights alone.
         let raw: Vec<f64> = (0..half).map(|i| ((population as f64 + 1.0) / 2.0).ln() - (i as f64 + 1.0).ln()).collect();
         let sum: f64 = raw.iter().sum();
         let weights: Vec<f64> = raw.iter().map(|weight| weight / sum).collect();
@@ -109,12 +110,14 @@ impl Cma {
         let mut order: Vec<usize> = (0..costs.len()).collect();
         order.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)).then(a.cmp(&b)));
         let best: Vec<(f64, &Vec<f64>)> = set.weights.iter().zip(&order).map(|(&w, &i)| (w, &steps[i])).collect();
+        // The shift is in units of sigma, as the evolution paths are.
         let shift: Vec<f64> = (0..n).map(|d| best.iter().map(|(w, step)| w * step[d]).sum()).collect();
         self.mean = self.at(&shift);
 
         // C^-1/2 times the shift: through the eigenvectors and back.
         let turned = (0..n).map(|k| (0..n).map(|i| vectors[i * n + k] * shift[i]).sum::<f64>() / lengths[k]);
         let turned: Vec<f64> = turned.collect();
+        // This factor keeps the path a standard normal vector where selection is by chance.
         let push = (set.c_sigma * (2.0 - set.c_sigma) * set.mu_eff).sqrt();
         for i in 0..n {
             let whitened: f64 = (0..n).map(|k| vectors[i * n + k] * turned[k]).sum();
@@ -122,11 +125,14 @@ impl Cma {
         }
         let length = self.path_sigma.iter().map(|x| x * x).sum::<f64>().sqrt();
         let settled = (1.0 - (1.0 - set.c_sigma).powf(2.0 * (self.generation as f64 + 1.0))).sqrt();
+        // While the path is long, sigma is about to grow; the covariance must not stretch along it
+        // as well.
         let stalls = length / settled >= (1.4 + 2.0 / (n as f64 + 1.0)) * set.chi;
         let pull = if stalls { 0.0 } else { (set.c_c * (2.0 - set.c_c) * set.mu_eff).sqrt() };
         for (path, shift) in self.path_c.iter_mut().zip(&shift) {
             *path = (1.0 - set.c_c) * *path + pull * shift;
         }
+        // The last term makes up for the variance that a stalled path does not add.
         let kept = 1.0 - set.c_1 - set.c_mu + if stalls { set.c_1 * set.c_c * (2.0 - set.c_c) } else { 0.0 };
         for i in 0..n {
             for j in 0..n {
@@ -135,6 +141,7 @@ impl Cma {
                 *cell = kept * *cell + set.c_1 * self.path_c[i] * self.path_c[j] + set.c_mu * rank_mu;
             }
         }
+        // In one generation the step grows by a factor of e at most.
         self.sigma *= ((set.c_sigma / set.d_sigma) * (length / set.chi - 1.0)).min(1.0).exp();
         self.generation += 1;
     }
@@ -177,6 +184,8 @@ fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
                     continue;
                 }
                 let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
+                // Of the two roots, the smaller one turns by 45 degrees at most, which is the
+                // stable choice.
                 let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
                 let c = t.hypot(1.0).recip();
                 let s = t * c;
@@ -190,6 +199,7 @@ fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
             }
         }
     }
+    // Rounding may leave an eigenvalue at or below 0, and whitening divides by its root.
     let lengths = (0..n).map(|i| a[i * n + i].max(1e-20).sqrt()).collect();
     (v, lengths)
 }

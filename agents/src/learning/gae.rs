@@ -80,6 +80,7 @@ pub fn gae(config: &GaeConfig, t: &Transitions<'_>, advantages: &mut [f32], retu
     for i in (0..size).rev() {
         let over = t.terminated[i] != 0 || t.truncated[i] != 0;
         let next = match (t.terminated[i] != 0, t.truncated[i] != 0) {
+            // An end for good wins over a cut at the same step, because nothing follows it.
             (true, _) => 0.0,
             (false, true) => t.final_values[i],
             _ if i + n < size => t.values[i + n],

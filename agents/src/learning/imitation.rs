@@ -107,6 +107,7 @@ impl Learner {
         rows: &[u32],
     ) -> (ImitationStats, Vec<f32>) {
         let total: f32 = rows.iter().map(|&row| batch.weight(row)).sum();
+        // Where no row of a minibatch counts, its shares become 0 and not NaN.
         let objective = Imitation { config, batch, rows: rows.len() as f32, total: total.max(1e-8) };
         let (gradient, reports) = self.gradient(batch.observations, batch.masks, rows, &objective);
         let mut terms = ImitationStats::default();

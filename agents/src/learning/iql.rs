@@ -101,6 +101,8 @@ impl Iql {
             advantages.push(own - value.value(now, &mut scratch));
             targets.push(match batch.returns {
                 Some(returns) => returns[row],
+                // Nothing follows, and the net has no say about the observation that stands in for
+                // it.
                 None if batch.discounts[row] == 0.0 => batch.rewards[row],
                 None => batch.rewards[row] + batch.discounts[row] * value.value(then, &mut scratch),
             });
@@ -109,15 +111,19 @@ impl Iql {
         let spread = square.sqrt().max(1e-6) as f32;
         let weight = |&advantage: &f32| (config.temperature * advantage / spread).exp().min(HEAVIEST);
         let heavy: Vec<f32> = advantages.iter().map(weight).collect();
+        // A regression on logged returns wants their mean, which is the expectile 0.5.
         let expectile = if batch.returns.is_some() { 0.5 } else { config.expectile };
         let ([value_loss, policy_loss, mean], mut gradient) =
             self.policy.extraction_gradient(batch, &estimates, &heavy, expectile);
         let mut stats = IqlStats { value_loss, policy_loss, value: mean, advantage: square.sqrt(), critic_loss: 0.0 };
+        // All targets were computed above, before any of the nets moves.
         self.policy.step(&mut gradient, config.max_grad_norm, rate, 0)?;
         for (critic, target) in self.critics.iter_mut().zip(&mut self.targets) {
             let (error, mut gradient) = critic.critic_gradient(batch, &targets);
             stats.critic_loss += error / 2.0;
             critic.step(&mut gradient, config.max_grad_norm, rate, 0)?;
+            // Critics that regress on returns do not chase themselves, so their targets need not be
+            // slow.
             follow(target, critic.weights(), if batch.returns.is_some() { 1.0 } else { config.target_rate });
         }
         Ok(stats)

@@ -160,8 +160,10 @@ impl Learner {
 
 /// Cuts `gradient` to `max_norm` and gives the norm that it had; `None` where that is not finite.
 fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
+    // Squares of single precision may overflow or vanish, so they are summed in double.
     let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
     if norm > max_norm {
+        // PyTorch's `clip_grad_norm_` adds the 1e-6 too.
         let scale = max_norm / (norm + 1e-6);
         gradient.iter_mut().for_each(|g| *g *= scale);
     }

@@ -7,7 +7,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::nets::backward::{Said, forward};
+use crate::nets::backward::{NetOutput, forward};
 use crate::nets::fused::Fused;
 use crate::nets::layers::affine::host;
 use crate::nets::shard::{Shard, Source};
@@ -80,6 +80,8 @@ pub(super) fn gradient<O: Objective>(
     objective: &O,
 ) -> (Vec<f32>, Vec<O::Report>) {
     let mut sorted: Vec<(usize, u32)> = rows.iter().map(|&row| (source.extent(row), row)).collect();
+    // Equal extents are ordered by row, so the bits of the sum do not depend on how the rows were
+    // shuffled.
     sorted.sort_unstable();
     let extents: Vec<usize> = sorted.iter().map(|(extent, _)| *extent).collect();
     let sorted: Vec<u32> = sorted.into_iter().map(|(_, row)| row).collect();
@@ -89,17 +91,18 @@ pub(super) fn gradient<O: Objective>(
     };
     let shards: Vec<(&[u32], &[usize])> = sorted.chunks(size).zip(extents.chunks(size)).collect();
     let one = |rows: &[u32], extents: &[usize]| {
+        // Rows are sorted, so the last one of a shard needs the most slots.
         let shard = Shard::gather(source, rows, extents.last().copied().unwrap_or(1));
-        let (said, pass) = forward(weights, &shard, device);
+        let (output, pass) = forward(weights, &shard, device);
         let action = |&row: &u32| shard.local_action(&source.layout, objective.actions()[row as usize] as usize);
         let reference = objective.reference().map(|net| shard.probabilities(source, rows, net));
-        let (softmax, columns) = Softmax::new(said.scores, &shard, rows.iter().map(action).collect(), reference);
+        let (softmax, columns) = Softmax::new(output.scores, &shard, rows.iter().map(action).collect(), reference);
 
         let tracked =
             |column: Vec<f32>| Tensor::<1>::from_data(TensorData::new(column, [rows.len()]), device).require_grad();
         let outputs = Outputs {
             rows,
-            values: tracked(said.values),
+            values: tracked(output.values),
             score: tracked(columns.score),
             log_prob: tracked(columns.log_prob),
             entropy: tracked(columns.entropy),
@@ -118,7 +121,7 @@ pub(super) fn gradient<O: Objective>(
             entropy: slopes(&outputs.entropy),
             divergence: slopes(&outputs.divergence),
         };
-        (pass.backward(&Said { scores: softmax.slopes(&columns), values }), report)
+        (pass.backward(&NetOutput { scores: softmax.slopes(&columns), values }), report)
     };
 
     total(weights.data().len(), deal(&shards, threads, |(rows, extents)| one(rows, extents)))

@@ -129,6 +129,8 @@ impl Learner {
         'update: for _ in 0..config.epochs {
             for rows in Self::minibatches(count, config.minibatch, random) {
                 let (terms, mut gradient) = self.evaluate(config, rates, batch, reference, &rows);
+                // The check comes before the step: nothing is learnt from a policy that is too far
+                // already.
                 if config.target_kl > 0.0 && terms.approx_kl > 1.5 * f64::from(config.target_kl) {
                     stats.stopped = true;
                     break 'update;
@@ -168,6 +170,7 @@ impl Learner {
         reference: Option<&Fused>,
         rows: &[u32],
     ) -> (PpoStats, Vec<f32>) {
+        // The moments are those of the whole minibatch, of which a shard sees only a part.
         let (mean, deviation) = moments(rows.iter().map(|&row| batch.advantages[row as usize]));
         let objective = Ppo {
             config,
@@ -264,6 +267,7 @@ impl Objective for Ppo<'_> {
             stats.reference_kl = scalar(divergence);
         }
         for log_ratio in host(log_ratio) {
+            // This estimator of the divergence is unbiased and never negative.
             let (log_ratio, ratio) = (f64::from(log_ratio), f64::from(log_ratio).exp());
             stats.approx_kl += (ratio - 1.0 - log_ratio) / f64::from(self.rows);
             stats.clipfrac += f64::from(u8::from((ratio - 1.0).abs() > f64::from(config.clip))) / f64::from(self.rows);

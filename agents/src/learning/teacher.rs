@@ -2,6 +2,7 @@
 //! round, the learner's own states included (DAgger, Ross et al. 2011). In a simulator, asking the
 //! teacher is free.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::gym::{Action, Layout, Round, Slot, Verb};
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
@@ -10,7 +11,7 @@ use goodput_env::view::ClusterView;
 pub struct Teacher {
     policy: Box<dyn Policy>,
     /// Accelerators each slot of the current round should end up with, and their type.
-    targets: Vec<(u32, u16)>,
+    targets: Vec<(u32, TypeId)>,
     /// Slots in the order in which growth is shown: as the policy listed them, so that the order
     /// carries its priorities.
     order: Vec<u32>,
@@ -32,7 +33,7 @@ impl Teacher {
         for change in &plan.changes {
             if let Ok(at) = round.slots().binary_search_by_key(&change.job, |slot| slot.job) {
                 let nodes = &view.cluster().nodes;
-                let kind = change.placement.slices().first().map(|slice| nodes[slice.node as usize].accelerator);
+                let kind = change.placement.slices().first().map(|slice| nodes[slice.node.index()].accelerator);
                 let slot = &round.slots()[at];
                 self.targets[at] = (slot.ladder.snap(change.placement.gpus()), kind.unwrap_or(slot.accelerator));
                 self.order.push(at as u32);
@@ -64,7 +65,7 @@ impl Teacher {
         }
         // Not on a type that it is to leave: it would be moved with more than was meant for it
         // there.
-        let there = |slot: &Slot, kind: u16| layout.types == 0 || slot.working == 0 || slot.accelerator == kind;
+        let there = |slot: &Slot, kind: TypeId| layout.types == 0 || slot.working == 0 || slot.accelerator == kind;
         let lacking = |at: usize| {
             let (slot, (size, kind)) = (&round.slots()[at], self.targets[at]);
             slot.working < size && there(slot, kind) && round.allows(at, Verb::Grow)
@@ -77,7 +78,7 @@ impl Teacher {
         }
         // The environment does not let a cluster stand still; the first job that can start is then
         // as good as any.
-        let starts = || (0..layout.types).map(|kind| Verb::Place(kind as u16)).chain([Verb::Grow]);
+        let starts = || TypeId::first(layout.types).map(Verb::Place).chain([Verb::Grow]);
         let start =
             (0..round.slots().len()).find_map(|slot| Some((slot, starts().find(|&verb| round.allows(slot, verb))?)));
         start.map_or(layout.wait(), |(slot, verb)| change(slot, verb))

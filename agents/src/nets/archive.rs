@@ -95,6 +95,8 @@ impl<'a> Archive<'a> {
             return Err(ArchiveError::Truncated { found: bytes.len(), expected: 8 });
         };
         let length = u64::from_le_bytes(*length);
+        // The library refuses larger headers too; the length comes from the file and may be
+        // anything.
         if length > 100_000_000 || bytes.get(8).is_some_and(|&first| first != b'{') {
             return Err(not("it does not begin with the length of a JSON header".into()));
         }

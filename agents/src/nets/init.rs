@@ -20,6 +20,7 @@ pub fn orthogonal(rows: usize, cols: usize, gain: f32, random: &mut impl Rng) ->
             }
         }
         let norm = dot(&vector, &vector).sqrt();
+        // A vector that lies in the span of the earlier ones is drawn again.
         if norm > 1e-6 {
             vector.iter_mut().for_each(|v| *v /= norm);
             basis.push(vector);

@@ -32,6 +32,7 @@ impl Source<'_> {
 
     /// Slots a row needs: up to its last occupied one.
     pub fn extent(&self, row: u32) -> usize {
+        // Tensors have no empty dimension, so one slot is kept where no job is.
         self.layout.extent(self.observation(row)).max(1)
     }
 }
@@ -101,6 +102,7 @@ impl Shard {
             let mask = source.mask(row);
             let kept = mask[..slots * verbs].iter().chain(&mask[source.layout.first_other()..]);
             let from = shard.penalty.len();
+            // The penalty makes a probability 0; an infinity would make gradients NaN.
             shard.penalty.extend(kept.map(|&allowed| if allowed == 0 { -1e9 } else { 0.0 }));
             let allowed = shard.penalty[from..].iter().filter(|&&p| p == 0.0).count();
             debug_assert_eq!(mask.iter().filter(|&&m| m != 0).count(), allowed, "actions on empty slots are masked");

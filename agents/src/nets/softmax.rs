@@ -55,6 +55,7 @@ impl Softmax {
             z.iter_mut().for_each(|z| *z -= shift);
             columns.log_prob.push(z[taken[row]]);
             let allowed = shard.allowed[row];
+            // A forbidden action has a probability of 0 and a finite logarithm, so it adds nothing.
             mean_log.push(z.iter().zip(&*p).map(|(z, p)| z * p).sum());
             scale.push(if allowed > 1 { -1.0 / (allowed as f32).ln() } else { 0.0 });
             columns.entropy.push(mean_log[row] * scale[row]);
@@ -81,6 +82,8 @@ impl Softmax {
         for (row, (slopes, p)) in slopes.chunks_exact_mut(actions).zip(probabilities.chunks_exact(actions)).enumerate()
         {
             let (taken, mean_log) = (self.taken[row], self.mean_log[row]);
+            // Along z: mean_log has p (ln p - mean_log), ln p[taken] has 1[taken] - p, and the
+            // divergence p - q.
             let along = of.entropy[row] * self.scale[row];
             let shared = of.divergence[row] - of.log_prob[row];
             for (slope, &p) in slopes.iter_mut().zip(p) {

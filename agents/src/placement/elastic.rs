@@ -34,6 +34,8 @@ pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u3
     for (job, gpus) in larger {
         let held = &job.state.placement;
         let placement = grown(view, free, held, *gpus).or_else(|| {
+            // A move gives up what is held; where no more can be had, the packer takes the same
+            // again.
             free.release(held);
             Packer::FewestNodes.place_most(view.cluster(), free, held, *gpus, job.min_gpus())
         });
@@ -64,7 +66,7 @@ fn shrunk(held: &Placement, gpus: u32) -> Placement {
 /// `held` and more up to `gpus`, if that spans no more nodes than it has to.
 fn grown(view: &ClusterView<'_>, free: &mut Free, held: &Placement, gpus: u32) -> Option<Placement> {
     let cluster = view.cluster();
-    let kind = cluster.nodes[held.slices().first()?.node as usize].accelerator;
+    let kind = cluster.nodes[held.slices().first()?.node.index()].accelerator;
     let mut left = gpus - held.gpus();
     let mut after: Vec<(NodeId, u32)> = Vec::with_capacity(held.slices().len());
     for slice in held.slices() {
@@ -74,9 +76,10 @@ fn grown(view: &ClusterView<'_>, free: &mut Free, held: &Placement, gpus: u32) -
     }
     let fewest = gpus.div_ceil(cluster.gpus_per_node_of(kind).max(1)) as usize;
     let room = fewest.checked_sub(after.len())?;
+    // This is a copy, because nothing may be taken where the result spans too many nodes.
     let mut nodes = free.nodes().to_vec();
     for (&(node, now), slice) in after.iter().zip(held.slices()) {
-        nodes[node as usize] -= now - slice.gpus;
+        nodes[node.index()] -= now - slice.gpus;
     }
     if left > 0 {
         let rest = pack(cluster, &mut nodes, kind, left)?;
@@ -95,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_shrinking_job_keeps_its_largest_slices() {
-        let held = Placement::from_iter([(3, 1), (1, 4), (2, 2)]);
-        assert_eq!(shrunk(&held, 5), Placement::from_iter([(1, 4), (2, 1)]));
+        let held = Placement::from_iter([(NodeId(3), 1), (NodeId(1), 4), (NodeId(2), 2)]);
+        assert_eq!(shrunk(&held, 5), Placement::from_iter([(NodeId(1), 4), (NodeId(2), 1)]));
         assert_eq!(shrunk(&held, 0), Placement::none());
         assert_eq!(shrunk(&held, 7), held);
     }

@@ -1,6 +1,6 @@
 //! A working copy of the free accelerators, which a policy spends while it plans.
 
-use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::placement::{Placement, pack};
 
 /// Free accelerators by node. Kept by a policy across decisions, so that planning allocates
@@ -26,7 +26,7 @@ impl Free {
 
     /// Free accelerators on `node`.
     pub fn on(&self, node: NodeId) -> u32 {
-        self.nodes[node as usize]
+        self.nodes[node.index()]
     }
 
     /// Free accelerators by node.
@@ -41,20 +41,20 @@ impl Free {
 
     /// Takes `gpus` of the free accelerators of `node`.
     pub fn take(&mut self, node: NodeId, gpus: u32) {
-        self.nodes[node as usize] -= gpus;
+        self.nodes[node.index()] -= gpus;
         self.total -= gpus;
     }
 
     /// Frees what a job holds.
     pub fn release(&mut self, placement: &Placement) {
         for slice in placement.slices() {
-            self.nodes[slice.node as usize] += slice.gpus;
+            self.nodes[slice.node.index()] += slice.gpus;
             self.total += slice.gpus;
         }
     }
 
     /// Free accelerators of type `kind`.
-    pub fn of_type(&self, cluster: &Cluster, kind: u16) -> u32 {
+    pub fn of_type(&self, cluster: &Cluster, kind: TypeId) -> u32 {
         if cluster.types.len() <= 1 {
             return self.total;
         }
@@ -64,13 +64,13 @@ impl Free {
 
     /// Takes `gpus` of type `kind` on as few nodes as possible; `None`, and nothing taken, where
     /// there are not so many.
-    pub fn pack(&mut self, cluster: &Cluster, kind: u16, gpus: u32) -> Option<Placement> {
+    pub fn pack(&mut self, cluster: &Cluster, kind: TypeId, gpus: u32) -> Option<Placement> {
         self.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus))
     }
 
     /// The type with most free accelerators, the first of those on ties; `None` if it has fewer
     /// than `gpus`.
-    pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<u16> {
+    pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<TypeId> {
         let (free, kind) = self.roomiest(cluster);
         (gpus <= free).then_some(kind)
     }
@@ -80,24 +80,27 @@ impl Free {
         self.roomiest(cluster).0
     }
 
-    fn roomiest(&self, cluster: &Cluster) -> (u32, u16) {
+    fn roomiest(&self, cluster: &Cluster) -> (u32, TypeId) {
         if cluster.types.len() <= 1 {
-            return (self.total, 0);
+            return (self.total, TypeId(0));
         }
-        let types = (0..cluster.types.len() as u16).map(|kind| (self.of_type(cluster, kind), kind));
-        types.reduce(first_largest).unwrap_or((0, 0))
+        let types = cluster.type_ids().map(|kind| (self.of_type(cluster, kind), kind));
+        types.reduce(first_largest).unwrap_or((0, TypeId(0)))
     }
 
     /// The node of type `kind` with most free accelerators, the lowest id of those.
-    pub(super) fn emptiest(&self, cluster: &Cluster, kind: u16) -> NodeId {
+    pub(super) fn emptiest(&self, cluster: &Cluster, kind: TypeId) -> NodeId {
         if cluster.types.len() <= 1 {
             // Two passes without branches are several times faster than one that carries the
             // position along.
             let most = self.nodes.iter().copied().fold(0, u32::max);
-            return self.nodes.iter().position(|&free| free == most).unwrap_or(0) as NodeId;
+            return NodeId::at(self.nodes.iter().position(|&free| free == most).unwrap_or(0));
         }
         let of_type = (0..self.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
-        of_type.map(|node| (self.nodes[node], node)).reduce(first_largest).map_or(0, |(_, node)| node as NodeId)
+        of_type
+            .map(|node| (self.nodes[node], node))
+            .reduce(first_largest)
+            .map_or(NodeId(0), |(_, node)| NodeId::at(node))
     }
 
     /// Lets a packer of plain slices take `gpus`.

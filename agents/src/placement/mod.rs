@@ -17,7 +17,7 @@ pub use free::Free;
 pub use skew::{ModelTensors, Skew, TENSORS};
 pub use yarn::Yarn;
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::placement::{Placement, pack};
 
 /// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one
@@ -69,7 +69,7 @@ impl Packer {
 }
 
 /// `gpus` must fit.
-fn most_free_first(cluster: &Cluster, free: &mut Free, kind: u16, gpus: u32) -> Placement {
+fn most_free_first(cluster: &Cluster, free: &mut Free, kind: TypeId, gpus: u32) -> Placement {
     let mut placement = Placement::none();
     let mut left = gpus;
     while left > 0 {
@@ -86,7 +86,7 @@ fn most_free_first(cluster: &Cluster, free: &mut Free, kind: u16, gpus: u32) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use goodput_env::cluster::{AcceleratorType, Node};
+    use goodput_env::cluster::{AcceleratorType, Node, NodeId};
 
     fn placed(packer: Packer, free: &[u32], gpus: u32) -> Option<Vec<(u32, u32)>> {
         let cluster = Cluster::homogeneous(free.len() as u32, 8);
@@ -94,7 +94,7 @@ mod tests {
         working.reset(free);
         let placement = packer.place(&cluster, &mut working, gpus)?;
         assert_eq!(working.total() + gpus, free.iter().sum::<u32>());
-        Some(placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
+        Some(placement.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
     }
 
     #[test]
@@ -116,15 +116,15 @@ mod tests {
     fn a_job_never_gets_two_types() {
         let types =
             ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-        let nodes = [(0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(accelerator, gpus));
+        let nodes = [(0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
         let cluster = Cluster { types: types.into(), nodes: nodes.into() };
         for packer in [Packer::MostFreeFirst, Packer::FewestNodes] {
             let mut free = Free::default();
             free.reset(&[4, 3, 2]);
             let first = packer.place(&cluster, &mut free, 5).unwrap();
-            assert_eq!(first.slices().iter().map(|slice| slice.node).collect::<Vec<_>>(), [1, 2]);
+            assert_eq!(first.slices().iter().map(|slice| slice.node.0).collect::<Vec<_>>(), [1, 2]);
             assert_eq!(packer.place(&cluster, &mut free, 5), None);
-            assert_eq!(packer.place(&cluster, &mut free, 4), Some(Placement::on(0, 4)));
+            assert_eq!(packer.place(&cluster, &mut free, 4), Some(Placement::on(NodeId(0), 4)));
             assert_eq!(free.total(), 0);
         }
     }

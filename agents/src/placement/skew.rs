@@ -8,7 +8,7 @@
 //! smallest fragments first, which keeps whole nodes for those that need them. The public simulator
 //! has the tensor sizes but not the rule: the definition of skew and the threshold are ours.
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::placement::Placement;
 
 use super::{Free, Packer};
@@ -86,9 +86,10 @@ impl Skew {
 
 /// Nodes that this many accelerators of that type take on an idle cluster.
 fn fewest_nodes(cluster: &Cluster, placement: &Placement) -> u32 {
-    let kind = placement.slices().first().map(|slice| cluster.nodes[slice.node as usize].accelerator);
+    let kind = placement.slices().first().map(|slice| cluster.type_of(slice.node));
     let mut sizes: Vec<u32> =
         cluster.nodes.iter().filter(|node| Some(node.accelerator) == kind).map(|node| node.gpus).collect();
+    // The largest nodes first gives the fewest.
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let mut left = placement.gpus();
     let full = sizes.into_iter().take_while(|size| {
@@ -101,8 +102,9 @@ fn fewest_nodes(cluster: &Cluster, placement: &Placement) -> u32 {
 
 fn fragments_first(cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
     let kind = free.roomiest_type(cluster, gpus)?;
-    let of_kind = |node: &u32| cluster.nodes[*node as usize].accelerator == kind && free.on(*node) > 0;
-    let mut nodes: Vec<u32> = (0..cluster.nodes.len() as u32).filter(of_kind).collect();
+    let of_kind = |node: &NodeId| cluster.type_of(*node) == kind && free.on(*node) > 0;
+    let mut nodes: Vec<NodeId> = cluster.node_ids().filter(of_kind).collect();
+    // The sort is stable, so lower ids come first among equal fragments.
     nodes.sort_by_key(|&node| free.on(node));
     let mut left = gpus;
     let mut placement = Placement::none();
@@ -129,7 +131,7 @@ mod tests {
         let placement = rule.place(&cluster, &mut working, gpus, rule.is_sensitive(model));
         let taken = placement.as_ref().map_or(0, |placement| placement.gpus());
         assert_eq!(working.total() + taken, free.iter().sum::<u32>());
-        Some(placement?.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
+        Some(placement?.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
     }
 
     #[test]

@@ -24,10 +24,10 @@ impl Yarn {
     /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no switch has them
     /// in that shape.
     pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
-        let nodes = cluster.nodes.len() as NodeId;
+        let nodes = cluster.nodes.len() as u32;
         let mut switches = (0..nodes).step_by(self.nodes_per_switch.max(1) as usize);
         let placement = switches.find_map(|first| {
-            let below = first..(first + self.nodes_per_switch.max(1)).min(nodes);
+            let below = (first..(first + self.nodes_per_switch.max(1)).min(nodes)).map(NodeId);
             shape(below, cluster.gpus_per_node(), free, gpus)
         })?;
         for slice in placement.slices() {
@@ -37,7 +37,7 @@ impl Yarn {
     }
 }
 
-fn shape(mut nodes: std::ops::Range<NodeId>, per_node: u32, free: &Free, gpus: u32) -> Option<Placement> {
+fn shape(mut nodes: impl Iterator<Item = NodeId> + Clone, per_node: u32, free: &Free, gpus: u32) -> Option<Placement> {
     if gpus <= per_node {
         return nodes.find(|&node| free.on(node) >= gpus).map(|node| Placement::on(node, gpus));
     }
@@ -64,7 +64,7 @@ mod tests {
         let mut working = Free::default();
         working.reset(free);
         let placement = Yarn { nodes_per_switch }.place(&cluster, &mut working, gpus)?;
-        Some(placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
+        Some(placement.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::nets::distribution::argmax;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
     layout: Layout,
-    /// `verbs x slot_features`, then the score of waiting.
+    /// `verbs x slot_features`, then the scores of actions that concern no job, waiting last.
     weights: Vec<f32>,
 }
 
@@ -22,8 +22,8 @@ impl Linear {
         layout.verbs * layout.slot_features + layout.others()
     }
 
-    /// A policy with these weights: `verbs x slot_features`, then the score of waiting. `None` if
-    /// their number is not [`Self::parameters`].
+    /// A policy with these weights: `verbs x slot_features`, then the scores of actions that
+    /// concern no job, waiting last. `None` if their number is not [`Self::parameters`].
     pub fn new(layout: Layout, weights: Vec<f32>) -> Option<Self> {
         (weights.len() == Self::parameters(&layout)).then_some(Self { layout, weights })
     }
@@ -33,7 +33,7 @@ impl Linear {
         &self.layout
     }
 
-    /// All weights, verb by verb, and the bias of waiting.
+    /// All weights: verb by verb, then the scores of actions that concern no job.
     pub fn weights(&self) -> &[f32] {
         &self.weights
     }

@@ -16,22 +16,23 @@ use goodput_env::cluster::Cluster;
 
 use crate::args::Data;
 use crate::command::config::resolved;
+use crate::command::run::threads;
 use crate::command::sim::data_fault;
-use crate::command::train::{fault, threads};
+use crate::command::train::{GATE, fault};
 use crate::config;
-use crate::progress::Meter;
+use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput data` and gives its exit code.
-pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, CommandError> {
+pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     match verb {
         Data::Import { file, out } => import(file, out.as_deref()),
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
         Data::Log { experiment, policies, noise, decisions, sets, jobs, out } => {
             threads(*jobs)?;
-            log(&config::read(experiment, sets)?, policies, noise, *decisions, out, quiet)
+            log(&config::read(experiment, sets)?, policies, noise, *decisions, out, verbosity)
         }
         Data::Inspect { file, cluster, output } => inspect(file, cluster, *output),
-        Data::Validate { file } => check(file),
+        Data::Validate { file, cluster } => check(file, cluster.as_deref()),
         Data::Fit { profiles, by_type, out } => {
             let mut catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
             if let Some(more) = by_type {
@@ -53,11 +54,12 @@ fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
     say(&report.to_string());
     say(&format!("wrote {}", out.display()));
     let verdict = validate(&read_jobs(&out).map_err(data_fault)?, Catalog::shipped(), None);
-    if !verdict.passes() {
-        let (count, file) = (verdict.errors.count, out.display());
-        say(&format!("warning: {count} rows cannot be run; `goodput data validate {file}` lists them"));
+    if verdict.passes() {
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    let (count, file) = (verdict.errors.count, out.display());
+    say(&format!("{count} of the rows that were written cannot be run; `goodput data validate {file}` lists them"));
+    Ok(ExitCode::from(GATE))
 }
 
 fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, CommandError> {
@@ -79,7 +81,7 @@ fn log(
     noise: &[f32],
     decisions: u64,
     out: &Path,
-    quiet: bool,
+    verbosity: Verbosity,
 ) -> Result<ExitCode, CommandError> {
     let names = if policies.is_empty() { &experiment.evaluate.policies } else { policies };
     let disturbed = |name: &String| {
@@ -87,7 +89,7 @@ fn log(
         noise.iter().map(move |&noise| Behaviour { name: name.clone(), noise })
     };
     let behaviours: Vec<Behaviour> = names.iter().flat_map(disturbed).collect();
-    let meter = Meter::new(quiet);
+    let meter = Meter::new(verbosity);
     let log = goodput_train::log::log(experiment, &behaviours, decisions, &|done| meter.decisions(done, decisions));
     let log = log.map_err(fault)?;
     meter.finish();
@@ -139,9 +141,10 @@ fn inspect(file: &Path, cluster: &str, output: OutputFormat) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(file: &Path) -> Result<ExitCode, CommandError> {
+fn check(file: &Path, cluster: Option<&str>) -> Result<ExitCode, CommandError> {
+    let cluster = cluster.map(Cluster::parse).transpose().map_err(CommandError::input)?;
     let imported = read_jobs(file).map_err(data_fault)?;
-    let verdict = validate(&imported, Catalog::shipped(), None);
+    let verdict = validate(&imported, Catalog::shipped(), cluster.map(|cluster| cluster.total_gpus()));
     let mut rows = Listing::new(&["line", "severity", "finding"]);
     for (line, problem) in &verdict.errors.examples {
         rows.push(vec![Cell::Whole(*line as i64), "error".into(), problem.to_string().into()]);
@@ -149,10 +152,16 @@ fn check(file: &Path) -> Result<ExitCode, CommandError> {
     for (line, remark) in &verdict.remarks.examples {
         rows.push(vec![Cell::Whole(*line as i64), "remark".into(), remark.to_string().into()]);
     }
-    rows.print(OutputFormat::Table)?;
+    if !rows.is_empty() {
+        rows.print(OutputFormat::Table)?;
+    }
+    let found = verdict.errors.count + verdict.remarks.count;
     say(&format!(
-        "{} jobs, {} errors, {} remarks (the first of each kind are shown)",
-        verdict.jobs, verdict.errors.count, verdict.remarks.count
+        "{} jobs, {} errors, {} remarks{}",
+        verdict.jobs,
+        verdict.errors.count,
+        verdict.remarks.count,
+        if found > rows.len() as u64 { "; the table shows the first ones of each kind" } else { "" }
     ));
     if verdict.passes() {
         return Ok(ExitCode::SUCCESS);

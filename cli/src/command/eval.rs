@@ -9,34 +9,38 @@ use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
 use goodput_console::{CommandError, say};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_train::comparison;
+use goodput_train::entries::{learned_entry, scenarios};
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::{learned_entry, scenarios};
 
 use crate::args::Eval;
 use crate::command::config::resolved;
-use crate::command::results::{self, About};
+use crate::command::results::{self, ReportContext};
+use crate::command::run::threads;
 use crate::command::sim::bundle;
-use crate::command::train::threads;
 use crate::config;
-use crate::progress::Meter;
+use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput eval` and gives its exit code.
-pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, CommandError> {
+pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
-    let setup = experiment.setup().map_err(CommandError::input)?;
+    let setup = experiment.setup().map_err(config::setup_error)?;
     let entries = names.iter().map(|name| entry(name, &experiment, &setup)).collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
-    let meter = Meter::new(quiet);
+    let meter = Meter::new(verbosity);
     let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
-    let about =
-        About { title: format!("{}: comparison", experiment.name), focus: None, config: &config, trained: false };
+    let about = ReportContext {
+        title: format!("{}: comparison", experiment.name),
+        focus: None,
+        config: &config,
+        trained: false,
+    };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, args.output)?;
     if args.bound {
@@ -55,7 +59,7 @@ fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<Nam
     let mut all = Vec::new();
     for path in &args.workloads {
         let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
-        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(CommandError::input)?;
+        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(config::setup_error)?;
         let name = path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
         let named = |scenario| NamedScenario { name: name.clone(), ..scenario };
         all.extend(scenarios(&setup, first, seeds).into_iter().map(named));

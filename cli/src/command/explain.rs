@@ -34,7 +34,7 @@ pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
     let (scenario, expected) = match &args.config {
         Some(path) => {
             let experiment = config::read(path, &args.sets)?;
-            let setup = experiment.setup().map_err(CommandError::input)?;
+            let setup = experiment.setup().map_err(config::setup_error)?;
             (setup.scenario(args.seed.unwrap_or(HELD_OUT)), experiment.expected_peak(&setup))
         }
         None => (of_file(args, &bundle)?, Default::default()),

@@ -3,18 +3,18 @@
 use std::process::ExitCode;
 
 use crate::args::Federate;
-use crate::command::train::threads;
+use crate::command::run::threads;
 use crate::config;
-use crate::progress::Meter;
+use crate::progress::{Meter, Verbosity};
 use goodput_console::{Cell, CommandError, Listing};
 
 /// Runs `goodput federate` and gives its exit code.
-pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, CommandError> {
+pub fn run(args: &Federate, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let mut sets = args.sets.clone();
     sets.extend(args.seeds.map(|seeds| format!("seeds={seeds}")));
     let federation = config::read_federation(&args.federation, &sets)?;
-    let meter = Meter::new(quiet);
+    let meter = Meter::new(verbosity);
     let compared = federation.compare(&|done, total| meter.runs(done, total));
     meter.finish();
     let mut rows = Listing::new(&[

@@ -1,45 +1,59 @@
 //! `goodput forecast`: load series in, forecasts, comparisons and lending out.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
+use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
-use crate::args::ForecastCommand;
+use crate::args::{ForecastCommand, StudyFile};
 use crate::config;
 
 /// Runs `goodput forecast` and gives its exit code.
 pub fn run(verb: &ForecastCommand) -> Result<ExitCode, CommandError> {
     match verb {
-        ForecastCommand::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,
+        ForecastCommand::Fit { study, to } => fit(&open(study)?, to)?,
         ForecastCommand::Predict { snapshot, study, sets, hours, levels, output } => {
             let ahead = known(snapshot, study.as_deref(), sets)?;
             predict(&ahead, *hours, levels, *output)?;
         }
-        ForecastCommand::Backtest { config, sets, bundles, report, output } => {
-            let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
+        ForecastCommand::Backtest { study: file, report, output } => {
+            let study = open(file)?;
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
-            finish(config, &study, &reports, report.as_deref(), *output)?;
+            finish(&file.config, &study, &reports, report.as_deref(), *output)?;
         }
-        ForecastCommand::Compare { config, sets, bundles, report, output } => {
-            let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
+        ForecastCommand::Compare { study: file, report, output } => {
+            let study = open(file)?;
             let reports = study.compare().map_err(fault)?;
-            finish(config, &study, &reports, report.as_deref(), *output)?;
+            finish(&file.config, &study, &reports, report.as_deref(), *output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path, sets: &[String], bundles: &[PathBuf]) -> Result<ForecastConfig, CommandError> {
-    let mut config = config::read_forecast(path, sets)?;
-    config.model.bundles.extend_from_slice(bundles);
+fn read(study: &StudyFile) -> Result<ForecastConfig, CommandError> {
+    let mut config = config::read_forecast(&study.config, &study.sets)?;
+    config.model.bundles.extend_from_slice(&study.bundles);
     Ok(config)
+}
+
+/// Opens a study with its series.
+fn open(file: &StudyFile) -> Result<Study, CommandError> {
+    Study::new(&read(file)?).map_err(|error| match error {
+        StudyError::Data(absent @ DataError::Read { .. }) => {
+            config::at_key(&file.config, &file.sets, "series.path", &absent.to_string()).with_help(
+                "public series do not ship with goodput: the comment in the file says which one it is; \
+                 --set series.path=FILE names yours",
+            )
+        }
+        error => fault(error),
+    })
 }
 
 fn fault(error: StudyError) -> CommandError {
@@ -95,8 +109,7 @@ fn finish(
     rows.print(output)
 }
 
-fn fit(config: &ForecastConfig, to: &Path) -> Result<(), CommandError> {
-    let study = Study::new(config).map_err(fault)?;
+fn fit(study: &Study, to: &Path) -> Result<(), CommandError> {
     let snapshot = ForecasterSnapshot::fit(&study.model, &study.series)
         .map_err(|error| CommandError::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(CommandError::failed)?;
@@ -124,7 +137,8 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<HoursAhea
         let message = format!("{}: a bundle has no series to continue", path.display());
         return Err(CommandError::input(message).with_help("name one: --study configs/forecast/servegen.toml"));
     };
-    let study = Study::new(&read(study, sets, &[path.to_path_buf()])?).map_err(fault)?;
+    let study = StudyFile { config: study.to_path_buf(), sets: sets.to_vec(), bundles: vec![path.to_path_buf()] };
+    let study = open(&study)?;
     let forecaster = net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
     Ok(HoursAhead {
         next_epoch_millis: study.series.end_epoch_millis(),

@@ -12,6 +12,7 @@ pub mod list;
 pub mod reference;
 pub mod reproduce;
 pub mod results;
+mod run;
 pub mod sim;
 pub mod train;
 mod train_forecaster;

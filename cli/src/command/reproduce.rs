@@ -15,8 +15,9 @@ pub fn run(args: &Reproduce) -> Result<ExitCode, CommandError> {
             .with_help(format!("tables: {}", known()))
     })?;
     let figures = table.run(&args.data).map_err(|error| {
-        CommandError::input(error)
-            .with_help("--data names a directory with the public files; `goodput list reproductions` says which")
+        CommandError::input(error).with_help(
+            "--data names a directory with the public files; `goodput list reproductions -o wide` says which",
+        )
     })?;
     let mut rows = Listing::new(&["case", "metric", "theirs", "ours", "difference_percent"]);
     for figure in figures {

@@ -23,7 +23,7 @@ use crate::command::sim::data_fault;
 const ORIGIN: &str = "origin.json";
 
 /// Facts in the report beside the comparison.
-pub struct About<'a> {
+pub struct ReportContext<'a> {
     /// Heading of the report.
     pub title: String,
     /// The policy it is about.
@@ -36,7 +36,7 @@ pub struct About<'a> {
 
 /// Writes the files of a comparison: `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `report.html`,
 /// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
-pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), CommandError> {
+pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -> Result<(), CommandError> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
     dir.write(ORIGIN, origin().to_json().as_bytes()).map_err(CommandError::input)?;
     let jobs = tables::job_table(evaluation);

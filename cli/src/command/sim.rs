@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use goodput_configs::names::did_you_mean;
+use goodput_configs::scenario::{SetupError, known_speeds};
 use goodput_console::{Cell, CommandError, Listing};
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
@@ -15,7 +17,7 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
 use crate::args::{InformationLevel, Preset, Sim};
-use crate::wording::nearest;
+use crate::config::setup_error;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::{compose, zoo};
@@ -42,6 +44,12 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         Some(throughputs) => gavel_trace(&args.workload, throughputs)?,
         None => read_workload(&args.workload, catalog).map_err(data_fault)?.workload,
     };
+    known_speeds(&cluster, &workload).map_err(|error| match error {
+        SetupError::Value { value, expected, .. } => {
+            CommandError::input(format!("--cluster has {value}, expected {expected}"))
+        }
+        error => setup_error(error),
+    })?;
     let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
     let needs = policy.needs();
     if !options.information.allows(needs) {
@@ -128,9 +136,9 @@ pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy
             .policy_sharing(ExpectedPeak::default(), &Sharing::default())
             .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
     }
-    let near = nearest(name, &compose::names()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
-    Err(CommandError::input(format!("there is no policy and no bundle file {name:?}"))
-        .with_help(format!("{near}`goodput list policies` and `goodput list zoo` name all policies")))
+    let near = did_you_mean(name, compose::names());
+    Err(CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))
+        .with_help("`goodput list policies` and `goodput list zoo` name all policies"))
 }
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.

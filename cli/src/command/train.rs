@@ -2,40 +2,34 @@
 
 use goodput_console::{CommandError, OutputFormat, say};
 use goodput_train::comparison;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_eval::run::Comparison;
+use goodput_train::entries::learned_entry;
 use goodput_train::gate::{GateVerdict, judge};
-use goodput_train::run_dir::{RunDir, RunManifest};
-use goodput_train::validate::learned_entry;
+use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
 use crate::args::Train;
 use crate::command::config::resolved;
 use crate::command::eval::compare;
-use crate::command::results::{self, About};
+use crate::command::results::{self, ReportContext};
+use crate::command::run::{INTERRUPTED, begin, interrupt, threads};
 use crate::command::train_forecaster;
 use crate::config;
-use crate::progress::Meter;
+use crate::progress::{Meter, Verbosity};
 
-/// Exit code where the policy is worse than its teacher.
-const GATE: u8 = 3;
-
-/// Exit code of an interrupted run.
-pub const INTERRUPTED: u8 = 130;
+/// Exit code of a command that finished with a result that should not be used as it is.
+pub const GATE: u8 = 3;
 
 /// Name of the trained policy in tables.
 const LEARNED: &str = "learned";
 
 /// Runs `goodput train` and gives its exit code.
-pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
+pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     if train_forecaster::is_one(args) {
-        return train_forecaster::run(args, quiet);
+        return train_forecaster::run(args, verbosity);
     }
     let (experiment, dir) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
@@ -57,10 +51,10 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
         }
         (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
-    if !quiet {
+    if verbosity == Verbosity::Normal {
         say(&format!("run: {}", dir.path("").display()));
     }
-    let meter = Meter::new(quiet);
+    let meter = Meter::new(verbosity);
     let stop = interrupt()?;
     let hooks = Hooks { stop: &stop, progress: &|progress| meter.train(progress), argv: std::env::args().collect() };
     let trained = train(&experiment, &dir, &hooks).map_err(fault)?;
@@ -85,7 +79,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::from(GATE));
     }
     bundle.save(&dir.path("policy.bundle")).map_err(CommandError::input)?;
-    let setup = experiment.setup().map_err(CommandError::input)?;
+    let setup = experiment.setup().map_err(config::setup_error)?;
     let mut entries =
         vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
     for name in &experiment.evaluate.policies {
@@ -96,58 +90,11 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
-    let about = About { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };
+    let about =
+        ReportContext { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, OutputFormat::Table)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes the run's directory and writes what it is.
-pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Result<RunDir, CommandError> {
-    let path = path.unwrap_or_else(|| free_path(name, seed));
-    let dir = RunDir::create(&path).map_err(CommandError::input)?;
-    dir.write("config.toml", config.as_bytes()).map_err(CommandError::input)?;
-    let manifest = RunManifest {
-        argv: std::env::args().collect(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-        seed,
-        config_sha256: dir.config_sha256().map_err(CommandError::input)?,
-    };
-    let text = serde_json::to_vec_pretty(&manifest).map_err(CommandError::failed)?;
-    dir.write("manifest.json", &text).map_err(CommandError::input)?;
-    Ok(dir)
-}
-
-/// `runs/NAME/SEED`, or with the first number appended that makes it new.
-fn free_path(name: &str, seed: u64) -> PathBuf {
-    let runs = PathBuf::from("runs").join(name);
-    let first = runs.join(seed.to_string());
-    let later = (2..).map(|at| runs.join(format!("{seed}-{at}")));
-    std::iter::once(first).chain(later).find(|path| !path.exists()).unwrap_or(runs)
-}
-
-/// A flag that the first Ctrl-C sets; the second one ends the program at once.
-pub fn interrupt() -> Result<Arc<AtomicBool>, CommandError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-        say("stopping after this update; once more to stop at once");
-    })
-    .map_err(CommandError::failed)?;
-    Ok(stop)
-}
-
-/// Sets the number of threads.
-pub fn threads(jobs: Option<usize>) -> Result<(), CommandError> {
-    match jobs {
-        Some(0) => Err(CommandError::input("--jobs 0: expected at least 1")),
-        Some(count) => rayon::ThreadPoolBuilder::new().num_threads(count).build_global().map_err(CommandError::failed),
-        None => Ok(()),
-    }
 }
 
 /// Error of a training, with exit code 2 where the input is wrong.

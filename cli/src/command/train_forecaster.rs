@@ -13,9 +13,9 @@ use goodput_train::run_dir::RunDir;
 
 use crate::args::Train;
 use crate::command::config::resolved;
-use crate::command::train::{INTERRUPTED, begin, interrupt};
+use crate::command::run::{INTERRUPTED, begin, interrupt};
 use crate::config;
-use crate::progress::Meter;
+use crate::progress::{Meter, Verbosity};
 
 /// The bundle's file.
 const BUNDLE: &str = "forecaster.bundle";
@@ -27,7 +27,7 @@ pub fn is_one(args: &Train) -> bool {
 }
 
 /// Runs `goodput train` for a forecaster and gives its exit code.
-pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
+pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     let (experiment, dir, source) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
             let dir = RunDir::open(path).map_err(CommandError::input)?;
@@ -50,7 +50,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
         (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
     let stop = interrupt()?;
-    let bundle = learn(&experiment, &dir, &stop, quiet).map_err(|error| fault(error, &source, &args.sets))?;
+    let bundle = learn(&experiment, &dir, &stop, verbosity).map_err(|error| fault(error, &source, &args.sets))?;
     let Some(path) = bundle else {
         say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -66,12 +66,12 @@ fn learn(
     experiment: &ForecasterExperiment,
     dir: &RunDir,
     stop: &AtomicBool,
-    quiet: bool,
+    verbosity: Verbosity,
 ) -> Result<Option<PathBuf>, ForecasterTrainError> {
-    if !quiet {
+    if verbosity == Verbosity::Normal {
         say(&format!("run: {}", dir.path("").display()));
     }
-    let meter = Meter::new(quiet);
+    let meter = Meter::new(verbosity);
     let hooks =
         ForecasterHooks { stop, progress: &|progress| meter.forecaster(progress), argv: std::env::args().collect() };
     let bundle = train(experiment, dir, &hooks)?;

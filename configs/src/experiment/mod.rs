@@ -3,16 +3,18 @@
 
 mod circumstances;
 mod evolution;
+mod known;
 mod offline;
 mod ppo;
 
 use crate::error::CheckError;
 use crate::kind::Kind;
+use crate::policies;
 use crate::reader::ConfigFile;
 use crate::scenario::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
-    TenantConfig, WorkloadConfig,
+    ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError, WorkloadConfig,
 };
+use crate::tenants::{CohortConfig, TenantConfig};
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
@@ -95,6 +97,15 @@ impl AgentConfig {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
             Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
+        }
+    }
+
+    /// Key of the teacher in the file.
+    fn teacher_key(&self) -> &'static str {
+        match self {
+            Self::Ppo(_) => "agent.ppo.warm_start.teacher",
+            Self::Cem(_) | Self::Offline(_) => "agent",
+            Self::Evolution(_) => "agent.evolution.teacher",
         }
     }
 }
@@ -219,6 +230,9 @@ impl Experiment {
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
+        if let (Some(agent), Some(teacher)) = (&self.agent, self.agent.as_ref().and_then(AgentConfig::teacher)) {
+            known::teacher(agent.teacher_key(), teacher)?;
+        }
         if let Some(sigma) = self.evaluate.estimates_sigma.filter(|sigma| !(0.0..=10.0).contains(sigma)) {
             return Err(value("evaluate.estimates_sigma", sigma.to_string(), "0 to 10"));
         }
@@ -278,7 +292,7 @@ impl Experiment {
     /// setup.
     pub fn expected_peak(&self, setup: &Setup) -> ExpectedPeak {
         match self.forecaster {
-            Some(_) => setup.sharing().foresight.expected_peak(),
+            Some(_) => setup.sharing().forecasting.expected_peak(),
             None => ExpectedPeak::default(),
         }
     }
@@ -321,6 +335,7 @@ impl ConfigFile for Experiment {
     const KIND: Kind = Kind::Experiment;
 
     fn check(&self) -> Result<(), CheckError> {
-        Ok(self.setup().map(drop)?)
+        self.setup()?;
+        self.evaluate.policies.iter().try_for_each(|name| policies::check("evaluate.policies", name))
     }
 }

@@ -1,6 +1,7 @@
 //! Forecasters to train: which series, how much of it, which net.
 
 use goodput_forecast::neural::{Architecture, Centre, NetLoss, Spec, Training};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SeriesConfig;
@@ -10,7 +11,7 @@ use crate::reader::ConfigFile;
 use crate::scenario::SetupError;
 
 /// A forecaster to train: `goodput train FILE` with a `[forecaster]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForecasterExperiment {
     /// Name; runs go to `runs/NAME`.
@@ -45,7 +46,7 @@ fn hundred() -> u64 {
 }
 
 /// Inputs and outputs of a net.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
     /// Hours of history that the net reads.
@@ -76,7 +77,7 @@ impl Default for WindowConfig {
 }
 
 /// Parts of a series that training and validation use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataConfig {
     /// Share of the series that is read at all; backtests may begin after it.

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use toml_edit::{DocumentMut, Item, Key, Value};
+use toml_edit::{DocumentMut, Item, Key, TableLike, Value};
 
 use super::overrides;
 use super::suggestion::suggestion;
+use super::wording::plain;
 use crate::error::{CheckError, ReadError};
 use crate::kind::Kind;
+use crate::names::nearest;
 
 /// Text of a configuration file, overrides applied.
 #[derive(Clone, Debug)]
@@ -60,15 +62,37 @@ impl Document {
     pub fn parse<T: DeserializeOwned>(&self, kind: Kind) -> Result<T, ReadError> {
         toml::from_str(&self.text).map_err(|error| {
             let message = error.message().trim_end();
+            if let Some((message, help)) = error.span().and_then(|span| self.several_choices(message, &self.text[span]))
+            {
+                return self.at(message, error.span()).with_help(help);
+            }
             let found = self.kind();
             // A close key is no help in a file of another kind.
-            let help = match suggestion(message) {
+            let message = plain(message);
+            let help = match suggestion(&message) {
                 _ if found != kind => found.advice(),
                 Some(close) => format!("did you mean `{close}`?"),
                 None => kind.help().to_owned(),
             };
-            self.at(message, error.span()).with_help(help)
+            self.at(&message, error.span()).with_help(help)
         })
+    }
+
+    /// Message and advice about a table that takes one of several tables, such as `[agent.ppo]`, and has
+    /// more than one. `None` for other messages of the parser.
+    fn several_choices(&self, message: &str, name: &str) -> Option<(String, String)> {
+        if !message.starts_with("wanted exactly 1 element") {
+            return None;
+        }
+        let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
+        let keys = keys_of(document.as_table(), name)?;
+        let quoted: Vec<String> = keys.iter().map(|key| format!("`{name}.{key}`")).collect();
+        let close = keys.iter().enumerate().find_map(|(at, key)| {
+            nearest(key, keys[at + 1..].iter().map(String::as_str))
+                .map(|near| format!("`{key}` and `{near}` are close: is one misspelt?"))
+        });
+        let message = format!("`{name}` takes one table, and the file has {}", quoted.join(" and "));
+        Some((message, close.unwrap_or_else(|| "remove all tables but one".into())))
     }
 
     /// Error about the value of a dotted key, with the place of the key as far as it is written
@@ -79,7 +103,7 @@ impl Document {
 
     /// Error about a configuration that parses but cannot be run.
     pub fn at_error(&self, error: &CheckError) -> ReadError {
-        let CheckError { message, key, names } = error;
+        let CheckError { message, key, names, remedy } = error;
         let span = key.and_then(|key| {
             if !names.iter().any(|(array, _)| *array == "clusters") {
                 return self.span(key, names).0;
@@ -91,7 +115,11 @@ impl Document {
                 (span, false) => self.span(key, names).0.or(span),
             }
         });
-        self.at(message, span)
+        let error = self.at(message, span);
+        match remedy {
+            Some(remedy) => error.with_help(*remedy),
+            None => error,
+        }
     }
 
     fn at(&self, message: impl std::fmt::Display, span: Option<Range<usize>>) -> ReadError {
@@ -141,6 +169,15 @@ impl Document {
         }
         (span, true)
     }
+}
+
+/// Keys of the first table called `name`, here or in a table below, that has more than one key.
+fn keys_of(table: &dyn TableLike, name: &str) -> Option<Vec<String>> {
+    table.iter().find_map(|(key, item)| {
+        let below = item.as_table_like()?;
+        let keys: Vec<String> = below.iter().map(|(key, _)| key.to_owned()).collect();
+        if key == name && keys.len() > 1 { Some(keys) } else { keys_of(below, name) }
+    })
 }
 
 /// `:line:column` of a byte offset, both from 1; columns count characters.

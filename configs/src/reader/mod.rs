@@ -4,6 +4,7 @@
 mod document;
 mod overrides;
 mod suggestion;
+mod wording;
 
 use std::path::Path;
 

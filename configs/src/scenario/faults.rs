@@ -92,9 +92,13 @@ pub(super) fn check_faults(model: &FaultModel) -> Checked {
 /// [`SetupError::Value`] for a node that does not exist.
 pub(super) fn check_script(model: &FaultModel, cluster: &Cluster) -> Checked {
     let nodes = cluster.nodes.len();
-    let unknown = model.script.iter().find(|fault| fault.node as usize >= nodes);
-    let range = format!("0 to {}, an index into the cluster's nodes", nodes.saturating_sub(1));
-    unknown.map_or(Ok(()), |fault| expect(false, "environment.faults.script.node", fault.node, &range))
+    let unknown = model.script.iter().find(|fault| fault.node.index() >= nodes);
+    let Some(fault) = unknown else { return Ok(()) };
+    Err(SetupError::Value {
+        key: "environment.faults.script.node",
+        value: fault.node.to_string(),
+        expected: format!("0 to {}, an index into the cluster's nodes", nodes.saturating_sub(1)),
+    })
 }
 
 /// Checks the values of `[environment.checkpoint]`.
@@ -114,6 +118,7 @@ pub(super) fn check_checkpoint(checkpoint: &Checkpointing) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use goodput_env::cluster::NodeId;
     use goodput_env::model::fault::Scripted;
 
     fn message(checked: Checked) -> String {
@@ -128,7 +133,7 @@ mod tests {
         assert!(
             message(check_faults(&never)).contains("environment.faults.mtbf_hours is 0, expected a positive number")
         );
-        let fault = Scripted { at_secs: 5.0, cause: Cause::Node, node: 4, lasts_secs: None };
+        let fault = Scripted { at_secs: 5.0, cause: Cause::Node, node: NodeId(4), lasts_secs: None };
         let script = FaultModel::scripted(vec![fault]);
         assert_eq!(message(check_faults(&script)), "");
         assert!(message(check_script(&script, &Cluster::homogeneous(4, 8))).contains("node is 4, expected 0 to 3"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::loaning::{Sharing, Terms};
-use goodput_agents::compose::serving::{Foresight, Scaling};
+use goodput_agents::compose::serving::{ForecastingOptions, Scaling};
 use goodput_env::service::Service;
 use goodput_env::time::SimTime;
 use goodput_forecast::Model;
@@ -63,7 +63,7 @@ impl Default for LoaningConfig {
 
 impl Default for ForecasterConfig {
     fn default() -> Self {
-        Self { models: Vec::new(), saved: BTreeMap::new(), level: Foresight::default().level }
+        Self { models: Vec::new(), saved: BTreeMap::new(), level: ForecastingOptions::default().level }
     }
 }
 
@@ -98,12 +98,12 @@ pub fn sharing(
     let secs = SimTime::from_secs_f64;
     let terms = Terms { headroom, period: secs(period_secs), deadline: secs(deadline_secs), lease: secs(lease_secs) };
     let scaling = Scaling { utilisation, ..Scaling::default() };
-    Ok(Sharing { scaling, terms, foresight: forecaster.foresight(services)? })
+    Ok(Sharing { scaling, terms, forecasting: forecaster.forecasting(services)? })
 }
 
 impl ForecasterConfig {
     /// Reads what was saved.
-    fn foresight(&self, services: &[Arc<Service>]) -> Result<Foresight, SetupError> {
+    fn forecasting(&self, services: &[Arc<Service>]) -> Result<ForecastingOptions, SetupError> {
         within("forecaster.level", self.level, 0.001..=0.999, "0.001 to 0.999")?;
         const KEY: &str = "forecaster.saved";
         let read = |(name, path): (&String, &PathBuf)| {
@@ -119,8 +119,8 @@ impl ForecasterConfig {
             Ok((name.clone(), saved))
         };
         let saved = self.saved.iter().map(read).collect::<Result<BTreeMap<_, _>, SetupError>>()?;
-        let usual = Foresight::default();
+        let usual = ForecastingOptions::default();
         let models = if self.models.is_empty() { usual.models } else { self.models.clone() };
-        Ok(Foresight { models, saved: Arc::new(saved), level: self.level })
+        Ok(ForecastingOptions { models, saved: Arc::new(saved), level: self.level })
     }
 }

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use goodput_datasets::DataError;
 use goodput_datasets::import::load;
-use goodput_datasets::serving::{ServingCatalog, profile};
 use goodput_datasets::synth::{LoadSynth, SynthError};
 use goodput_env::cluster::{Cluster, Pool};
-use goodput_env::service::{RateSeries, Service, Slo};
-use goodput_env::time::SimTime;
+use goodput_env::service::{RateSeries, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SetupError;
+use crate::serving::{ServiceTerms, SloConfig, most_replicas, one, unit};
 
 /// Inference service and its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,20 +64,6 @@ pub struct ServiceConfig {
     pub load: LoadConfig,
 }
 
-/// How fast answers have to be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SloConfig {
-    /// Class that reports put together.
-    #[serde(default = "interactive")]
-    pub class: String,
-    /// A request that takes longer violates the objective, milliseconds.
-    pub latency_ms: u32,
-    /// Share of requests that must not.
-    #[serde(default = "p99")]
-    pub target: f64,
-}
-
 /// Requests over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -115,26 +100,6 @@ pub enum LoadUnit {
     PerSecond,
     /// Requests from this row to the next.
     PerStep,
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn unit() -> f64 {
-    1.0
-}
-
-fn most_replicas() -> u32 {
-    10_000
-}
-
-fn interactive() -> String {
-    "interactive".into()
-}
-
-fn p99() -> f64 {
-    0.99
 }
 
 /// Checked services, ready to be drawn by seed.
@@ -176,56 +141,28 @@ fn value(key: &'static str, value: String, expected: &str) -> SetupError {
     SetupError::Value { key, value, expected: expected.into() }
 }
 
-fn within(
-    key: &'static str,
-    number: f64,
-    range: std::ops::RangeInclusive<f64>,
-    expected: &str,
-) -> Result<(), SetupError> {
-    if range.contains(&number) { Ok(()) } else { Err(value(key, number.to_string(), expected)) }
-}
-
 impl ServiceConfig {
     fn build(&self, cluster: &Cluster) -> Result<(Arc<Service>, Option<LoadSynth>), SetupError> {
-        self.check()?;
-        let catalog = ServingCatalog::shipped();
-        let unknown = |name: &String| value("services.model", format!("{name:?}"), &catalog.names().join(" or "));
-        let model = self.model.as_ref().map(|name| catalog.model(name).ok_or_else(|| unknown(name))).transpose()?;
-        let mut profiles = model.map(|model| model.by_type()).unwrap_or_default();
-        for (kind, points) in &self.profiles {
-            let refused = |error| {
-                value("services.profiles", format!("{kind}: {error}"), "[[requests at once, milliseconds], ...]")
-            };
-            profiles.insert(kind.clone(), profile(points).map_err(refused)?);
-        }
-        let reference = self.reference.clone().or_else(|| model.map(|model| model.reference.clone()));
-        let reference = reference.or_else(|| profiles.keys().next().cloned()).unwrap_or_default();
-        let cold_start = self.cold_start_secs.or(model.map(|model| model.cold_start_secs)).unwrap_or(0.0);
+        let terms = ServiceTerms {
+            model: self.model.as_deref(),
+            profiles: &self.profiles,
+            reference: self.reference.as_deref(),
+            gpus_per_replica: self.gpus_per_replica,
+            slo: &self.slo,
+            cold_start_secs: self.cold_start_secs,
+            drain_secs: self.drain_secs,
+            replicas: (self.min_replicas, self.max_replicas),
+            arrival_cv2: self.arrival_cv2,
+            work_cv2: self.work_cv2,
+        };
+        let service = terms.service(&self.name, self.tenant)?;
         let (rates, synthetic) = match &self.load {
             LoadConfig::Synthetic(load) => (first_series(load)?, Some(load.clone())),
             LoadConfig::File(file) => (file.read()?, None),
         };
-        let service = Service {
-            name: self.name.clone(),
-            tenant: self.tenant,
-            rates,
-            arrival_cv2: self.arrival_cv2,
-            work_cv2: self.work_cv2,
-            profiles,
-            reference,
-            gpus_per_replica: self.gpus_per_replica,
-            slo: Slo {
-                class: self.slo.class.clone(),
-                latency: SimTime::from_millis(i64::from(self.slo.latency_ms)),
-                target: self.slo.target,
-            },
-            cold_start: SimTime::from_secs_f64(cold_start),
-            drain: SimTime::from_secs_f64(self.drain_secs),
-            min_replicas: self.min_replicas,
-            max_replicas: self.max_replicas,
-        };
+        let service = Service { rates, ..service };
         let fits = cluster.nodes.iter().any(|node| {
-            let kind = &cluster.types[usize::from(node.accelerator)].name;
+            let kind = &cluster.types[node.accelerator.index()].name;
             node.pool != Pool::Training && node.gpus >= self.gpus_per_replica && service.profile(kind).is_some()
         });
         if !fits {
@@ -234,21 +171,6 @@ impl ServiceConfig {
             return Err(value("cluster.groups", "without a node that a replica fits on".into(), &expected));
         }
         Ok((Arc::new(service), synthetic))
-    }
-
-    fn check(&self) -> Result<(), SetupError> {
-        if self.model.is_none() && self.profiles.is_empty() {
-            return Err(value("services.profiles", "empty".into(), "a model, or speeds by accelerator type"));
-        }
-        within("services.slo.latency_ms", f64::from(self.slo.latency_ms), 1.0..=1e9, "1 to 1000000000")?;
-        within("services.slo.target", self.slo.target, 0.5..=0.999_99, "0.5 to 0.99999")?;
-        within("services.gpus_per_replica", f64::from(self.gpus_per_replica), 1.0..=1024.0, "1 to 1024")?;
-        within("services.cold_start_secs", self.cold_start_secs.unwrap_or(0.0), 0.0..=1e6, "0 to 1000000")?;
-        within("services.drain_secs", self.drain_secs, 0.0..=1e6, "0 to 1000000")?;
-        within("services.arrival_cv2", self.arrival_cv2, 0.0..=100.0, "0 to 100")?;
-        within("services.work_cv2", self.work_cv2, 0.0..=100.0, "0 to 100")?;
-        let most = f64::from(self.max_replicas);
-        within("services.min_replicas", f64::from(self.min_replicas), 0.0..=most, "0 to max_replicas")
     }
 }
 

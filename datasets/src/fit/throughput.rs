@@ -61,6 +61,7 @@ pub(super) fn refine(start: ThroughputParams, targets: &[FitTarget]) -> Throughp
             damping = (damping * 0.3).max(1e-9);
         } else {
             damping *= 4.0;
+            // Not even the shortest step lowers the loss, so this is the minimum.
             if damping > 1e9 {
                 break;
             }
@@ -71,6 +72,7 @@ pub(super) fn refine(start: ThroughputParams, targets: &[FitTarget]) -> Throughp
 
 /// Logarithms of the six times, and of the excess of gamma over 1.
 fn to_theta(p: &ThroughputParams) -> LogParameters {
+    // The logarithm of an excess of 0 could never move, so the excess starts a little above.
     [p.alpha_c, p.beta_c, p.alpha_n, p.beta_n, p.alpha_r, p.beta_r, (p.gamma - 1.0).max(1e-3)]
         .map(|value| value.max(1e-6).ln())
 }

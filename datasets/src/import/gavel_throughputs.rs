@@ -57,6 +57,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<JobClass>, DataError> {
                     (_, MeasuredSpeed::Beside(own)) if own.is_finite() && own >= 0.0 => {
                         let (other, others) =
                             class_key(&other.0).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
+                        // Only jobs of one size can share all of their accelerators.
                         if own > 0.0 && others == gpus {
                             beside.insert(other.to_string(), own);
                         }
@@ -118,6 +119,7 @@ impl<'de> Deserialize<'de> for MeasuredSpeed {
             fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<MeasuredSpeed, A::Error> {
                 let two = (pair.next_element()?, pair.next_element::<f64>()?);
                 let more = pair.next_element::<f64>()?.is_some();
+                // The parser expects a visitor to read a sequence to its end.
                 while more && pair.next_element::<f64>()?.is_some() {}
                 Ok(match two {
                     (Some(own), Some(_)) if !more => MeasuredSpeed::Beside(own),

@@ -95,6 +95,7 @@ fn read<T>(
             Err((line, problem)) => report.refuse(line, problem),
         }
     }
+    // A file of which every row was refused is not empty, and its report says why.
     if out.is_empty() && report.refused.count == 0 {
         return Err(DataError::Empty { path: path.to_owned() });
     }

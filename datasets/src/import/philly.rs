@@ -92,6 +92,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     if !separated {
         return None;
     }
+    // Four digits and two digits fit into these types, whatever they are.
     let date = DateTime::new(number(0, 4)? as i16, number(5, 7)? as i8, number(8, 10)? as i8, 0, 0, 0, 0).ok()?;
     let days = date.date().since((jiff::Unit::Day, jiff::civil::date(1970, 1, 1))).ok()?.get_days();
     let (hours, minutes, secs) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);

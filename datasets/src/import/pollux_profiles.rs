@@ -389,7 +389,7 @@ pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<MeasuredRun, Dat
     if lines.is_empty() {
         return Err(DataError::Empty { path: path.to_owned() });
     }
-    match swallowed(&run.progress) {
+    match epoch_with_missing_row(&run.progress) {
         None => Ok(run),
         Some(epoch) => {
             let what = format!(
@@ -402,7 +402,7 @@ pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<MeasuredRun, Dat
 
 /// The first epoch with so much progress that a row must be missing: whatever the batch, epochs are
 /// of equal progress.
-fn swallowed(progress: &[f64]) -> Option<usize> {
+fn epoch_with_missing_row(progress: &[f64]) -> Option<usize> {
     let each = || std::iter::once(&0.0).chain(progress).zip(progress).map(|(before, after)| after - before);
     let mut sorted: Vec<f64> = each().collect();
     sorted.sort_by(f64::total_cmp);

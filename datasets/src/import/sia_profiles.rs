@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_env::application::Application;
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::model::{MeasuredStepTimes, ScalabilitySample};
 
 use super::pollux_profiles::{self, ApplicationProfile};
@@ -45,7 +45,7 @@ pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     for &(name, count) in nodes {
         let Some(&(_, gpus)) = TYPES.iter().find(|(known, _)| *known == name) else { continue };
-        let accelerator = cluster.types.len() as u16;
+        let accelerator = TypeId::at(cluster.types.len());
         cluster.types.push(AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
         cluster.nodes.extend(std::iter::repeat_n(Node::new(accelerator, gpus), count as usize));
     }

@@ -254,6 +254,7 @@ impl Table {
             })?;
             table.columns.push(Column::new(field.name(), values));
         }
+        // Arrow stores its own schema under this key.
         for pair in pairs.into_iter().filter(|pair| pair.key != "ARROW:schema") {
             table.metadata.insert(pair.key, pair.value.unwrap_or_default());
         }

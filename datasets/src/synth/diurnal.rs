@@ -159,6 +159,11 @@ impl Process {
         self.settings.work_spread
     }
 
+    /// Whether jobs train applications. If not, only their duration is known.
+    pub(super) fn trains(&self) -> bool {
+        self.settings.lengths.is_none()
+    }
+
     pub(super) fn tenants(&self) -> u32 {
         self.settings.tenants
     }

@@ -97,19 +97,23 @@ impl LoadSynth {
         let calm = 1.0 / (1.0 - self.burst_share + self.burst_share * self.burst_factor);
         let step_minutes = self.step_secs / 60.0;
         let leave = (step_minutes / self.burst_minutes).min(1.0);
+        // In the long run as many steps enter a burst as leave one.
         let enter = (leave * self.burst_share / (1.0 - self.burst_share)).min(1.0);
         let memory = if self.noise_minutes > 0.0 { (-step_minutes / self.noise_minutes).exp() } else { 0.0 };
+        // Both begin in their long-run distribution, so that the beginning is like the rest.
         let mut burst = rng.random::<f64>() < self.burst_share;
         let mut wander: f64 = StandardNormal.sample(&mut rng);
         let steps = (self.days * DAY_SECS / self.step_secs).ceil() as usize;
         let value = |step: usize| {
             let hour = self.start_hour + (step as f64 + 0.5) * self.step_secs / HOUR_SECS;
+            // Half the variance is subtracted, so that the noise has mean 1 and the load stays.
             let noise = (self.noise * wander - 0.5 * self.noise * self.noise).exp();
             let bursts = if burst { calm * self.burst_factor } else { calm };
             // The next step's state; each draw is made whatever it is used for, so that settings do
             // not shift the stream.
             let (change, shock): (f64, f64) = (rng.random(), StandardNormal.sample(&mut rng));
             burst = if burst { change >= leave } else { change < enter };
+            // This factor keeps the variance at 1 from step to step.
             wander = memory * wander + (1.0 - memory * memory).sqrt() * shock;
             self.mean_per_sec * self.shape(hour) * bursts * noise
         };

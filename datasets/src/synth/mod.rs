@@ -238,6 +238,15 @@ impl Generator {
         self.draws(seed).into_iter().enumerate().map(row).collect()
     }
 
+    /// Applications that jobs may train; none where jobs have a duration alone.
+    pub fn trained(&self) -> impl Iterator<Item = &Application> {
+        let trains = match &self.draws {
+            JobSampler::Pollux(_) => true,
+            JobSampler::Diurnal(process) => process.trains(),
+        };
+        self.applications.catalog.applications.iter().map(|application| &**application).filter(move |_| trains)
+    }
+
     fn application(&self, index: u16) -> &Application {
         &self.applications.catalog.applications[usize::from(index)]
     }
@@ -267,6 +276,7 @@ impl Generator {
             JobSampler::Pollux(sampler) => sampler.draw(&mut rng),
             JobSampler::Diurnal(process) => process.draw(&mut rng),
         };
+        // The sort is stable, so jobs of one moment keep the order in which they were drawn.
         draws.sort_by_key(|draw| draw.submit);
         let spread = match &self.draws {
             JobSampler::Pollux(sampler) => sampler.work_spread(),
@@ -322,6 +332,7 @@ impl Choices {
         let total = self.configurations.last().map_or(0.0, |last| last.2);
         let at = rng.random::<f64>() * total;
         let chosen = self.configurations.partition_point(|configuration| configuration.2 <= at);
+        // Rounding may bring the draw up to the total, which is beyond the last weight.
         let (gpus, batch_size, _) = self.configurations[chosen.min(self.configurations.len() - 1)];
         (gpus, batch_size)
     }

@@ -183,7 +183,7 @@ impl Guard {
             let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
             if known.state.partner.is_none_or(|partner| job < partner && left(partner)) {
                 for held in known.state.placement.slices() {
-                    self.balance[held.node as usize] += i64::from(held.gpus);
+                    self.balance[held.node.index()] += i64::from(held.gpus);
                 }
             }
             if let Some(partner) = change.partner
@@ -197,7 +197,7 @@ impl Guard {
             }
             let mut accelerator = None;
             for slice in change.placement.slices() {
-                let Some(node) = view.cluster().nodes.get(slice.node as usize) else {
+                let Some(node) = view.cluster().nodes.get(slice.node.index()) else {
                     violations.push(Violation::UnknownNode { job, node: slice.node });
                     continue;
                 };
@@ -205,7 +205,7 @@ impl Guard {
                     violations.push(Violation::Unhealthy { job, node: slice.node });
                 }
                 if change.counts() {
-                    self.balance[slice.node as usize] -= i64::from(slice.gpus);
+                    self.balance[slice.node.index()] -= i64::from(slice.gpus);
                 }
                 if *accelerator.get_or_insert(node.accelerator) != node.accelerator {
                     violations.push(Violation::MixedTypes { job });
@@ -217,8 +217,10 @@ impl Guard {
         pools::check_services(view, plan, &mut self.balance, &mut violations);
         self.check_assignments(view, plan, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
-            violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
+            violations.push(Violation::Capacity { node: NodeId::at(node), missing: balance.unsigned_abs() as u32 });
         }
+        // Quotas are summed over placements, so only a plan that is otherwise sound can be looked
+        // at.
         if let Some(tree) = view.quotas().filter(|_| violations.is_empty()) {
             self.quotas.check(view, plan, tree, &mut violations);
         }
@@ -240,7 +242,7 @@ impl Guard {
             let (problem, node) = match target {
                 _ if twice => (Some("it, or its instance, is named twice"), None),
                 _ if !waits => (Some("it does not wait"), None),
-                Target::Node(node) if (node as usize) >= self.balance.len() => (Some("there is no such node"), None),
+                Target::Node(node) if node.index() >= self.balance.len() => (Some("there is no such node"), None),
                 Target::Node(node) => (pools::unanswerable(view, plan, node), Some(node)),
                 Target::Instance(id) => match view.instances().get(id) {
                     None => (Some("there is no such instance"), None),
@@ -254,7 +256,7 @@ impl Guard {
             };
             violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));
             if let Some(node) = node {
-                self.balance[node as usize] -= 1;
+                self.balance[node.index()] -= 1;
             }
         }
     }
@@ -270,7 +272,7 @@ fn unfit(view: &ClusterView<'_>, plan: &Plan, change: &Change, partner: JobId) -
     if back.placement != change.placement {
         return Some("their placements differ");
     }
-    let node = change.placement.slices().first().and_then(|slice| view.cluster().nodes.get(slice.node as usize));
+    let node = change.placement.slices().first().and_then(|slice| view.cluster().nodes.get(slice.node.index()));
     match node {
         None => Some("they would hold nothing"),
         Some(node) if view.shared_rates(change.job, partner, node.accelerator).is_none() => {

@@ -17,7 +17,7 @@ pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &m
     }
     for Change { job, placement, .. } in &plan.changes {
         let held = view.job(*job).map(|job| job.state.placement.slices()).unwrap_or_default();
-        for slice in placement.slices().iter().filter(|slice| (slice.node as usize) < view.cluster().nodes.len()) {
+        for slice in placement.slices().iter().filter(|slice| slice.node.index() < view.cluster().nodes.len()) {
             let node = slice.node;
             let here = held.iter().filter(|held| held.node == node).map(|held| held.gpus).sum();
             let called = plan.reclaim.iter().any(|reclaim| reclaim.node == node);
@@ -33,7 +33,7 @@ pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &m
 /// Servers that are lent are whole, without a request at work, and at home; those called back are lent.
 pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut refuse = |node, problem: &str| violations.push(Violation::Loan { node, problem: problem.into() });
-    let known = |node: NodeId| view.cluster().nodes.get(node as usize).is_some_and(|node| node.pool == Pool::Inference);
+    let known = |node: NodeId| view.cluster().nodes.get(node.index()).is_some_and(|node| node.pool == Pool::Inference);
     for (at, &node) in plan.lend.iter().enumerate() {
         if !known(node) {
             refuse(node, "it is no server of the inference pool");
@@ -85,12 +85,12 @@ pub(super) fn check_services(
 ) {
     // Before anything is entered: what training leaves on each server.
     let empty = |node: NodeId, balance: &[i64]| {
-        let taken = i64::from(view.idle_on(node)) - balance[node as usize];
+        let taken = i64::from(view.idle_on(node)) - balance[node.index()];
         i64::from(view.trained_on(node)) + taken <= 0
     };
     let mut serves = Vec::new();
     for scale in &plan.scale {
-        let home = (scale.node as usize) < balance.len() && {
+        let home = scale.node.index() < balance.len() && {
             let called = plan.reclaim.iter().any(|reclaim| reclaim.node == scale.node);
             let returning = matches!(view.loan(scale.node), Loan::Returning { .. });
             (view.may_serve(scale.node) && !plan.lend.contains(&scale.node))
@@ -101,7 +101,7 @@ pub(super) fn check_services(
     for (at, (scale, home)) in plan.scale.iter().zip(serves).enumerate() {
         let Scale { service: id, node, replicas } = *scale;
         let mut refuse = |problem: String| violations.push(Violation::Service { service: id, node, problem });
-        let (Some(service), Some(machine)) = (view.service(id), view.cluster().nodes.get(node as usize)) else {
+        let (Some(service), Some(machine)) = (view.service(id), view.cluster().nodes.get(node.index())) else {
             refuse("no such service or node".into());
             continue;
         };
@@ -110,7 +110,7 @@ pub(super) fn check_services(
             continue;
         }
         let change = Exchange::of(view, scale);
-        balance[node as usize] += i64::from(change.freed) - i64::from(change.taken);
+        balance[node.index()] += i64::from(change.freed) - i64::from(change.taken);
         if change.taken == 0 {
             continue;
         }
@@ -136,6 +136,7 @@ fn check_limits(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violat
         let change: i64 =
             of_it.map(|scale| i64::from(scale.replicas) - i64::from(service.state.replicas_on(scale.node))).sum();
         let after = before + change;
+        // A service that is outside its limits already may move towards them.
         if (change > 0 && after > i64::from(max)) || (change < 0 && after < i64::from(min)) {
             violations.push(Violation::Replicas { service: service.id(), replicas: after.max(0) as u32, min, max });
         }

@@ -1,7 +1,7 @@
 //! Whether a plan keeps tenants within their quotas.
 
 use super::Violation;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, TypeId};
 use crate::job::JobId;
 use crate::placement::Placement;
 use crate::plan::Plan;
@@ -46,6 +46,7 @@ impl QuotaCheck {
                 tree.remove(&mut self.after, tenant, kind, gpus);
             }
         }
+        // All releases come before any addition, so the order within a plan does not matter.
         for change in plan.changes.iter().filter(|change| change.counts()) {
             let tenant = tenant_of(change.job);
             let Some((kind, gpus)) = holding(cluster, &change.placement) else { continue };
@@ -56,7 +57,7 @@ impl QuotaCheck {
             }
         }
         for tenant in 0..tree.tenants() {
-            for kind in 0..tree.resources() {
+            for kind in tree.resources() {
                 let grows = tree.used(&self.after, tenant, kind) > tree.used(&self.before, tenant, kind);
                 let left = tree.available(&self.after, tenant, kind);
                 if grows && left < 0 {
@@ -68,12 +69,12 @@ impl QuotaCheck {
 }
 
 /// Type and number of the accelerators.
-fn holding(cluster: &Cluster, placement: &Placement) -> Option<(usize, u64)> {
-    let first = cluster.nodes.get(placement.slices().first()?.node as usize)?;
-    Some((usize::from(first.accelerator), u64::from(placement.gpus())))
+fn holding(cluster: &Cluster, placement: &Placement) -> Option<(TypeId, u64)> {
+    let first = cluster.nodes.get(placement.slices().first()?.node.index())?;
+    Some((first.accelerator, u64::from(placement.gpus())))
 }
 
-fn excess(cluster: &Cluster, tenant: usize, kind: usize, excess: u64) -> Violation {
-    let accelerator = cluster.types.get(kind).map_or_else(String::new, |of| of.name.clone());
+fn excess(cluster: &Cluster, tenant: usize, kind: TypeId, excess: u64) -> Violation {
+    let accelerator = cluster.types.get(kind.index()).map_or_else(String::new, |of| of.name.clone());
     Violation::Quota { tenant: tenant as u32, accelerator, excess }
 }

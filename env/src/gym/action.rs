@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::TypeId;
 use crate::gym::layout::Layout;
-use crate::gym::shared_round::{self, LoanVerb, ScaleVerb};
 use crate::view::JobView;
 
 /// Change to the job of a slot.
@@ -17,7 +17,7 @@ pub enum Verb {
     /// Takes all accelerators of the job away.
     Preempt,
     /// Starts the job on an accelerator type, or moves it there, by index into the cluster's types.
-    Place(u16),
+    Place(TypeId),
 }
 
 impl Verb {
@@ -31,7 +31,7 @@ impl Verb {
             Self::Grow => 0,
             Self::Shrink => 1,
             Self::Preempt => 2,
-            Self::Place(kind) => Self::ALWAYS.len() + kind as usize,
+            Self::Place(kind) => Self::ALWAYS.len() + kind.index(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Verb {
     pub fn of(number: usize) -> Self {
         match Self::ALWAYS.get(number) {
             Some(&verb) => verb,
-            None => Self::Place((number - Self::ALWAYS.len()) as u16),
+            None => Self::Place(TypeId::at(number - Self::ALWAYS.len())),
         }
     }
 }
@@ -53,6 +53,34 @@ impl std::fmt::Display for Verb {
             Self::Place(kind) => write!(f, "place on type {kind}"),
         }
     }
+}
+
+/// Change to the replicas of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleVerb {
+    /// Adds one replica.
+    Out,
+    /// Removes one replica.
+    In,
+}
+
+impl ScaleVerb {
+    /// All verbs, in the order of action numbers.
+    pub const ALL: [Self; 2] = [Self::Out, Self::In];
+}
+
+/// Change to the pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoanVerb {
+    /// Lends one server of the inference pool to training.
+    Lend,
+    /// Reclaims one lent server.
+    Reclaim,
+}
+
+impl LoanVerb {
+    /// All verbs, in the order of action numbers.
+    pub const ALL: [Self; 2] = [Self::Lend, Self::Reclaim];
 }
 
 /// Decoded form of an action number.
@@ -85,9 +113,20 @@ impl Action {
             return Some(Self::Wait);
         }
         if number >= layout.first_other() {
-            return shared_round::decode(number, layout);
+            return Self::beyond_jobs(number, layout);
         }
         Some(Self::Change { slot: number / layout.verbs, verb: Verb::of(number % layout.verbs) })
+    }
+
+    /// Action with a number that concerns no job; `None` where there is no such action.
+    fn beyond_jobs(number: usize, layout: &Layout) -> Option<Self> {
+        let other = number.checked_sub(layout.first_other())?;
+        if other < 2 * layout.services {
+            let verb = *ScaleVerb::ALL.get(other % 2)?;
+            return Some(Self::Scale { service: other / 2, verb });
+        }
+        let loan = LoanVerb::ALL.get(other - 2 * layout.services).filter(|_| layout.pools)?;
+        Some(Self::Loan(*loan))
     }
 
     /// Number of the action in `layout`.

@@ -141,7 +141,14 @@ pub struct EnvOptions {
 impl EnvOptions {
     /// Layout of observations and actions.
     pub const fn layout(&self) -> Layout {
-        layout(self.slots).shared(self.services, self.pools, self.tenants).by_type(self.types)
+        let mut layout = layout(self.slots).with_services(self.services).by_type(self.types);
+        if self.pools {
+            layout = layout.with_pools();
+        }
+        if self.tenants {
+            layout = layout.with_tenants();
+        }
+        layout
     }
 }
 
@@ -281,6 +288,7 @@ impl Environment for ClusterEnv {
         self.seed = seed.unwrap_or_else(|| self.seed.wrapping_add(1));
         let mut scenario = (self.source)(self.seed);
         if options.horizon.is_some() {
+            // Other episodes may share the scenario, so the horizon is set on a copy.
             let mut cut = Scenario::clone(&scenario);
             cut.options.horizon = options.horizon;
             scenario = Arc::new(cut);
@@ -303,6 +311,7 @@ impl Environment for ClusterEnv {
             return Err(EnvError::NotReset);
         }
         let forbidden = EnvError::Forbidden { action };
+        // The integrals are read before the action, because the end of the round moves the clock.
         let before = (simulator.now(), self.options.reward.integrals(simulator));
         match Action::decode(action, &self.layout).ok_or(EnvError::Forbidden { action })? {
             Action::Change { slot, verb } => {

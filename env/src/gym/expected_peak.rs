@@ -79,6 +79,7 @@ fn yesterday(service: &ServiceView<'_>, window: SimTime) -> f64 {
     if service.is_over() {
         return 0.0;
     }
+    // The last step is the present one, so the same time of yesterday is a day of steps before it.
     let from = history.len().saturating_sub(1).checked_sub(steps(DAY));
     let peak = from.and_then(|from| {
         let to = (from + steps(window) + 1).min(history.len());

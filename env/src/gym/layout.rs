@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
-use super::type_features::{TYPE_FEATURES, TYPE_GLOBALS};
+use super::features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES, TYPE_FEATURES, TYPE_GLOBALS};
 
 /// Layout of observations and actions.
 ///
@@ -48,13 +47,22 @@ impl Layout {
     /// Largest number of accelerator types that can be distinguished.
     pub const MOST_TYPES: usize = 32;
 
-    /// Layout with services, pools and tenants added.
+    /// Layout with the given number of service slots.
     #[must_use]
-    pub const fn shared(self, services: usize, pools: bool, tenants: bool) -> Self {
-        let slot_features = self.slot_features + if tenants { TENANT_FEATURES.len() } else { 0 };
-        let of_pools = if pools { POOL_FEATURES.len() } else { 0 };
-        let globals = self.globals + services * SERVICE_FEATURES.len() + of_pools;
-        Self { slot_features, globals, services, pools, ..self }
+    pub const fn with_services(self, services: usize) -> Self {
+        Self { globals: self.globals + services * SERVICE_FEATURES.len(), services, ..self }
+    }
+
+    /// Layout with servers that can be lent and reclaimed.
+    #[must_use]
+    pub const fn with_pools(self) -> Self {
+        Self { globals: self.globals + POOL_FEATURES.len(), pools: true, ..self }
+    }
+
+    /// Layout with features of the tenant in each job slot.
+    #[must_use]
+    pub const fn with_tenants(self) -> Self {
+        Self { slot_features: self.slot_features + TENANT_FEATURES.len(), ..self }
     }
 
     /// Layout with the given number of accelerator types distinguished.

@@ -9,6 +9,7 @@ mod action;
 mod check;
 mod environment;
 mod expected_peak;
+mod features;
 mod layout;
 mod observation;
 mod quota_room;
@@ -20,18 +21,19 @@ mod type_features;
 mod vec_env;
 mod warm_up;
 
-pub use action::{Action, Ladder, Verb};
+pub use action::{Action, Ladder, LoanVerb, ScaleVerb, Verb};
 pub use check::{Finding, check};
 pub use environment::{
     ClusterEnv, EnvError, EnvOptions, Environment, Observation, ObservationMut, ResetOptions, ScenarioSource, Step,
 };
 pub use expected_peak::ExpectedPeak;
+pub use features::{
+    GLOBAL_FEATURES, POOL_FEATURES, SERVICE_FEATURES, SLOT_FEATURES, TENANT_FEATURES, TYPE_FEATURES, TYPE_GLOBALS,
+};
 pub use layout::Layout;
-pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash, schema_hash_by_type};
+pub use observation::{Encoder, layout, schema_hash, schema_hash_by_type};
 pub use reward::{Reward, RewardTerm};
 pub use round::{Round, Slot};
-pub use shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
-pub use shared_round::{LoanVerb, ScaleVerb, ServiceSlot, SharedRound};
-pub use type_features::{TYPE_FEATURES, TYPE_GLOBALS};
+pub use shared_round::{ServiceSlot, SharedRound};
 pub use vec_env::{Cursor, VecBuffers, VecEnv};
 pub use warm_up::{MakePolicy, WarmUp};

@@ -9,62 +9,16 @@ use sha2::{Digest, Sha256};
 
 use crate::gym::action::{Ladder, Verb};
 use crate::gym::expected_peak::ExpectedPeak;
+use crate::gym::features::{
+    GLOBAL_FEATURES, POOL_FEATURES, SERVICE_FEATURES, SLOT_FEATURES, TENANT_FEATURES, TYPE_FEATURES, TYPE_GLOBALS,
+};
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
-use crate::gym::shared_features::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
-use crate::gym::type_features::{TYPE_FEATURES, TYPE_GLOBALS, Types};
+use crate::gym::shared_features::{self, Holdings};
+use crate::gym::type_features::Types;
 use crate::job::JobId;
 use crate::state::Phase;
 use crate::view::{ClusterView, JobView, Rates};
-
-/// Features of a slot, in order. They are part of the schema: a changed name, order or formula
-/// changes the hash.
-pub const SLOT_FEATURES: [&str; 24] = [
-    "occupied",
-    "log_age_secs",
-    "log_attained_gpu_secs",
-    "log_secs_since_change",
-    "log_restarts",
-    "log_secs_until_started",
-    "held",
-    "min_gpus",
-    "max_gpus",
-    "requested_gpus",
-    "remaining_known",
-    "rank_by_remaining",
-    "demand_of_shorter",
-    "log_remaining_secs_at_min",
-    "working",
-    "working_share",
-    "pending",
-    "changed",
-    "log_remaining_secs_at_working",
-    "parallel_efficiency",
-    "gain_up_per_gpu",
-    "loss_down_per_gpu",
-    "log_saved_secs_per_gpu_up",
-    "fits_up",
-];
-
-/// Features of the cluster, in order.
-pub const GLOBAL_FEATURES: [&str; 16] = [
-    "free_share",
-    "log_total_gpus",
-    "log_gpus_per_node",
-    "active_per_slot",
-    "pending_share",
-    "log_pending",
-    "log_hidden",
-    "demand_share",
-    "actions_share",
-    "on_arrival",
-    "on_completion",
-    "on_round",
-    "free_type_0",
-    "free_type_1",
-    "free_type_2",
-    "free_type_3",
-];
 
 /// Version of the schema, incremented whenever the meaning of a feature or an action changes.
 const SCHEMA_VERSION: u32 = 3;
@@ -99,8 +53,9 @@ impl Layout {
 
     /// Whether this version of the program has observations and actions of this layout.
     pub fn is_ours(&self) -> bool {
-        let of = |tenants: bool| layout(self.slots).shared(self.services, self.pools, tenants).by_type(self.types);
-        self.types <= Self::MOST_TYPES && [false, true].map(of).contains(self)
+        let plain = layout(self.slots).with_services(self.services).by_type(self.types);
+        let ours = if self.pools { plain.with_pools() } else { plain };
+        self.types <= Self::MOST_TYPES && [ours, ours.with_tenants()].contains(self)
     }
 }
 
@@ -287,6 +242,7 @@ impl Encoder {
             let kind = if self.layout.types > 0 { changed.accelerator } else { changed.home };
             let rates = job.rates_on(kind);
             let same = kind == changed.home;
+            // The known rate is that of the home type, so another type needs its own.
             let rate_at_min = if same { self.facts[slot].rate_at_min } else { rates.at(changed.ladder.min()) };
             let speed = speed_of(changed, &rates, rate_at_min);
             let work = self.work[slot];
@@ -397,6 +353,7 @@ impl Encoder {
     /// Ranks slots by remaining time (or attained service), the order that a sorting heuristic
     /// would use.
     fn rank(&mut self, round: &Round) {
+        // Keys contain the slot, so no two are equal and the unstable sort has one result.
         self.order.sort_unstable();
         let count = self.order.len().max(1) as f32;
         let mut demand = 0.0;
@@ -432,6 +389,7 @@ impl Encoder {
         g[9] = flag(view.trigger.arrival);
         g[10] = flag(view.trigger.completion);
         g[11] = flag(view.trigger.round);
+        // The schema has four such features; a cluster of more types needs a layout by type.
         for (at, &free) in round.free().iter().take(4).enumerate() {
             g[12 + at] = free as f32 / total;
         }
@@ -444,6 +402,8 @@ impl Speed {
     /// Seconds that each additional accelerator of the next larger size would save.
     fn saved_secs(&self, work: f64, rate_at_min: f64) -> f64 {
         self.up.map_or(0.0, |(rate_up, more)| {
+            // A waiting job has no rate; with a tenth of its rate at the smallest size it still
+            // saves time.
             (secs_at(work, self.rate.max(rate_at_min * 0.1)) - secs_at(work, rate_up)).max(0.0) / more
         })
     }
@@ -477,6 +437,7 @@ fn secs_at(work: f64, rate: f64) -> f64 {
 fn log1p<const N: usize>(x: [f64; N]) -> [f32; N] {
     let mut log = [0.0; N];
     for (log, x) in log.iter_mut().zip(x) {
+        // The comparison turns NaN into zero as well.
         *log = (1.0 + if x > 0.0 { x } else { 0.0 }) as f32;
     }
     for log in &mut log {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::cluster::TypeId;
 use crate::tenant::{QuotaTree, Tenants, Usage};
 use crate::time::SimTime;
 use crate::view::ClusterView;
@@ -23,22 +24,22 @@ impl QuotaRoom {
         for job in view.jobs().filter(|job| job.state.counts()) {
             let tenant = job.request().tenant as usize;
             if tenant < tree.tenants() && job.gpus() > 0 {
-                tree.add(&mut self.usage, tenant, usize::from(job.kind()), u64::from(job.gpus()));
+                tree.add(&mut self.usage, tenant, job.kind(), u64::from(job.gpus()));
             }
         }
     }
 
     /// Whether `tenant` may hold `more` accelerators of type `kind`.
-    pub fn allows(&self, tenant: u32, kind: u16, more: u32) -> bool {
+    pub fn allows(&self, tenant: u32, kind: TypeId, more: u32) -> bool {
         let Some(tree) = tree(&self.quotas) else { return true };
         let tenant = tenant as usize;
-        tenant < tree.tenants() && tree.available(&self.usage, tenant, usize::from(kind)) >= i64::from(more)
+        tenant < tree.tenants() && tree.available(&self.usage, tenant, kind) >= i64::from(more)
     }
 
     /// Records that a job of `tenant` goes from `from` to `to` accelerators of type `kind`.
-    pub fn change(&mut self, tenant: u32, kind: u16, from: u32, to: u32) {
+    pub fn change(&mut self, tenant: u32, kind: TypeId, from: u32, to: u32) {
         let Some(tree) = tree(&self.quotas) else { return };
-        let (tenant, kind) = (tenant as usize, usize::from(kind));
+        let tenant = tenant as usize;
         if tenant < tree.tenants() {
             tree.remove(&mut self.usage, tenant, kind, u64::from(from));
             tree.add(&mut self.usage, tenant, kind, u64::from(to));

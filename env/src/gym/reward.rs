@@ -74,7 +74,7 @@ impl Reward {
         let value = |term: &RewardTerm| match *term {
             RewardTerm::JobsInSystem { weight } => -weight * (to.job_millis - from.job_millis) as f64,
             RewardTerm::Utilization { weight } => weight * (to.gpu_millis - from.gpu_millis),
-            // A count, not a rate: no unit of time in it.
+            // This is a count and no integral over time, so the factor cancels the division below.
             RewardTerm::SloViolations { weight } => -weight * (to.violated - from.violated) as f64 / 1e9 * unit,
         };
         self.terms.iter().map(value).sum::<f64>() / unit

@@ -4,11 +4,11 @@
 //! The environment and a deployed policy share this code, so that a policy sees in production
 //! exactly what it saw in training.
 
-use crate::cluster::NodeId;
-use crate::gym::action::{Ladder, Verb};
+use crate::cluster::{NodeId, TypeId};
+use crate::gym::action::{Ladder, LoanVerb, ScaleVerb, Verb};
 use crate::gym::layout::Layout;
 use crate::gym::quota_room::QuotaRoom;
-use crate::gym::shared_round::{LoanVerb, ScaleVerb, SharedRound};
+use crate::gym::shared_round::SharedRound;
 use crate::job::JobId;
 use crate::placement::{Slice, pack};
 use crate::plan::Plan;
@@ -27,10 +27,10 @@ pub struct Slot {
     pub ladder: Ladder,
     /// Accelerator type on which the job is to run; for a job without accelerators only the type of
     /// its speeds.
-    pub accelerator: u16,
+    pub accelerator: TypeId,
     /// Accelerator type of the job when the round began; without accelerators the first type on
     /// which it runs.
-    pub(crate) home: u16,
+    pub(crate) home: TypeId,
     /// Next larger size on the ladder.
     pub(crate) up: Option<u32>,
     /// Next smaller size on the ladder.
@@ -54,8 +54,8 @@ impl Slot {
     }
 
     /// Whether the job runs on an accelerator type.
-    pub fn runs_on(&self, kind: u16) -> bool {
-        1u32.checked_shl(u32::from(kind)).is_some_and(|bit| self.runs_on & bit != 0)
+    pub fn runs_on(&self, kind: TypeId) -> bool {
+        1u32.checked_shl(u32::from(kind.0)).is_some_and(|bit| self.runs_on & bit != 0)
     }
 
     /// Verbs that would give the job more than it held when the round began, whether or not there
@@ -63,7 +63,7 @@ impl Slot {
     /// placed on one of its types instead.
     pub fn openings(&self, layout: &Layout) -> impl Iterator<Item = Verb> {
         let places = self.held == 0 && layout.types > 0;
-        let kinds = if places { 0..layout.types as u16 } else { 0..0 };
+        let kinds = TypeId::first(if places { layout.types } else { 0 });
         let grows = (!places).then_some(Verb::Grow);
         kinds.filter(|&kind| self.runs_on(kind)).map(Verb::Place).chain(grows)
     }
@@ -101,12 +101,12 @@ impl Round {
         self.free.clear();
         self.free.resize(view.cluster().types.len(), 0);
         for (node, &free) in view.cluster().nodes.iter().zip(view.free()) {
-            self.free[node.accelerator as usize] += free;
+            self.free[node.accelerator.index()] += free;
         }
         self.total = self.free.iter().sum();
         self.actions = 0;
         self.layout = *layout;
-        self.shared.begin(view, layout.services, layout.pools);
+        self.shared.begin(view, layout);
         self.quotas.begin(view);
         std::mem::swap(&mut self.slots, &mut self.before);
         self.slots.clear();
@@ -118,6 +118,7 @@ impl Round {
         let types = self.free.len().min(Layout::MOST_TYPES);
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
+            // Of two jobs that share accelerators only one counts.
             self.total += if job.state.counts() { job.gpus() } else { 0 };
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
@@ -137,7 +138,7 @@ impl Round {
                 continue;
             }
             let ladder = Ladder::of(&job, per_node);
-            let runs_on = (0..types as u16).filter(|&kind| job.runs_on(kind));
+            let runs_on = TypeId::first(types).filter(|&kind| job.runs_on(kind));
             let home = if held > 0 { job.kind() } else { runs_on.clone().next().unwrap_or_else(|| job.kind()) };
             self.slots.push(Slot {
                 job: job.id(),
@@ -149,7 +150,7 @@ impl Round {
                 up: ladder.up(held),
                 down: ladder.down(held),
                 moved: None,
-                runs_on: runs_on.fold(0, |all, kind| all | 1 << kind),
+                runs_on: runs_on.fold(0, |all, kind| all | 1 << kind.0),
                 pinned: false,
                 tenant: job.request().tenant,
                 version,
@@ -181,6 +182,7 @@ impl Round {
         for &(_, at) in &self.order[..half] {
             self.chosen[at as usize] = true;
         }
+        // Jobs are listed in order of submission, so the first that are not chosen are the oldest.
         let oldest = (0..self.chosen.len()).filter(|&at| !self.chosen[at]).take(slots - half);
         self.order.clear();
         self.order.extend(oldest.map(|at| (0.0, at as u32)));
@@ -211,7 +213,7 @@ impl Round {
 
     /// Scales a service. Returns whether the change was allowed; a forbidden change has no effect.
     pub fn scale(&mut self, view: &ClusterView<'_>, service: usize, verb: ScaleVerb) -> bool {
-        let done = self.shared_is_open() && self.shared.scale(view, service, verb, self.layout.pools);
+        let done = self.shared_is_open() && self.shared.scale(view, service, verb);
         if done {
             self.actions += 1;
             self.recount(view);
@@ -238,10 +240,11 @@ impl Round {
 
     /// Recounts the accelerators available to training, after a change of replicas or loans.
     fn recount(&mut self, view: &ClusterView<'_>) {
+        // What jobs hold stays in the total; only the free part is counted anew.
         self.total -= self.free.iter().sum::<u32>();
         self.free.fill(0);
         for (node, machine) in view.cluster().nodes.iter().enumerate() {
-            self.free[machine.accelerator as usize] += self.shared.open_on(view, node as NodeId);
+            self.free[machine.accelerator.index()] += self.shared.open_on(view, NodeId::at(node));
         }
         self.total += self.free.iter().sum::<u32>();
         self.pin(view);
@@ -271,7 +274,7 @@ impl Round {
 
     /// Whether a job without accelerators could be started by any verb.
     fn can_start(&self, slot: usize) -> bool {
-        let places = (0..self.layout.types).map(|kind| Verb::Place(kind as u16));
+        let places = TypeId::first(self.layout.types).map(Verb::Place);
         self.slots[slot].working == 0 && places.chain([Verb::Grow]).any(|verb| self.allows(slot, verb))
     }
 
@@ -291,7 +294,7 @@ impl Round {
             let stays = job.working == 0 || job.accelerator != job.home;
             let preempt = job.held > 0 && !stays && matches!(job.moved, None | Some(Verb::Shrink));
             allowed.extend([grow, shrink, preempt].map(|allowed| u8::from(allowed && !job.pinned)));
-            let kinds = 0..self.layout.types as u16;
+            let kinds = TypeId::first(self.layout.types);
             allowed.extend(kinds.map(|kind| u8::from(!job.pinned && self.placed(job, kind).is_some())));
         }
         self.allowed = allowed;
@@ -301,7 +304,7 @@ impl Round {
     ///
     /// The size is the requested or current one, or the largest that fits. A job is moved at most
     /// once a round.
-    fn placed(&self, job: &Slot, kind: u16) -> Option<u32> {
+    fn placed(&self, job: &Slot, kind: TypeId) -> Option<u32> {
         if !job.runs_on(kind) {
             return None;
         }
@@ -313,14 +316,14 @@ impl Round {
                 (moves && matches!(job.moved, None | Some(Verb::Shrink))).then_some(working)?
             }
         };
-        let size = job.ladder.snap(wanted.min(self.free[usize::from(kind)]));
+        let size = job.ladder.snap(wanted.min(self.free[kind.index()]));
         (size > 0 && self.quotas.allows(job.tenant, kind, size)).then_some(size)
     }
 
     /// Accelerator type with most free accelerators among the types on which the job runs, and
     /// their number; the first type on ties.
-    fn roomiest(&self, job: &Slot) -> Option<(u16, u32)> {
-        let types = self.free.iter().enumerate().map(|(kind, &free)| (kind as u16, free));
+    fn roomiest(&self, job: &Slot) -> Option<(TypeId, u32)> {
+        let types = self.free.iter().enumerate().map(|(kind, &free)| (TypeId::at(kind), free));
         types.filter(|&(kind, _)| job.runs_on(kind)).max_by_key(|&(kind, free)| (free, std::cmp::Reverse(kind)))
     }
 
@@ -328,11 +331,11 @@ impl Round {
     ///
     /// A job with accelerators stays on its type. A job without starts on the type with most free
     /// accelerators, at its requested size or the largest size that fits.
-    fn grown(&self, job: &Slot) -> Option<(u32, u16)> {
+    fn grown(&self, job: &Slot) -> Option<(u32, TypeId)> {
         let next = job.up?;
         if job.working > 0 {
             let more = next - job.working;
-            let fits = self.free[job.accelerator as usize] >= more;
+            let fits = self.free[job.accelerator.index()] >= more;
             let granted = fits && self.quotas.allows(job.tenant, job.accelerator, more);
             return granted.then_some((next, job.accelerator));
         }
@@ -348,6 +351,7 @@ impl Round {
     /// Whether the round may end: not while no accelerator is in use although a job could be
     /// started.
     pub fn may_end(&self) -> bool {
+        // Where all accelerators are free no job runs, so time would pass for nothing.
         let idle = self.free.iter().sum::<u32>() == self.total;
         !(idle && (0..self.slots.len()).any(|slot| self.can_start(slot)))
     }
@@ -367,9 +371,9 @@ impl Round {
         };
         // Release the old accelerators before the new ones are taken, because both may be of one
         // type.
-        self.free[job.accelerator as usize] += job.working;
+        self.free[job.accelerator.index()] += job.working;
         self.quotas.change(job.tenant, job.accelerator, job.working, 0);
-        self.free[accelerator as usize] -= working;
+        self.free[accelerator.index()] -= working;
         self.quotas.change(job.tenant, accelerator, 0, working);
         let (up, down) = (job.ladder.up(working), job.ladder.down(working));
         self.slots[slot] = Slot { working, accelerator, up, down, moved: Some(verb), ..job };
@@ -387,6 +391,7 @@ impl Round {
         if self.shared_is_open() {
             self.shared.mask(&mut mask[layout.first_other()..layout.wait()]);
         }
+        // A mask without any action would leave a policy without a way on.
         mask[layout.wait()] = u8::from(self.may_end() || !self.has_choice());
     }
 
@@ -401,9 +406,10 @@ impl Round {
         plan.clear();
         self.shared.plan(view, plan);
         self.nodes.clear();
+        // Replicas and loans of this round have changed what is free on a node.
         if self.layout.others() > 1 {
             let nodes = 0..view.cluster().nodes.len();
-            self.nodes.extend(nodes.map(|node| self.shared.open_on(view, node as NodeId)));
+            self.nodes.extend(nodes.map(|node| self.shared.open_on(view, NodeId::at(node))));
         } else {
             self.nodes.extend_from_slice(view.free());
         }
@@ -412,12 +418,13 @@ impl Round {
             // A changed job may reuse its own accelerators, so count them as free before packing.
             if let Some(job) = view.job(slot.job) {
                 for held in job.state.placement.slices() {
-                    self.nodes[held.node as usize] += held.gpus;
+                    self.nodes[held.node.index()] += held.gpus;
                 }
             }
             self.largest_first.push(at as u32);
         }
         let slots = &self.slots;
+        // Large jobs come first because they need whole nodes, which small ones would break up.
         self.largest_first.sort_unstable_by_key(|&at| (std::cmp::Reverse(slots[at as usize].working), at));
         for &at in &self.largest_first {
             let slot = &slots[at as usize];

@@ -1,33 +1,12 @@
 //! Features of a shared cluster beyond its jobs: services, pools and tenants. All features are of
 //! order one.
 
+use crate::cluster::NodeId;
 use crate::gym::expected_peak::ExpectedPeak;
+use crate::gym::features::SERVICE_FEATURES;
 use crate::gym::shared_round::SharedRound;
 use crate::state::{Loan, ReplicaPhase};
 use crate::view::{ClusterView, JobView};
-
-/// Features of a service slot, in order; part of the schema.
-pub const SERVICE_FEATURES: [&str; 12] = [
-    "occupied",
-    "log_rate",
-    "utilization",
-    "expected_utilization",
-    "log_backlog",
-    "log_ready",
-    "log_starting",
-    "change",
-    "log_slo_latency_secs",
-    "log_gpus_per_replica",
-    "log_cold_start_secs",
-    "log_replica_throughput",
-];
-
-/// Features of the pools, in order; part of the schema.
-pub const POOL_FEATURES: [&str; 5] = ["inference_share", "lendable_share", "lent_share", "returning_share", "on_load"];
-
-/// Features of a job slot that describe the tenant of the job, after the features that all slots
-/// have; part of the schema.
-pub const TENANT_FEATURES: [&str; 3] = ["priority", "tenant_share", "tenant_quota_left"];
 
 fn ln1p(x: f64) -> f32 {
     x.max(0.0).ln_1p() as f32
@@ -54,9 +33,10 @@ pub(super) fn write(
         let each = if ready > 0 {
             service.capacity() / f64::from(ready)
         } else {
-            let kinds = 0..view.cluster().types.len() as u16;
+            let kinds = view.cluster().type_ids();
             kinds.filter_map(|kind| service.profile(kind)).map(|profile| profile.throughput()).fold(0.0, f64::max)
         };
+        // The floor keeps the ratios below finite for a service without any capacity.
         let capacity = (each * f64::from(slot.working)).max(1e-9);
         f[0] = 1.0;
         f[1] = ln1p(rate) * 0.2;
@@ -76,11 +56,12 @@ pub(super) fn write(
         let share = |wanted: fn(Loan) -> bool| {
             let nodes = view.cluster().nodes.iter().enumerate();
             let inference = nodes.filter(|(_, node)| node.pool == crate::cluster::Pool::Inference);
-            let gpus: u32 = inference.filter(|&(at, _)| wanted(view.loan(at as u32))).map(|(_, node)| node.gpus).sum();
+            let gpus: u32 =
+                inference.filter(|&(at, _)| wanted(view.loan(NodeId::at(at)))).map(|(_, node)| node.gpus).sum();
             gpus as f32 / total
         };
-        let gpus_of = |nodes: &[u32]| -> f32 {
-            nodes.iter().map(|&node| view.cluster().nodes[node as usize].gpus).sum::<u32>() as f32 / total
+        let gpus_of = |nodes: &[NodeId]| -> f32 {
+            nodes.iter().map(|&node| view.cluster().nodes[node.index()].gpus).sum::<u32>() as f32 / total
         };
         let (lent, called) = (gpus_of(round.lent()), gpus_of(round.called()));
         of_pools[0] = share(|_| true);
@@ -119,8 +100,9 @@ impl Holdings {
         f[1] = held as f32 / total;
         f[2] = view.quotas().map_or(1.0, |quotas| {
             let own = |resource| quotas.subtree(request.tenant as usize, resource);
+            // A tenant outside the quota tree may hold nothing.
             let declared = (request.tenant as usize) < quotas.tenants();
-            let may_hold: u64 = if declared { (0..quotas.resources()).map(own).sum() } else { 0 };
+            let may_hold: u64 = if declared { quotas.resources().map(own).sum() } else { 0 };
             (may_hold as f32 - held as f32) / total
         });
     }

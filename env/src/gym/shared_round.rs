@@ -10,6 +10,7 @@
 use smallvec::SmallVec;
 
 use crate::cluster::{NodeId, Pool};
+use crate::gym::action::{LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
 use crate::plan::{Plan, Reclaim, Scale};
 use crate::service::ServiceId;
@@ -19,34 +20,6 @@ use crate::view::ClusterView;
 
 /// Time for which training may stay on a server that is reclaimed.
 const RECLAIM_GRACE: SimTime = SimTime::from_secs(60);
-
-/// Change to the replicas of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScaleVerb {
-    /// Adds one replica.
-    Out,
-    /// Removes one replica.
-    In,
-}
-
-impl ScaleVerb {
-    /// All verbs, in the order of action numbers.
-    pub const ALL: [Self; 2] = [Self::Out, Self::In];
-}
-
-/// Change to the pools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoanVerb {
-    /// Lends one server of the inference pool to training.
-    Lend,
-    /// Reclaims one lent server.
-    Reclaim,
-}
-
-impl LoanVerb {
-    /// All verbs, in the order of action numbers.
-    pub const ALL: [Self; 2] = [Self::Lend, Self::Reclaim];
-}
 
 /// Service slot in a round.
 #[derive(Clone, Debug)]
@@ -79,11 +52,14 @@ pub struct SharedRound {
     /// there.
     out: Vec<(u32, NodeId)>,
     allowed: Vec<u8>,
+    /// Whether servers can be lent and reclaimed.
+    pools: bool,
 }
 
 impl SharedRound {
     /// Starts a round on `view`.
-    pub(super) fn begin(&mut self, view: &ClusterView<'_>, services: usize, pools: bool) {
+    pub(super) fn begin(&mut self, view: &ClusterView<'_>, layout: &Layout) {
+        let Layout { services, pools, .. } = *layout;
         self.lent.clear();
         self.called.clear();
         self.lendable.clear();
@@ -91,10 +67,11 @@ impl SharedRound {
         self.services.clear();
         self.free.clear();
         self.taken.clear();
+        self.pools = pools;
         if services == 0 && !pools {
             return;
         }
-        let nodes = 0..view.cluster().nodes.len() as NodeId;
+        let nodes = view.cluster().node_ids();
         self.free.extend(nodes.clone().map(|node| view.free_for_service(node)));
         self.taken.resize(self.free.len(), 0);
         for service in view.services().take(services) {
@@ -112,14 +89,14 @@ impl SharedRound {
         if pools {
             for node in nodes.filter(|&node| view.pool(node) == Pool::Inference) {
                 match view.loan(node) {
-                    Loan::Home if view.served_on(node) == 0 && self.free[node as usize] > 0 => self.lendable.push(node),
+                    Loan::Home if view.served_on(node) == 0 && self.free[node.index()] > 0 => self.lendable.push(node),
                     Loan::Lent { .. } => self.out.push((view.trained_on(node), node)),
                     Loan::Home | Loan::Elsewhere | Loan::Returning { .. } => {}
                 }
             }
             self.out.sort_unstable();
         }
-        self.refresh(view, pools);
+        self.refresh(view);
     }
 
     /// Service slots, in order of id.
@@ -169,7 +146,7 @@ impl SharedRound {
         mask[known..].fill(0);
     }
 
-    fn refresh(&mut self, view: &ClusterView<'_>, pools: bool) {
+    fn refresh(&mut self, view: &ClusterView<'_>) {
         self.allowed.clear();
         for slot in &self.services {
             let Some(service) = view.service(slot.service) else { continue };
@@ -181,7 +158,7 @@ impl SharedRound {
             let goes = slot.moved != Some(ScaleVerb::Out) && slot.working > min;
             self.allowed.extend([out, goes].map(u8::from));
         }
-        if pools {
+        if self.pools {
             let loans = LoanVerb::ALL.map(|verb| u8::from(self.allows_loan(verb)));
             self.allowed.extend(loans);
         }
@@ -195,11 +172,11 @@ impl SharedRound {
             free >= gpus && service.profile(view.cluster().nodes[node].accelerator).is_some()
         };
         let nodes = self.free.iter().enumerate().filter(fits);
-        nodes.min_by_key(|&(node, &free)| (free, node)).map(|(node, _)| node as NodeId)
+        nodes.min_by_key(|&(node, &free)| (free, node)).map(|(node, _)| NodeId::at(node))
     }
 
     /// Adds or removes one replica. Returns whether the change was allowed.
-    pub(super) fn scale(&mut self, view: &ClusterView<'_>, slot: usize, verb: ScaleVerb, pools: bool) -> bool {
+    pub(super) fn scale(&mut self, view: &ClusterView<'_>, slot: usize, verb: ScaleVerb) -> bool {
         if !self.allows_scale(slot, verb) {
             return false;
         }
@@ -214,8 +191,8 @@ impl SharedRound {
                     None => service.nodes.push((node, 1)),
                 }
                 service.working += 1;
-                self.free[node as usize] -= gpus;
-                self.taken[node as usize] += gpus;
+                self.free[node.index()] -= gpus;
+                self.taken[node.index()] += gpus;
                 // A server with a replica can no longer be lent.
                 self.lendable.retain(|&other| other != node);
             }
@@ -228,7 +205,7 @@ impl SharedRound {
             }
         }
         service.moved = Some(verb);
-        self.refresh(view, pools);
+        self.refresh(view);
         true
     }
 
@@ -243,9 +220,10 @@ impl SharedRound {
                     .lendable
                     .iter()
                     .enumerate()
-                    .max_by_key(|&(at, &node)| (self.free[node as usize], std::cmp::Reverse(at)));
+                    .max_by_key(|&(at, &node)| (self.free[node.index()], std::cmp::Reverse(at)));
                 let node = self.lendable.remove(most?.0);
-                self.free[node as usize] = 0;
+                // No replica may start on a server that is lent.
+                self.free[node.index()] = 0;
                 self.lent.push(node);
                 node
             }
@@ -256,7 +234,7 @@ impl SharedRound {
                 node
             }
         };
-        self.refresh(view, true);
+        self.refresh(view);
         Some(node)
     }
 
@@ -265,7 +243,7 @@ impl SharedRound {
         if !self.may_train(view, node) {
             return 0;
         }
-        view.idle_on(node).saturating_sub(self.taken.get(node as usize).copied().unwrap_or(0))
+        view.idle_on(node).saturating_sub(self.taken.get(node.index()).copied().unwrap_or(0))
     }
 
     /// Whether a job may be placed on `node` after this round.
@@ -287,15 +265,4 @@ impl SharedRound {
             }
         }
     }
-}
-
-/// Action of a round that concerns no job; `None` where there is no such action.
-pub(super) fn decode(number: usize, layout: &Layout) -> Option<super::Action> {
-    let other = number.checked_sub(layout.first_other())?;
-    if other < 2 * layout.services {
-        let verb = *ScaleVerb::ALL.get(other % 2)?;
-        return Some(super::Action::Scale { service: other / 2, verb });
-    }
-    let loan = LoanVerb::ALL.get(other - 2 * layout.services).filter(|_| layout.pools)?;
-    Some(super::Action::Loan(*loan))
 }

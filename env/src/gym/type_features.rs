@@ -1,15 +1,11 @@
 //! Features of accelerator types: the speed of a job on each, and the free accelerators of each.
 
+use crate::cluster::TypeId;
 use crate::gym::action::Verb;
+use crate::gym::features::{TYPE_FEATURES, TYPE_GLOBALS};
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
 use crate::view::{ClusterView, JobView};
-
-/// Features of a slot for each type, after all other features of the slot.
-pub const TYPE_FEATURES: [&str; 5] = ["runs", "here", "log_relative_speed", "log_speed", "fits"];
-
-/// Features of the cluster for each type, after all other features of the cluster.
-pub const TYPE_GLOBALS: [&str; 2] = ["free_share_of_type", "share_of_cluster"];
 
 /// Number of accelerators by type, which does not change within a round.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +21,7 @@ impl Types {
         self.totals.clear();
         self.totals.resize(types, 0);
         for node in &view.cluster().nodes {
-            if let Some(total) = self.totals.get_mut(usize::from(node.accelerator)) {
+            if let Some(total) = self.totals.get_mut(node.accelerator.index()) {
                 *total += node.gpus;
             }
         }
@@ -42,25 +38,26 @@ impl Types {
     /// known speed on another type times the ratio of single accelerators. The feature is 0 where
     /// no speed is known.
     pub fn write_slot(&mut self, slot: &Slot, job: &JobView<'_>, features: &mut [f32]) {
-        let kinds = 0..self.totals.len() as u16;
-        let whole = |kind: u16| job.rate_on(kind, slot.ladder.start());
-        let speed = |kind: u16| job.single_throughput(kind).or_else(|| job.rate_on(kind, 1)).or_else(|| whole(kind));
-        let alone = |kind: u16| slot.runs_on(kind).then(|| speed(kind));
+        let kinds = TypeId::first(self.totals.len());
+        let whole = |kind: TypeId| job.rate_on(kind, slot.ladder.start());
+        let speed = |kind: TypeId| job.single_throughput(kind).or_else(|| job.rate_on(kind, 1)).or_else(|| whole(kind));
+        let alone = |kind: TypeId| slot.runs_on(kind).then(|| speed(kind));
         self.singles.clear();
         self.singles.extend(kinds.clone().map(|kind| alone(kind).flatten().filter(|&speed| speed > 0.0)));
         let slowest = self.singles.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let size = if slot.working > 0 { slot.working } else { slot.ladder.start() };
         // First known speed at this size and its type, with the home type first.
-        let own = |kind: u16| slot.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
+        let own =
+            |kind: TypeId| slot.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
         let home = [slot.home].into_iter().chain(kinds.clone()).find_map(|kind| Some((kind, own(kind)?)));
-        let single = |kind: u16| self.singles.get(usize::from(kind)).copied().flatten();
-        let told = |kind: u16| {
+        let single = |kind: TypeId| self.singles.get(kind.index()).copied().flatten();
+        let told = |kind: TypeId| {
             let (from, rate) = home?;
             Some(rate * single(kind)? / single(from)?)
         };
         let base = home.and_then(|(kind, _)| Some(job.rate_on(kind, slot.ladder.min())? / single(kind)? * slowest));
         for kind in kinds {
-            let f = &mut features[usize::from(kind) * TYPE_FEATURES.len()..][..TYPE_FEATURES.len()];
+            let f = &mut features[kind.index() * TYPE_FEATURES.len()..][..TYPE_FEATURES.len()];
             f.fill(0.0);
             f[0] = f32::from(u8::from(slot.runs_on(kind)));
             f[1] = f32::from(u8::from(slot.working > 0 && slot.accelerator == kind));
@@ -78,8 +75,8 @@ impl Types {
     pub fn write_fits(&self, round: &Round, layout: &Layout, features: &mut [f32]) {
         let start = layout.slot_features - layout.types * TYPE_FEATURES.len();
         for (at, f) in features.chunks_exact_mut(layout.slot_features).take(round.slots().len()).enumerate() {
-            for (kind, f) in f[start..].chunks_exact_mut(TYPE_FEATURES.len()).enumerate() {
-                f[4] = f32::from(u8::from(round.allows(at, Verb::Place(kind as u16))));
+            for (f, kind) in f[start..].chunks_exact_mut(TYPE_FEATURES.len()).zip(TypeId::first(layout.types)) {
+                f[4] = f32::from(u8::from(round.allows(at, Verb::Place(kind))));
             }
         }
     }

@@ -71,6 +71,7 @@ impl Autoscaler {
         if !out {
             return nodes;
         }
+        // Samples of the old size say nothing about the new one.
         self.samples.clear();
         nearest(min_nodes, max_nodes, nodes, (low + high) / 2.0, utility_at)
     }

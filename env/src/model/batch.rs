@@ -96,7 +96,7 @@ impl BatchLimits {
     pub fn split(&self, target_total: u32, replicas: u32) -> BatchConfig {
         let replicas = replicas.max(1);
         let local = ceil(f64::from(target_total) / f64::from(replicas));
-        let config = self.accumulate(f64::from(local), replicas == 1 && target_total > self.init);
+        let config = self.accumulate(f64::from(local), if replicas == 1 && target_total > self.init { 2 } else { 1 });
         self.capped(config, replicas)
     }
 
@@ -126,16 +126,16 @@ impl BatchLimits {
         self.max / self.min_local
     }
 
-    /// Fewest passes of at most `max_local` samples that process `local` samples; at least two if
-    /// `twice`.
-    pub(super) fn accumulate(&self, local: f64, twice: bool) -> BatchConfig {
+    /// Fewest passes of at most `max_local` samples that process `local` samples, and no fewer than
+    /// `least` passes.
+    pub(super) fn accumulate(&self, local: f64, least: u32) -> BatchConfig {
         let max_local = f64::from(self.max_local);
         // Fast path: most calls need one pass, and the two divisions below dominate the cost of a
         // call.
-        if local <= max_local && !twice {
+        if local <= max_local && least == 1 {
             return BatchConfig { atomic: ceil(local), accumulation: 0 };
         }
-        let passes = ceil(local / max_local).max(1 + u32::from(twice));
+        let passes = ceil(local / max_local).max(least);
         BatchConfig { atomic: ceil(local / f64::from(passes)), accumulation: passes - 1 }
     }
 

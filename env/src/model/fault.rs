@@ -140,6 +140,7 @@ pub struct Scripted {
     pub cause: Cause,
     /// Node of the fault: an index into the cluster's nodes.
     #[serde(default)]
+    #[schemars(with = "u32")]
     pub node: NodeId,
     /// Time until the repair, seconds; absent: no repair.
     #[serde(default)]
@@ -183,7 +184,7 @@ impl Default for FaultModel {
 
 /// One fault as it was drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Strike {
+pub struct DrawnFault {
     /// Time since the node was last whole or last struck, whichever is later.
     pub gap: SimTime,
     /// Cause of the fault.
@@ -201,13 +202,14 @@ impl FaultModel {
     }
 
     /// Fault `number` of `node`, which has `gpus` accelerators; `None` where nothing breaks by chance.
-    pub fn strike(&self, seed: u64, node: NodeId, number: u32, gpus: u32) -> Option<Strike> {
+    pub fn strike(&self, seed: u64, node: NodeId, number: u32, gpus: u32) -> Option<DrawnFault> {
         if self.mtbf_hours == f64::INFINITY {
             return None;
         }
         let mean = 3600.0 * self.mtbf_hours * ACCELERATORS / (f64::from(gpus) * self.frailty(seed, node));
-        let mut rng = keyed(seed, Stream::Faults, u64::from(node) << 32 | u64::from(number));
+        let mut rng = keyed(seed, Stream::Faults, u64::from(node.0) << 32 | u64::from(number));
         let [gap, cause, victim, first, second]: [f64; 5] = std::array::from_fn(|_| rng.random());
+        // One less the draw is above 0, so its logarithm is finite.
         let gap = SimTime::from_secs_f64(-mean * (1.0 - gap).ln());
         let [accelerator, whole, _] = self.causes.shares();
         let cause = match cause {
@@ -220,12 +222,12 @@ impl FaultModel {
             Cause::Network => SimTime::from_secs_f64(shortest_secs + (longest_secs - shortest_secs) * first),
             _ => self.repair.draw(first, second),
         };
-        Some(Strike { gap, cause, victim, lasts })
+        Some(DrawnFault { gap, cause, victim, lasts })
     }
 
     fn frailty(&self, seed: u64, node: NodeId) -> f64 {
         let Some(lemons) = self.lemons else { return 1.0 };
-        let draw: f64 = keyed(seed, Stream::Faults, LEMON | u64::from(node)).random();
+        let draw: f64 = keyed(seed, Stream::Faults, LEMON | u64::from(node.0)).random();
         if draw < lemons.share { lemons.factor } else { 1.0 }
     }
 

@@ -137,8 +137,8 @@ impl GoodputModel {
             // 10^linspace.
             let local = if index == last { end } else { total } / replica_count;
             total *= factor;
-            let needs_two = replicas == 1 && local > f64::from(limits.init) + 1e-8;
-            let batch = limits.accumulate(local, needs_two);
+            let passes = if replicas == 1 && local > f64::from(limits.init) + 1e-8 { 2 } else { 1 };
+            let batch = limits.accumulate(local, passes);
             // Rounding maps neighbouring totals to one batch, which needs one evaluation only.
             if batch == previous || !limits.allows_local(batch.atomic) {
                 continue;

@@ -174,6 +174,7 @@ impl MeasuredStepTimes {
         }
         let measured = spread.into_iter().map(|(key, rows)| (key, rows.into_iter().map(mean).collect())).collect();
         let mut covered = Surface::new(measured).cover(MOST_NODES);
+        // Given values take the place of the interpolation for the same nodes and replicas.
         covered.extend(
             spreads(interpolated)?.into_iter().map(|(key, rows)| (key, rows.into_iter().map(Point::from).collect())),
         );

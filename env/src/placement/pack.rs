@@ -1,12 +1,12 @@
 //! The deterministic packer: from how many accelerators to exactly which.
 
-use crate::cluster::{Cluster, NodeId};
+use crate::cluster::{Cluster, NodeId, TypeId};
 use crate::placement::Placement;
 
 /// Takes `gpus` accelerators of type `accelerator` from `free`, on as few nodes as possible: best
 /// fit where one node holds them, otherwise the emptiest nodes first; lower node ids win ties.
 /// Returns `None`, taking nothing, where they do not fit.
-pub fn pack(cluster: &Cluster, free: &mut [u32], accelerator: u16, gpus: u32) -> Option<Placement> {
+pub fn pack(cluster: &Cluster, free: &mut [u32], accelerator: TypeId, gpus: u32) -> Option<Placement> {
     let of_type = |node: usize| cluster.nodes[node].accelerator == accelerator;
     let mut best: Option<usize> = None;
     let mut total = 0;
@@ -18,7 +18,7 @@ pub fn pack(cluster: &Cluster, free: &mut [u32], accelerator: u16, gpus: u32) ->
     }
     if let Some(node) = best {
         free[node] -= gpus;
-        return Some(Placement::on(node as NodeId, gpus));
+        return Some(Placement::on(NodeId::at(node), gpus));
     }
     if total < gpus {
         return None;
@@ -35,7 +35,7 @@ pub fn pack(cluster: &Cluster, free: &mut [u32], accelerator: u16, gpus: u32) ->
         let here = free[node].min(left);
         free[node] -= here;
         left -= here;
-        placement.push(node as NodeId, here);
+        placement.push(NodeId::at(node), here);
     }
     Some(placement)
 }

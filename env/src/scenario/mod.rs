@@ -7,7 +7,7 @@ mod speeds;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, TypeId};
 use crate::job::{JobId, WHOLE, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
@@ -47,9 +47,9 @@ impl Scenario {
 
     /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run
     /// there.
-    pub fn profile(&self, service: ServiceId, kind: u16) -> Option<&ServingProfile> {
+    pub fn profile(&self, service: ServiceId, kind: TypeId) -> Option<&ServingProfile> {
         let kinds = self.cluster.types.len();
-        self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind as usize)?.as_ref()
+        self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind.index())?.as_ref()
     }
 
     /// JobShapes of the workload's jobs.
@@ -58,16 +58,16 @@ impl Scenario {
     }
 
     /// The accelerator type of `placement`; the first type where it is empty.
-    pub fn kind_of(&self, placement: &Placement) -> u16 {
+    pub fn kind_of(&self, placement: &Placement) -> TypeId {
         match placement.slices().first() {
-            Some(first) if self.cluster.types.len() > 1 => self.cluster.nodes[first.node as usize].accelerator,
-            _ => 0,
+            Some(first) if self.cluster.types.len() > 1 => self.cluster.type_of(first.node),
+            _ => TypeId(0),
         }
     }
 
     /// Steps per second of `job` beside `partner` on the same accelerators of type `kind`; `None`
     /// where nothing is known of it.
-    pub(crate) fn rate_beside(&self, job: JobId, partner: JobId, kind: u16) -> Option<f64> {
+    pub(crate) fn rate_beside(&self, job: JobId, partner: JobId, kind: TypeId) -> Option<f64> {
         let class = |job: JobId| match self.workload.jobs.get(job.index())?.work {
             Work::Steps { class, .. } => Some(class),
             Work::Fixed { .. } | Work::Application { .. } => None,
@@ -84,7 +84,14 @@ impl Scenario {
 
     /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind`
     /// on `nodes` nodes.
-    pub(crate) fn best_batch(&self, index: u16, kind: u16, epoch: u32, nodes: u32, gpus: u32) -> Option<BatchConfig> {
+    pub(crate) fn best_batch(
+        &self,
+        index: u16,
+        kind: TypeId,
+        epoch: u32,
+        nodes: u32,
+        gpus: u32,
+    ) -> Option<BatchConfig> {
         let app = &self.workload.applications[index as usize];
         let stats = app.gradients.at(f64::from(app.limits.init), epoch);
         let pace = self.speeds.pace(index, kind)?;

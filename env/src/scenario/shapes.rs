@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::SpeedTables;
+use crate::cluster::TypeId;
 use crate::job::{JobId, Workload};
 
 /// Properties of a waiting job that a queueing scheduler looks at beside its age.
@@ -16,7 +17,7 @@ pub struct JobShape {
     /// Accelerators asked for.
     pub gpus: u32,
     /// Accelerator types it can run on, ascending.
-    pub kinds: Vec<u16>,
+    pub kinds: Vec<TypeId>,
 }
 
 /// The shapes of a workload's jobs.
@@ -30,7 +31,7 @@ impl JobShapes {
     pub(super) fn new(workload: &Workload, speeds: &SpeedTables, types: usize) -> Self {
         let mut known: BTreeMap<JobShape, u32> = BTreeMap::new();
         let of_job = workload.jobs.iter().map(|job| {
-            let kinds = (0..types as u16).filter(|&kind| speeds.runs_on(job.work, kind)).collect();
+            let kinds = TypeId::first(types).filter(|&kind| speeds.runs_on(job.work, kind)).collect();
             let request = &job.request;
             let shape = JobShape { tenant: request.tenant, priority: request.priority, gpus: request.gpus, kinds };
             let next = known.len() as u32;

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::application::{Application, Pace};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, TypeId};
 use crate::job::{JobClass, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel, ThroughputParams};
 use crate::placement::packed_shape;
@@ -49,7 +49,7 @@ impl SpeedTables {
     /// Prepares tables for all that `workload` runs on each accelerator type of `cluster`.
     pub fn new(cluster: &Cluster, workload: &Workload) -> Self {
         let kinds = cluster.types.len().max(1);
-        let gpus_per_node: Vec<u32> = (0..kinds).map(|kind| cluster.gpus_per_node_of(kind as u16)).collect();
+        let gpus_per_node: Vec<u32> = (0..kinds).map(|kind| cluster.gpus_per_node_of(TypeId::at(kind))).collect();
         let name = |kind: usize| cluster.types.get(kind).map_or("gpu", |kind| kind.name.as_str());
         let app_speeds = |app: &Arc<Application>, kind: usize| AppSpeeds {
             app: app.clone(),
@@ -77,7 +77,7 @@ impl SpeedTables {
             })
             .collect();
         let of_type = |kind: usize| -> u32 {
-            let nodes = cluster.nodes.iter().filter(|node| usize::from(node.accelerator) == kind);
+            let nodes = cluster.nodes.iter().filter(|node| node.accelerator.index() == kind);
             nodes.map(|node| node.gpus).sum()
         };
         let most_of_one_type = if kinds > 1 { (0..kinds).map(of_type).max().unwrap_or(0) } else { u32::MAX };
@@ -85,8 +85,8 @@ impl SpeedTables {
     }
 
     /// Accelerators of the largest node of type `kind`; 1 where there is none.
-    pub fn gpus_per_node(&self, kind: u16) -> u32 {
-        self.gpus_per_node.get(kind as usize).copied().unwrap_or(1)
+    pub fn gpus_per_node(&self, kind: TypeId) -> u32 {
+        self.gpus_per_node.get(kind.index()).copied().unwrap_or(1)
     }
 
     /// Most accelerators that a job can hold where types differ, for it holds one type only; no
@@ -97,22 +97,22 @@ impl SpeedTables {
 
     /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of
     /// it.
-    pub fn pace(&self, index: u16, kind: u16) -> Option<&Pace> {
+    pub fn pace(&self, index: u16, kind: TypeId) -> Option<&Pace> {
         self.app(index, kind)?.pace.as_ref()
     }
 
     /// Fitted parameters of application `index` on accelerator type `kind`.
-    pub fn params(&self, index: u16, kind: u16) -> Option<&ThroughputParams> {
+    pub fn params(&self, index: u16, kind: TypeId) -> Option<&ThroughputParams> {
         self.pace(index, kind).map(|pace| &pace.params)
     }
 
     /// The best batch size and its rate on `gpus` packed accelerators of type `kind` in `epoch`.
-    pub fn best(&self, index: u16, kind: u16, epoch: u32, gpus: u32) -> Option<Best> {
+    pub fn best(&self, index: u16, kind: TypeId, epoch: u32, gpus: u32) -> Option<Best> {
         *self.row(index, kind, epoch)?.get(gpus.checked_sub(1)? as usize)?
     }
 
     /// Best batch sizes and rates for all sizes, by accelerators - 1.
-    pub fn row(&self, index: u16, kind: u16, epoch: u32) -> Option<&[Option<Best>]> {
+    pub fn row(&self, index: u16, kind: TypeId, epoch: u32) -> Option<&[Option<Best>]> {
         let app = self.app(index, kind)?;
         // Past the last epoch that was measured, speeds are those of that one.
         let epoch = epoch.min((app.rows.len() as u32).checked_sub(1)?);
@@ -121,22 +121,22 @@ impl SpeedTables {
 
     /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not
     /// measured or cannot run.
-    pub fn steps_per_sec(&self, class: u16, kind: u16) -> Option<f64> {
+    pub fn steps_per_sec(&self, class: u16, kind: TypeId) -> Option<f64> {
         let kinds = self.gpus_per_node.len();
-        *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind as usize)?
+        *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind.index())?
     }
 
     /// Steps per second of job class `class` beside one of class `other` on the same accelerators
     /// of type `kind`; `None` where they were not measured together or do not fit.
-    pub fn steps_per_sec_beside(&self, class: u16, other: u16, kind: u16) -> Option<f64> {
+    pub fn steps_per_sec_beside(&self, class: u16, other: u16, kind: TypeId) -> Option<f64> {
         let kinds = self.gpus_per_node.len();
         let classes = self.classes.len() / kinds;
         let row = class as usize * classes + other as usize;
-        *self.beside.get(row * kinds..)?.get(..kinds)?.get(kind as usize)?
+        *self.beside.get(row * kinds..)?.get(..kinds)?.get(kind.index())?
     }
 
     /// Whether anything is known of such work on accelerator type `kind`.
-    pub fn runs_on(&self, work: Work, kind: u16) -> bool {
+    pub fn runs_on(&self, work: Work, kind: TypeId) -> bool {
         match work {
             Work::Fixed { .. } => true,
             Work::Application { index, .. } => self.pace(index, kind).is_some(),
@@ -144,13 +144,14 @@ impl SpeedTables {
         }
     }
 
-    fn app(&self, index: u16, kind: u16) -> Option<&AppSpeeds> {
+    fn app(&self, index: u16, kind: TypeId) -> Option<&AppSpeeds> {
         let kinds = self.gpus_per_node.len();
-        self.apps.get(index as usize * kinds..)?.get(..kinds)?.get(kind as usize)
+        self.apps.get(index as usize * kinds..)?.get(..kinds)?.get(kind.index())
     }
 }
 
 fn speed_beside(class: &JobClass, other: &JobClass, kind: &str) -> Option<f64> {
+    // Only jobs of one size share accelerators.
     let known = (class.gpus == other.gpus).then(|| class.steps_per_sec_beside.get(kind))?;
     known?.get(&other.name).copied()
 }
@@ -171,6 +172,8 @@ impl AppSpeeds {
                 model.best(nodes, gpus)?.batch
             }
         };
+        // The batch is chosen by the fitted model, as a job's agent would; the rate is the true
+        // one.
         let step = pace.step_time(&packed_shape(gpus, self.gpus_per_node), batch.atomic).ok()?;
         Some(Best { batch, rate: self.app.progress_rate(step, gpus, batch, epoch) })
     }

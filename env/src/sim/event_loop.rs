@@ -2,6 +2,7 @@
 
 use super::events::{Event, EventKind};
 use super::{SimError, Simulator, Status};
+use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -18,16 +19,21 @@ impl Simulator {
         let horizon = self.state.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             let next = self.next_event();
+            // A decision waits until nothing else happens at this moment, so that it sees all of
+            // it.
             let later = next.at > self.state.now && !self.is_headless();
             if later && self.state.trigger.is_churn() && self.state.scenario.options.rounds.on_churn {
                 return Ok(self.decision());
             }
+            // A decision about jobs answers requests as well, so this one is for moments without
+            // one.
             if later && self.requests.due {
                 return Ok(self.request_decision());
             }
             if next.at == SimTime::NEVER {
                 return self.at_rest();
             }
+            // Events at the very horizon still happen.
             if next.at > horizon {
                 self.advance(horizon);
                 return Ok(Status::Truncated);
@@ -69,6 +75,7 @@ impl Simulator {
                 self.state.trigger.wake = self.decisions.wake == self.state.now;
                 self.decisions.last_round = self.state.now;
                 self.state.trigger.round = true;
+                // Completed jobs give back what they hold before the round is decided.
                 self.release_holding();
                 return Ok(true);
             }
@@ -81,7 +88,7 @@ impl Simulator {
                 self.queue.pop();
                 self.records.events += 1;
                 match queued {
-                    EventKind::Deadline => self.evict(event.id)?,
+                    EventKind::Deadline => self.evict(NodeId(event.id))?,
                     EventKind::Replica => self.replicas_due(event.id as usize),
                     EventKind::Rate => self.rate_due(event.id as usize),
                     EventKind::Resize => self.resize_due(job)?,
@@ -106,6 +113,7 @@ impl Simulator {
     pub(super) fn decision(&mut self) -> Status {
         self.state.refresh_open();
         self.records.decisions += 1;
+        // The decision counts as idle until its plan changes something.
         self.decisions.idle += 1;
         self.decisions.wake = SimTime::NEVER;
         Status::Decision
@@ -132,6 +140,8 @@ impl Simulator {
             return SimTime::NEVER;
         };
         let after = self.decisions.last_round + period;
+        // What completed jobs hold comes free at a round, so a round is due as long as some is
+        // held.
         let idle = !self.has_active() && self.jobs.holding.is_empty();
         let from = match idle {
             false => after.max(self.state.now),
@@ -153,6 +163,7 @@ impl Simulator {
 
     pub(super) fn advance(&mut self, to: SimTime) {
         let span = (to - self.state.now).as_millis();
+        // Integrals run over the span with the state that held in it, before the clock moves.
         self.records.advance(&self.state, span);
         self.requests.advance(&self.state.instances, span);
         if let Some(health) = &mut self.health {

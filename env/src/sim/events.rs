@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::state::ClusterState;
 use crate::time::SimTime;
@@ -78,7 +79,7 @@ impl Event {
             EventKind::Phase | EventKind::PhaseAfterRound => job().is_some_and(|job| job.generation == self.generation),
             EventKind::Bug => job().is_some_and(|job| job.is_allocated() && job.restarts == self.generation),
             EventKind::Resize => job().is_some_and(|job| job.resize.is_some() && job.commands == self.generation),
-            EventKind::Deadline => state.loans.is_due(self.id, self.at),
+            EventKind::Deadline => state.loans.is_due(NodeId(self.id), self.at),
             EventKind::Replica => state.services[self.id as usize].is_due(self.at),
             _ => true,
         }

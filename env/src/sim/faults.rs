@@ -22,7 +22,7 @@ use crate::job::{JobId, Work};
 use crate::model::fault::Cause;
 use crate::placement::Placement;
 use crate::plan::Change;
-use crate::state::{ClusterState, Phase};
+use crate::state::{ClusterState, NodeStore, Phase};
 use crate::time::SimTime;
 
 /// Holder of an accelerator.
@@ -48,6 +48,7 @@ impl ClusterState {
         let mut below = 0;
         for job in self.on_node(node) {
             let state = self.jobs.state(job);
+            // What two jobs share is counted once, for the first of them.
             if state.partner.is_some_and(|partner| partner < job) {
                 continue;
             }
@@ -80,6 +81,7 @@ impl Simulator {
         let requests = self.requests.next(&self.state.scenario) < SimTime::NEVER
             || self.state.instances.running() > 0
             || unanswered;
+        // Faults alone must not keep a run going for ever.
         let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
     }
@@ -100,7 +102,7 @@ impl Simulator {
         let scenario = self.state.scenario.clone();
         let (Some(health), Some(model)) = (self.health.as_mut(), &scenario.options.faults) else { return Ok(()) };
         let Some((what, node)) = health.pop() else { return Ok(()) };
-        let at = node as usize;
+        let at = node.index();
         match what {
             Hardware::SchedulerBack => self.state.trigger.fault = true,
             Hardware::AcceleratorBack => {
@@ -124,6 +126,8 @@ impl Simulator {
                 let gpus = scenario.cluster.nodes[at].gpus;
                 let draw = |number| model.strike(scenario.seed, node, number, gpus);
                 let (Some(fault), Some(next)) = (draw(number), draw(number + 1)) else { return Ok(()) };
+                // A node that is down cannot break again, so its next fault is counted from the
+                // repair on.
                 let whole_again = if fault.cause == Cause::Node { fault.lasts } else { SimTime::ZERO };
                 let at = self.state.now.saturating_add(whole_again).saturating_add(next.gap);
                 health.push(at, Hardware::Random(number + 1), node);
@@ -135,10 +139,11 @@ impl Simulator {
 
     fn strike(&mut self, node: NodeId, cause: Cause, victim: f64, lasts: SimTime) -> Result<(), SimError> {
         let until = self.state.now.saturating_add(lasts);
-        let at = node as usize;
+        let at = node.index();
         let Some(health) = self.health.as_mut() else { return Ok(()) };
         if cause == Cause::Scheduler {
             health.record.schedulers += 1;
+            // Outages may overlap, and the scheduler is back after the last of them.
             health.scheduler_back = health.scheduler_back.max(until);
             health.push(until, Hardware::SchedulerBack, node);
             return Ok(());
@@ -179,11 +184,13 @@ impl Simulator {
     fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
         let scenario = self.state.scenario.clone();
         let whole_node = gpus == u32::MAX;
-        let store_lost = whole_node && scenario.options.checkpoint.is_some_and(|saved| !saved.store.survives_node());
+        let lost = whole_node && scenario.options.checkpoint.is_some_and(|saved| !saved.store.survives_node());
+        let store = if lost { NodeStore::Lost } else { NodeStore::Kept };
         let mut survivors: SmallVec<[Change; 2]> = SmallVec::new();
         for &job in hit {
+            // The placement is read before the job is stopped, which empties it.
             let placement = without(&self.state.jobs.state(job).placement, node, gpus);
-            self.interrupt(job, store_lost)?;
+            self.interrupt(job, store)?;
             self.state.jobs.state_mut(job).saving.hits += 1;
             if self.state.can_go_on(job, &placement) {
                 survivors.push(Change { job, placement, partner: None });
@@ -192,25 +199,28 @@ impl Simulator {
         if whole_node {
             self.lose_inference(node);
         }
-        let whole = scenario.cluster.nodes[node as usize].gpus;
+        let whole = scenario.cluster.nodes[node.index()].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
         let lost = before - after;
-        self.take_from_completed(node, lost.saturating_sub(self.state.idle[node as usize]));
+        // What free accelerators do not cover was held by jobs that have completed.
+        self.take_from_completed(node, lost.saturating_sub(self.state.idle[node.index()]));
         self.take_free(node, lost);
         self.state.trim_instances(node);
+        // Survivors start again only now, on what is left in service.
         for change in &survivors {
             self.occupy(change)?;
         }
-        self.bring_home();
+        self.return_servers();
         self.state.trigger.fault = true;
         self.update_interference()
     }
 
     /// Repaired accelerators are free.
     fn restore(&mut self, node: NodeId) {
-        let whole = self.state.scenario.cluster.nodes[node as usize].gpus;
+        let whole = self.state.scenario.cluster.nodes[node.index()].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
         self.add_free(node, after - before);
+        // After a repair the policy gets all its chances anew before the run counts as stalled.
         self.decisions.idle = 0;
         self.state.trigger.fault = true;
     }
@@ -232,15 +242,17 @@ impl Simulator {
     }
 
     /// Stops a job without warning: it waits, at its last checkpoint.
-    fn interrupt(&mut self, job: JobId, store_lost: bool) -> Result<(), SimError> {
+    fn interrupt(&mut self, job: JobId, store: NodeStore) -> Result<(), SimError> {
         let now = self.state.now;
         let app = self.state.scenario.workload.application(job).cloned();
         let total = self.state.scenario.total_work(job);
         let state = self.state.jobs.state_mut(job);
         state.settle(now);
-        state.undo(store_lost);
-        // Never past its last epoch.
+        state.undo(store);
+        // All the work done would count as one epoch too many, so the progress stays below it.
         state.epoch = app.map_or(0, |app| app.epochs_by(state.progress.min(total * (1.0 - f64::EPSILON))));
+        // Leaving marks all progress as safe, but what survives the loss of a node is no more than
+        // before.
         let base = state.saving.base;
         self.vacate(job)?;
         self.state.jobs.state_mut(job).saving.base = base;
@@ -256,6 +268,7 @@ impl Simulator {
         };
         let touched: SmallVec<[JobId; 8]> = self.state.on_node(node).filter(runs).collect();
         for job in touched {
+            // Progress up to now was made at the old rate.
             self.state.jobs.state_mut(job).settle(now);
             self.run_segment(job)?;
         }
@@ -265,7 +278,7 @@ impl Simulator {
     /// Times as long that a job on `share` takes to synchronise.
     pub(super) fn sync_factor(&self, share: &Placement) -> f64 {
         let (Some(health), Some(model)) = (&self.health, &self.state.scenario.options.faults) else { return 1.0 };
-        let slow = share.is_distributed() && share.slices().iter().any(|slice| health.slow[slice.node as usize] > 0);
+        let slow = share.is_distributed() && share.slices().iter().any(|slice| health.slow[slice.node.index()] > 0);
         if slow { model.degradation.factor } else { 1.0 }
     }
 
@@ -276,6 +289,7 @@ impl Simulator {
         let (now, seed) = (self.state.now, self.state.scenario.seed);
         let state = self.state.jobs.state(job);
         if let Some(model) = self.state.scenario.options.faults.as_ref().filter(|_| state.saving.buggy) {
+            // An attempt that was interrupted goes on towards its failure from where it stood.
             let ran = state.executed(now) - state.restarting(now) - state.saving.attempt_from;
             let left = model.fails_after(seed, job, state.saving.failures) - ran;
             let at = now.saturating_add(left.max(SimTime::ZERO));
@@ -298,7 +312,7 @@ impl Simulator {
             return self.leave(job, None);
         }
         self.state.trigger.fault = true;
-        self.interrupt(job, false)
+        self.interrupt(job, NodeStore::Kept)
     }
 }
 

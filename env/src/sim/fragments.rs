@@ -55,7 +55,7 @@ impl Fragments {
     }
 
     fn count(&mut self, node: NodeId, free: u32) {
-        let before = std::mem::replace(&mut self.counted[node as usize], free);
+        let before = std::mem::replace(&mut self.counted[node.index()], free);
         if before != free {
             self.nodes[before as usize] -= 1;
             self.nodes[free as usize] += 1;
@@ -81,7 +81,7 @@ impl Fragments {
     /// Something changed on `node` that says whether it is a fragment.
     pub fn recount(&mut self, state: &ClusterState, node: NodeId) {
         let cluster = &*state.cluster;
-        let (free, whole) = (state.idle[node as usize], cluster.nodes[node as usize].gpus);
+        let (free, whole) = (state.idle[node.index()], cluster.nodes[node.index()].gpus);
         let partly = free < whole && state.loans.may_train(cluster, node);
         self.count(node, if partly { free } else { 0 });
     }
@@ -94,6 +94,7 @@ impl Fragments {
         if self.known.is_none() {
             let gpus = self.gpus();
             self.known = Some(gpus);
+            // Logged when time passes, so that all changes of one moment leave one entry.
             let last = self.log.last().map_or(0, |last| last.gpus);
             if state.scenario.options.log_allocations && gpus != last {
                 self.log.push(FragmentChange { at: state.now, gpus });
@@ -111,7 +112,7 @@ impl Simulator {
 
     /// Accelerators of `node` are free again.
     pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.state.idle[node as usize];
+        let free = &mut self.state.idle[node.index()];
         *free = free.wrapping_add(gpus);
         self.records.fragments.recount(&self.state, node);
     }
@@ -120,7 +121,7 @@ impl Simulator {
     /// than are taken, so they are kept in wrapping numbers; the guard has seen that the whole plan
     /// fits.
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.state.idle[node as usize];
+        let free = &mut self.state.idle[node.index()];
         *free = free.wrapping_sub(gpus);
         self.records.fragments.recount(&self.state, node);
     }

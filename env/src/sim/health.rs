@@ -62,8 +62,8 @@ impl Health {
             health.push(SimTime::from_secs_f64(fault.at_secs), Hardware::Scripted(index as u32), fault.node);
         }
         for (node, machine) in scenario.cluster.nodes.iter().enumerate().filter(|(_, machine)| machine.gpus > 0) {
-            if let Some(first) = model.strike(scenario.seed, node as NodeId, 0, machine.gpus) {
-                health.push(first.gap, Hardware::Random(0), node as NodeId);
+            if let Some(first) = model.strike(scenario.seed, NodeId::at(node), 0, machine.gpus) {
+                health.push(first.gap, Hardware::Random(0), NodeId::at(node));
             }
         }
         health
@@ -91,9 +91,10 @@ impl Health {
     /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it
     /// had and has in service.
     pub fn refit(&mut self, state: &mut ClusterState, node: NodeId, whole: u32) -> (u32, u32) {
-        let at = node as usize;
+        let at = node.index();
         let now = if state.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };
         let before = std::mem::replace(&mut Arc::make_mut(&mut state.cluster).nodes[at].gpus, now);
+        // In this order the sum of unsigned numbers never falls below 0.
         self.out = self.out + before - now;
         (before, now)
     }

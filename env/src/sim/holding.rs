@@ -47,7 +47,7 @@ impl Simulator {
         while let Some((job, placement)) = self.jobs.holding.pop() {
             self.give_back(job, &placement);
         }
-        self.bring_home();
+        self.return_servers();
     }
 
     pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
@@ -58,7 +58,7 @@ impl Simulator {
     pub(super) fn free_up(&mut self, job: JobId, placement: &Placement) {
         self.records.book(&self.state, job, placement, -1);
         for slice in placement.slices() {
-            let node = slice.node as usize;
+            let node = slice.node.index();
             self.add_free(slice.node, slice.gpus);
             self.jobs.distributed[node] =
                 self.jobs.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
@@ -73,8 +73,8 @@ impl Simulator {
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
             self.take_free(slice.node, slice.gpus);
-            self.jobs.distributed[slice.node as usize] += distributed;
-            let trained = &mut self.state.loans.trained_on[slice.node as usize];
+            self.jobs.distributed[slice.node.index()] += distributed;
+            let trained = &mut self.state.loans.trained_on[slice.node.index()];
             *trained = trained.wrapping_add(slice.gpus);
         }
         self.records.held += placement.gpus();
@@ -85,14 +85,17 @@ impl Simulator {
         let now = self.state.now;
         let state = self.state.jobs.state_mut(job);
         state.settle(now);
+        // A job that is told to stop writes a last checkpoint; a fault has set it back before this.
         state.save_all();
         state.phase = Phase::Pending;
         state.changed = now;
         state.rate = 0.0;
+        // What was queued for the old placement is void from now on.
         state.generation += 1;
         state.resize = None;
         state.commands += 1;
         let placement = std::mem::take(&mut state.placement);
+        // The cost of the next start may depend on what was held before.
         state.previous_gpus = placement.gpus();
         if !placement.is_empty() {
             self.records.fragments.count_waiting(&self.state, job, 1);
@@ -113,13 +116,13 @@ impl Simulator {
         self.records.book(&self.state, change.job, &change.placement, 1);
         let distributed = u32::from(held.is_distributed());
         for slice in held.slices() {
-            let node = slice.node as usize;
+            let node = slice.node.index();
             self.add_free(slice.node, slice.gpus);
             self.jobs.distributed[node] = self.jobs.distributed[node].wrapping_sub(distributed);
             self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         for slice in change.placement.slices() {
-            let node = slice.node as usize;
+            let node = slice.node.index();
             self.take_free(slice.node, slice.gpus);
             self.jobs.distributed[node] = self.jobs.distributed[node].wrapping_add(distributed);
             self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_add(slice.gpus);
@@ -135,6 +138,7 @@ impl Simulator {
         if change.counts() {
             self.take(change.job, &change.placement);
         }
+        // Old owners may still be ending their iterations on these accelerators.
         let there = self.jobs.ready_for(&change.placement).max(self.state.now);
         let (job, now) = (change.job, self.state.now);
         let state = self.state.jobs.state(job);
@@ -154,6 +158,7 @@ impl Simulator {
         let state = self.state.jobs.state_mut(job);
         state.placement = change.placement.clone();
         state.partner = change.partner;
+        // The first start is no restart.
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
         let until = there + SimTime::from_millis(cost);

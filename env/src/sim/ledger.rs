@@ -44,7 +44,7 @@ impl Ledger {
     /// `sign` is 1 for accelerators taken and -1 for those left.
     pub fn enter(&mut self, application: u16, placement: &Placement, sign: i32, now: SimTime) {
         for slice in placement.slices() {
-            let cells = &mut self.0[slice.node as usize];
+            let cells = &mut self.0[slice.node.index()];
             let at = cells.iter().position(|cell| cell.application == application).unwrap_or_else(|| {
                 cells.push(Cell { application, held: 0, since: now, gpu_millis: 0 });
                 cells.len() - 1
@@ -61,7 +61,7 @@ impl Ledger {
             let mut rows: Vec<_> = cells
                 .iter()
                 .map(|cell| TrainingOnNode {
-                    node: node as NodeId,
+                    node: NodeId::at(node),
                     application: cell.application,
                     gpu_millis: cell.gpu_millis + i64::from(cell.held) * (now - cell.since).as_millis(),
                 })

@@ -46,7 +46,7 @@ impl ClusterState {
     /// Brings what training may take up to date; policies look at it at decision points only.
     pub(super) fn refresh_open(&mut self) {
         for node in 0..self.loans.open.len() {
-            let open = self.loans.may_train(&self.scenario.cluster, node as NodeId);
+            let open = self.loans.may_train(&self.scenario.cluster, NodeId::at(node));
             self.loans.open[node] = if open { self.idle[node] } else { 0 };
         }
     }
@@ -56,11 +56,11 @@ impl Simulator {
     /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the
     /// inference pool, at home and empty.
     pub fn hand_over(&mut self, node: NodeId) -> bool {
-        let known = self.state.scenario.cluster.nodes.get(node as usize);
+        let known = self.state.scenario.cluster.nodes.get(node.index());
         let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
-        let movable = self.state.loans.of(node) == Loan::Home && self.state.idle[node as usize] == server.gpus;
+        let movable = self.state.loans.of(node) == Loan::Home && self.state.idle[node.index()] == server.gpus;
         if movable {
-            self.state.loans.by_node[node as usize] = Loan::Elsewhere;
+            self.state.loans.by_node[node.index()] = Loan::Elsewhere;
             // What sleeps there stays behind.
             while let Some(id) = self.state.instances.longest_free(node) {
                 self.state.instances.remove(id);
@@ -74,7 +74,7 @@ impl Simulator {
     pub fn take_over(&mut self, node: NodeId) -> bool {
         let elsewhere = self.state.loans.of(node) == Loan::Elsewhere;
         if elsewhere {
-            self.state.loans.by_node[node as usize] = Loan::Home;
+            self.state.loans.by_node[node.index()] = Loan::Home;
             self.records.fragments.recount(&self.state, node);
             self.state.refresh_open();
         }
@@ -83,36 +83,36 @@ impl Simulator {
 
     pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
         for &node in &plan.lend {
-            self.state.loans.by_node[node as usize] = Loan::Lent { since: self.state.now };
+            self.state.loans.by_node[node.index()] = Loan::Lent { since: self.state.now };
             self.lending.record.lent += 1;
             self.records.fragments.recount(&self.state, node);
         }
         for reclaim in &plan.reclaim {
-            let at = &mut self.state.loans.by_node[reclaim.node as usize];
+            let at = &mut self.state.loans.by_node[reclaim.node.index()];
             if let Loan::Lent { since } = *at {
                 *at = Loan::Returning { since, called: self.state.now, deadline: reclaim.deadline };
                 self.lending.returning.push(reclaim.node);
-                self.queue.push(Event::of(reclaim.deadline, EventKind::Deadline, reclaim.node));
+                self.queue.push(Event::of(reclaim.deadline, EventKind::Deadline, reclaim.node.0));
                 self.records.fragments.recount(&self.state, reclaim.node);
             }
         }
     }
 
-    /// Brings home the servers that were called back and that no training job is left on.
-    pub(super) fn bring_home(&mut self) {
+    /// Returns the servers that were called back and that no training job is left on.
+    pub(super) fn return_servers(&mut self) {
         let returning = std::mem::take(&mut self.lending.returning);
-        let (empty, left) = returning.into_iter().partition(|&node| self.state.loans.trained_on[node as usize] == 0);
+        let (empty, left) = returning.into_iter().partition(|&node| self.state.loans.trained_on[node.index()] == 0);
         self.lending.returning = left;
         let empty: Vec<NodeId> = empty;
-        empty.into_iter().for_each(|node| self.came_home(node));
+        empty.into_iter().for_each(|node| self.server_returned(node));
     }
 
-    fn came_home(&mut self, node: NodeId) {
+    fn server_returned(&mut self, node: NodeId) {
         let Loan::Returning { since, called, .. } = self.state.loans.of(node) else { return };
-        self.state.loans.by_node[node as usize] = Loan::Home;
+        self.state.loans.by_node[node.index()] = Loan::Home;
         self.records.fragments.recount(&self.state, node);
         let reclaim = (self.state.now - called).as_millis();
-        let gpus = i64::from(self.state.scenario.cluster.nodes[node as usize].gpus);
+        let gpus = i64::from(self.state.scenario.cluster.nodes[node.index()].gpus);
         let record = &mut self.lending.record;
         record.returned += 1;
         record.reclaim_millis += reclaim;
@@ -124,6 +124,7 @@ impl Simulator {
     /// The deadline of a server: whatever training is left on it goes.
     pub(super) fn evict(&mut self, node: NodeId) -> Result<(), super::SimError> {
         let on = |placement: &crate::placement::Placement| placement.slices().iter().any(|slice| slice.node == node);
+        // Jobs that have completed but hold accelerators until the next round have to go as well.
         while let Some(at) = self.jobs.holding.iter().position(|(_, held)| on(held)) {
             let (job, placement) = self.jobs.holding.swap_remove(at);
             self.give_back(job, &placement);
@@ -134,7 +135,7 @@ impl Simulator {
             self.lending.record.evictions += 1;
             self.vacate(job)?;
         }
-        self.bring_home();
+        self.return_servers();
         self.update_interference()
     }
 
@@ -146,10 +147,10 @@ impl Simulator {
         let pool = |node: &&crate::cluster::Node| node.pool == Pool::Inference;
         record.pool_gpus = nodes.iter().filter(pool).map(|node| node.gpus).sum();
         if record.pool_gpus > 0 {
-            let there = self.training_by_node().into_iter().filter(|on| pool(&&nodes[on.node as usize]));
+            let there = self.training_by_node().into_iter().filter(|on| pool(&&nodes[on.node.index()]));
             record.trained_gpu_millis = there.map(|on| on.gpu_millis).sum();
             let records = self.service_records();
-            let there = records.iter().flat_map(|record| &record.nodes).filter(|on| pool(&&nodes[on.node as usize]));
+            let there = records.iter().flat_map(|record| &record.nodes).filter(|on| pool(&&nodes[on.node.index()]));
             record.served_gpu_millis = there.map(|on| on.gpu_millis).sum();
         }
         for (node, loan) in nodes.iter().zip(&self.state.loans.by_node) {

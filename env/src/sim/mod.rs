@@ -129,6 +129,37 @@ pub enum Status {
 }
 
 /// One run. Cloning it is a snapshot; assigning the clone back restores it.
+///
+/// The caller drives the run from one decision to the next. Here one job of 600 s starts at once
+/// and ends after its work and the 30 s that a start takes:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use goodput_env::cluster::Cluster;
+/// use goodput_env::job::{JobId, JobRequest, JobSpec, Work, Workload};
+/// use goodput_env::placement::Placement;
+/// use goodput_env::plan::Plan;
+/// use goodput_env::scenario::{Scenario, SimOptions};
+/// use goodput_env::sim::{Simulator, Status};
+/// use goodput_env::time::SimTime;
+///
+/// let job = JobSpec { request: JobRequest::default(), work: Work::Fixed { duration: SimTime::from_secs(600) } };
+/// let workload = Workload::new(Vec::new(), vec![job]);
+/// let cluster = Cluster::homogeneous(2, 4);
+/// let scenario = Scenario::new(Arc::new(cluster), Arc::new(workload), SimOptions::standard(), 0);
+/// let mut run = Simulator::new(Arc::new(scenario));
+///
+/// while run.run_until_decision()? == Status::Decision {
+///     let mut plan = Plan::keep();
+///     if run.view().jobs().any(|job| !job.state.is_allocated()) {
+///         plan.set(JobId(0), Placement::on(0, 1));
+///     }
+///     run.apply(&plan)?;
+/// }
+/// assert_eq!(run.records()[0].finish, Some(SimTime::from_secs(630)));
+/// # Ok::<(), goodput_env::sim::SimError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Simulator {
     state: ClusterState,
@@ -279,6 +310,7 @@ impl Simulator {
     /// [`SimError::Refused`] where the guard finds violations (nothing is changed then),
     /// [`SimError::Profile`] where a job would run outside its measurements.
     pub fn apply(&mut self, plan: &Plan) -> Result<(), SimError> {
+        // The guard leaves `self` for the check, because the view borrows all of it.
         let mut guard = std::mem::take(&mut self.guard);
         let checked = guard.check(&self.view(), plan);
         self.guard = guard;
@@ -300,6 +332,7 @@ impl Simulator {
             }
         }
         self.assign(&plan.assign);
+        // Moves that are free were carried out above and do not differ any more.
         for change in &plan.changes {
             if self.state.differs(change) {
                 match self.state.jobs.state(change.job).is_allocated() {
@@ -308,7 +341,7 @@ impl Simulator {
                 }
             }
         }
-        self.bring_home();
+        self.return_servers();
         plan.scale.iter().for_each(|scale| self.scale_out(scale));
         self.evict_instances(plan);
         self.rechoose_batches()?;
@@ -321,6 +354,8 @@ impl Simulator {
         let id = JobId(self.jobs.arrived as u32);
         let factor = match self.state.scenario.options.information {
             Information::Estimate { sigma } => {
+                // Keyed by job, so that the error of an estimate does not depend on what was
+                // decided before.
                 let mut rng = keyed(self.state.scenario.seed, Stream::Estimates, u64::from(id.0));
                 (sigma * standard_normal(rng.random(), rng.random())).exp()
             }
@@ -354,6 +389,7 @@ impl Simulator {
             state.progress = end;
         }
         if end >= self.state.scenario.total_work(job) {
+            // An attempt that is to fail does so at its end at the latest.
             return if self.state.jobs.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.state.choose_batch(job);
@@ -383,7 +419,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         self.state.jobs.remove(job);
-        self.bring_home();
+        self.return_servers();
         Ok(())
     }
 }

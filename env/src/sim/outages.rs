@@ -10,7 +10,7 @@ impl ClusterState {
     /// Free instances are on accelerators that count as free; those in excess of what is left end,
     /// the longest free first.
     pub(super) fn trim_instances(&mut self, node: NodeId) {
-        while self.instances.sleeping_on(node) > self.idle[node as usize]
+        while self.instances.sleeping_on(node) > self.idle[node.index()]
             && let Some(id) = self.instances.longest_free(node)
         {
             self.instances.remove(id);
@@ -41,6 +41,7 @@ impl Simulator {
                 }
             }
         }
+        // No replica was meant, so the rest of the index counts instances.
         let busy = self.state.instances.busy_on(node).nth((index - below) as usize);
         busy.map(|id| self.lose_instance(id, node)).is_some()
     }
@@ -51,7 +52,7 @@ impl Simulator {
         state.settle(&scenario, self.state.now);
         let replica = state.replicas[at];
         if replica.phase == ReplicaPhase::Ready {
-            state.set_ready(&scenario, replica.node, false);
+            state.remove_ready(&scenario, replica.node);
         }
         self.drop_replica(service, at, gpus);
         self.state.trigger.load = true;
@@ -61,6 +62,7 @@ impl Simulator {
         if let Some(InstanceState::Run { request, .. }) = self.state.instances.get(id).map(|instance| instance.state) {
             let record = &mut self.requests.records[request.index()];
             (record.start, record.served) = (None, None);
+            // The request waits again in its old place, as if it had never started.
             let at = self.state.waiting.partition_point(|&other| other < request);
             self.state.waiting.insert(at, request);
             self.requests.due = true;

@@ -190,13 +190,15 @@ impl Simulator {
                     let hits = if free { 0 } else { hits + 1 };
                     let until = now + spec.duration;
                     self.requests.set(&mut self.state, id, InstanceState::Run { request, until }, hits);
+                    // A protected instance has kept its accelerator, so only a free one takes it
+                    // again.
                     self.take_free(node, u32::from(free));
                     (SimTime::ZERO, if free { Served::Reused } else { Served::Hit })
                 }
                 Target::Node(node) => {
                     let model = &self.state.scenario.workload.served[spec.model as usize];
                     let cold_start = self.state.scenario.options.instances.cold_start;
-                    let cold = SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1, true));
+                    let cold = SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1));
                     let until = now + cold + spec.duration;
                     let state = InstanceState::Run { request, until };
                     let end = self.state.instances.start(spec.model, node, state, now);

@@ -62,7 +62,7 @@ impl Simulator {
         let leaving = without(lasting(state), &change.placement);
         let placement = state.placement.clone();
         for slice in leaving.slices() {
-            let drained = &mut self.jobs.drained[slice.node as usize];
+            let drained = &mut self.jobs.drained[slice.node.index()];
             *drained = end.max(*drained);
         }
         self.free_up(change.job, &placement);
@@ -114,6 +114,7 @@ impl Simulator {
             Resize::OverlappedMerge => resize.targets.truncate(1),
             Resize::OverlappedSerial => {}
         }
+        // Another target is still being prepared, so this one waits for its turn.
         if !resize.targets.is_empty() {
             resize.targets.push(change.placement.clone());
         } else if kept.gpus() < change.placement.gpus() {
@@ -158,6 +159,7 @@ impl Simulator {
             resize.share = common(&resize.share, &resize.stay);
             resize.leave_at = SimTime::NEVER;
         }
+        // Workers that are up are taken in at the end of an iteration and not within it.
         if resize.ready_at <= now && !resize.aligned && end > now {
             (resize.ready_at, resize.aligned) = (end, true);
         } else if resize.ready_at <= now {
@@ -170,6 +172,8 @@ impl Simulator {
                 // It lost them and got them back, and the owner in between has not left them yet.
                 (resize.ready_at, resize.aligned) = (there, false);
             } else {
+                // What is left of the target may be too little to run on; the job then goes on as
+                // it is.
                 if scenario.workload.jobs[job.index()].request.accepts(target.gpus()) {
                     (resize.share, resize.leave_at) = (target, SimTime::NEVER);
                 }
@@ -230,7 +234,7 @@ fn boot_time(scenario: &Scenario, job: JobId, command: u32, from: u32, to: u32) 
 }
 
 pub(super) fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
-    let drained = placement.slices().iter().filter_map(|slice| drained.get(slice.node as usize));
+    let drained = placement.slices().iter().filter_map(|slice| drained.get(slice.node.index()));
     drained.copied().max().unwrap_or(SimTime::ZERO)
 }
 
@@ -267,14 +271,15 @@ fn without(first: &Placement, second: &Placement) -> Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::NodeId;
 
     #[test]
     fn common_parts_and_differences() {
-        let first = Placement::from_iter([(0, 2), (3, 4), (0, 1)]);
-        let second = Placement::from_iter([(3, 1), (0, 2), (5, 4)]);
-        assert_eq!(common(&first, &second), Placement::from_iter([(0, 2), (3, 1)]));
-        assert_eq!(without(&first, &second), Placement::from_iter([(3, 3), (0, 1)]));
-        assert_eq!(without(&second, &first), Placement::on(5, 4));
-        assert!(common(&Placement::on(1, 4), &Placement::on(2, 4)).is_empty());
+        let first = Placement::from_iter([(NodeId(0), 2), (NodeId(3), 4), (NodeId(0), 1)]);
+        let second = Placement::from_iter([(NodeId(3), 1), (NodeId(0), 2), (NodeId(5), 4)]);
+        assert_eq!(common(&first, &second), Placement::from_iter([(NodeId(0), 2), (NodeId(3), 1)]));
+        assert_eq!(without(&first, &second), Placement::from_iter([(NodeId(3), 3), (NodeId(0), 1)]));
+        assert_eq!(without(&second, &first), Placement::on(NodeId(5), 4));
+        assert!(common(&Placement::on(NodeId(1), 4), &Placement::on(NodeId(2), 4)).is_empty());
     }
 }

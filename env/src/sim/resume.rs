@@ -20,6 +20,7 @@ impl Simulator {
     /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`]
     /// where a job runs outside its measurements.
     pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
+        // This only checks the observation; the run builds its own state and its books below.
         ClusterState::observed(scenario.clone(), seen, 0)?;
         let mut run = Self::new(scenario);
         let period = run.state.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
@@ -35,13 +36,14 @@ impl Simulator {
                 continue;
             }
             if job.partner.is_none_or(|partner| job.id < partner) {
-                let full = |slice: &&crate::placement::Slice| run.state.idle[slice.node as usize] < slice.gpus;
+                let full = |slice: &&crate::placement::Slice| run.state.idle[slice.node.index()] < slice.gpus;
                 if let Some(slice) = job.placement.slices().iter().find(full) {
                     return Err(ObservedError::Overfull { node: slice.node }.into());
                 }
                 run.take(job.id, &job.placement);
             }
         }
+        // All jobs are known by now, so each one can be told what any of them has measured.
         for job in &seen.jobs {
             run.jobs.know_what_others_measured(&mut run.state, job.id);
             match job.phase {

@@ -1,6 +1,7 @@
 //! Cycle of work and checkpoints of a running job: the cycle that the run's options choose for it.
 
 use super::Simulator;
+use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::model::checkpoint::{daly, young};
 use crate::model::{Checkpointing, Interval};
@@ -27,13 +28,13 @@ impl Simulator {
             Interval::Adaptive => young(write, self.seen_mtbf_secs(job)),
         };
         let [work, write] = [work, write].map(|secs| SimTime::from_secs_f64(secs).as_millis());
-        // Longer than any run: the sums of times stay far from overflow.
+        // This is longer than any run, but sums of such times stay far from overflow.
         (work < i64::MAX / 1024).then_some((work.max(1), write))
     }
 
     /// Seconds between faults of what a job holds, by the run's own model.
     fn job_mtbf_secs(&self, job: JobId) -> f64 {
-        let gpus_of = |node: u32| self.state.scenario.cluster.nodes[node as usize].gpus;
+        let gpus_of = |node: NodeId| self.state.scenario.cluster.nodes[node.index()].gpus;
         let placement = &self.state.jobs.state(job).placement;
         let faults = self.state.scenario.options.faults.as_ref();
         faults.map_or(f64::INFINITY, |faults| faults.job_mtbf_secs(placement, gpus_of))
@@ -49,6 +50,7 @@ impl Simulator {
         let by_hardware =
             self.health.as_ref().map_or(f64::INFINITY, |health| health.seen().job_mtbf_secs(self.state.now, all, held));
         let ran = (state.executed(self.state.now) - state.restarting(self.state.now)).as_secs_f64();
+        // The rates of independent causes add up.
         1.0 / (1.0 / by_hardware + f64::from(state.saving.failures) / ran.max(1.0))
     }
 }

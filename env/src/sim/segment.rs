@@ -3,6 +3,7 @@
 
 use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
+use crate::cluster::TypeId;
 use crate::job::{JobId, Work};
 use crate::model::{StepTime, slowdown};
 use crate::scenario::{Batching, EpochEnd};
@@ -46,10 +47,10 @@ impl ClusterState {
         state.batch = adapted.unwrap_or_else(|| limits.split(smallest, gpus));
     }
 
-    fn no_speed(&self, job: JobId, kind: u16) -> SimError {
+    fn no_speed(&self, job: JobId, kind: TypeId) -> SimError {
         SimError::NoSpeed {
             application: self.scenario.workload.application_name(job).into(),
-            accelerator: self.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
+            accelerator: self.scenario.cluster.types.get(kind.index()).map_or("gpu", |kind| &kind.name).into(),
         }
     }
 
@@ -87,6 +88,8 @@ impl Simulator {
                 if self.state.scenario.options.batching == Batching::Agent {
                     let state = self.state.jobs.state_mut(job);
                     let nodes = state.share().nodes();
+                    // Batch sizes are chosen again at decisions only, so a changed model is just
+                    // noted here.
                     if state.profile.observe(kind, nodes, replicas, batch.atomic, step, stats) && !state.stale {
                         state.stale = true;
                         self.jobs.stale.push(job);
@@ -100,7 +103,7 @@ impl Simulator {
         Ok(())
     }
 
-    pub(super) fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
+    pub(super) fn true_step(&self, job: JobId, index: u16, kind: TypeId) -> Result<StepTime, SimError> {
         let app = &self.state.scenario.workload.applications[index as usize];
         let state = self.state.jobs.state(job);
         let pace = self.state.scenario.speeds.pace(index, kind).ok_or_else(|| self.state.no_speed(job, kind))?;
@@ -120,6 +123,7 @@ impl Simulator {
         let period = self.state.scenario.options.rounds.period;
         let state = self.state.jobs.state_mut(job);
         state.rate = rate * state.kept_speed;
+        // The end that was queued for the old rate is void from now on.
         state.generation += 1;
         state.segment = now;
         if state.rate <= 0.0 {
@@ -128,6 +132,7 @@ impl Simulator {
         let left = ((goal - state.progress) / state.rate).max(0.0);
         let done = |left: f64| state.saving.when_done(now, SimTime::from_secs_f64(left));
         let (at, kind) = if whole_seconds {
+            // The artifact rounds as Python does, halves to even.
             let at = done(left.round_ties_even());
             // An end that really falls after a round but is rounded onto it happens after the
             // round.
@@ -173,7 +178,7 @@ impl Simulator {
         for at in 0..self.state.jobs.active().len() {
             let job = self.state.jobs.active()[at];
             let state = self.state.jobs.state(job);
-            let shared = state.placement.slices().iter().map(|slice| self.jobs.distributed[slice.node as usize]);
+            let shared = state.placement.slices().iter().map(|slice| self.jobs.distributed[slice.node.index()]);
             let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);
             if kept != state.kept_speed {
                 let (running, now) = (state.phase == Phase::Running, self.state.now);

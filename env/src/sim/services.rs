@@ -48,7 +48,7 @@ impl RunServices {
 
     fn note(&mut self, state: &ClusterState, node: NodeId) {
         if let Some(log) = &mut self.log {
-            log.push(ServingChange { at: state.now, node, gpus: state.served[node as usize] });
+            log.push(ServingChange { at: state.now, node, gpus: state.served[node.index()] });
         }
     }
 }
@@ -78,13 +78,14 @@ impl Simulator {
         let (now, scenario) = (self.state.now, self.state.scenario.clone());
         let gpus = scenario.workload.services[index].gpus_per_replica;
         self.state.services[index].settle(&scenario, now);
+        // From the back, because a replica that is gone shortens the list.
         for at in (0..self.state.services[index].replicas.len()).rev() {
             let state = &mut self.state.services[index];
             let replica = state.replicas[at];
             match replica.phase {
                 ReplicaPhase::Starting { until } if until <= now => {
                     state.replicas[at].phase = ReplicaPhase::Ready;
-                    state.set_ready(&scenario, replica.node, true);
+                    state.add_ready(&scenario, replica.node);
                     self.state.trigger.load = true;
                 }
                 ReplicaPhase::Draining { until } if until <= now => {
@@ -102,7 +103,7 @@ impl Simulator {
         let node = state.replicas.remove(at).node;
         let on = state.node_at(node);
         state.held[on] -= gpus;
-        self.state.served[node as usize] -= gpus;
+        self.state.served[node.index()] -= gpus;
         self.services.note(&self.state, node);
         self.add_free(node, gpus);
     }
@@ -117,6 +118,7 @@ impl Simulator {
             return;
         }
         state.settle(&scenario, now);
+        // The newest replicas go first; walking back also keeps the indices of the others right.
         for at in (0..state.replicas.len()).rev() {
             let state = &mut self.state.services[scale.service.index()];
             let replica = state.replicas[at];
@@ -127,7 +129,7 @@ impl Simulator {
             surplus -= 1;
             let ready = replica.phase == ReplicaPhase::Ready;
             if ready {
-                state.set_ready(&scenario, replica.node, false);
+                state.remove_ready(&scenario, replica.node);
             }
             if ready && service.drain > SimTime::ZERO {
                 let until = now.saturating_add(service.drain);
@@ -143,7 +145,8 @@ impl Simulator {
     pub(super) fn scale_out(&mut self, scale: &Scale) {
         let (now, scenario) = (self.state.now, self.state.scenario.clone());
         let service = &scenario.workload.services[scale.service.index()];
-        let there = self.jobs.drained.get(scale.node as usize).map_or(now, |&left| left.max(now));
+        // Training that leaves the node may still be ending its iterations there.
+        let there = self.jobs.drained.get(scale.node.index()).map_or(now, |&left| left.max(now));
         let state = &mut self.state.services[scale.service.index()];
         let missing = scale.replicas.saturating_sub(state.replicas_on(scale.node));
         if missing == 0 {
@@ -158,10 +161,10 @@ impl Simulator {
             let phase = if until > now { ReplicaPhase::Starting { until } } else { ReplicaPhase::Ready };
             state.replicas.push(Replica { node: scale.node, phase });
             if until <= now {
-                state.set_ready(&scenario, scale.node, true);
+                state.add_ready(&scenario, scale.node);
             }
         }
-        self.state.served[scale.node as usize] += missing * service.gpus_per_replica;
+        self.state.served[scale.node.index()] += missing * service.gpus_per_replica;
         self.services.note(&self.state, scale.node);
         self.take_free(scale.node, missing * service.gpus_per_replica);
         if until > now {

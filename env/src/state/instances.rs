@@ -113,7 +113,7 @@ impl InstanceTable {
 
     /// Accelerators of `node` that free instances are on.
     pub fn sleeping_on(&self, node: NodeId) -> u32 {
-        self.sleeping.get(node as usize).copied().unwrap_or(0)
+        self.sleeping.get(node.index()).copied().unwrap_or(0)
     }
 
     /// Instances that answer requests.
@@ -150,7 +150,7 @@ impl InstanceTable {
             InstanceId(self.slots.len() as u32 - 1)
         });
         self.slots[id.0 as usize] = Some(Instance { model, node, state, hits: 0, since: now });
-        for list in [&mut self.of_model[model as usize], &mut self.on_node[node as usize]] {
+        for list in [&mut self.of_model[model as usize], &mut self.on_node[node.index()]] {
             let at = list.partition_point(|&other| other < id);
             list.insert(at, id);
         }
@@ -163,7 +163,7 @@ impl InstanceTable {
     pub(crate) fn remove(&mut self, id: InstanceId) {
         let Some(instance) = self.slots[id.0 as usize].take() else { return };
         self.of_model[instance.model as usize].retain(|&other| other != id);
-        self.on_node[instance.node as usize].retain(|&other| other != id);
+        self.on_node[instance.node.index()].retain(|&other| other != id);
         self.generations[id.0 as usize] += 1;
         self.live -= 1;
         self.count(instance.state, instance.node, -1);
@@ -183,7 +183,7 @@ impl InstanceTable {
 
     /// The free instance on `node` that has been so longest, the lowest id of those.
     pub(crate) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
-        let free = self.on_node.get(node as usize)?.iter().filter_map(|&id| match self.get(id)?.state {
+        let free = self.on_node.get(node.index())?.iter().filter_map(|&id| match self.get(id)?.state {
             InstanceState::Free { since } => Some((since, id)),
             InstanceState::Run { .. } | InstanceState::Protect { .. } => None,
         });
@@ -192,7 +192,7 @@ impl InstanceTable {
 
     /// Instances on `node` that run or are protected, in order of their ids.
     pub(crate) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
-        let on_node = self.on_node.get(node as usize).map_or(&[][..], Vec::as_slice);
+        let on_node = self.on_node.get(node.index()).map_or(&[][..], Vec::as_slice);
         let free = |id: &InstanceId| self.get(*id).is_none_or(|one| matches!(one.state, InstanceState::Free { .. }));
         on_node.iter().copied().filter(move |id| !free(id))
     }
@@ -205,6 +205,7 @@ impl InstanceTable {
 
     fn end_of(&mut self, id: InstanceId, state: InstanceState) -> Option<InstanceEnd> {
         let generation = &mut self.generations[id.0 as usize];
+        // Ends that were queued for earlier states are void from now on.
         *generation += 1;
         let generation = *generation;
         let at = match state {
@@ -220,7 +221,7 @@ impl InstanceTable {
         let count = match state {
             InstanceState::Run { .. } => &mut self.running,
             InstanceState::Protect { .. } => &mut self.protected,
-            InstanceState::Free { .. } => &mut self.sleeping[node as usize],
+            InstanceState::Free { .. } => &mut self.sleeping[node.index()],
         };
         *count = count.wrapping_add_signed(by);
     }

@@ -180,16 +180,18 @@ impl JobState {
 
     /// Brings everything that grows with time up to `now`.
     pub(crate) fn settle(&mut self, now: SimTime) {
+        // Writes are settled first, from the books as they stand at `since`.
         self.save_until(now);
-        self.settle_books(now);
+        self.settle_counters(now);
     }
 
-    fn settle_books(&mut self, now: SimTime) {
+    fn settle_counters(&mut self, now: SimTime) {
         self.idle = self.idle_gpu_millis(now);
         self.attained = self.attained_gpu_millis(now);
         self.restarting = self.restarting(now);
         self.executed = self.executed(now);
         self.progress = self.done(now);
+        // Every line above reads `since`, which therefore moves last.
         self.since = now;
     }
 }

@@ -45,18 +45,18 @@ impl Loans {
     }
 
     pub fn of(&self, node: NodeId) -> Loan {
-        self.by_node.get(node as usize).copied().unwrap_or_default()
+        self.by_node.get(node.index()).copied().unwrap_or_default()
     }
 
     pub fn may_train(&self, cluster: &Cluster, node: NodeId) -> bool {
-        match cluster.nodes[node as usize].pool {
+        match cluster.nodes[node.index()].pool {
             Pool::Shared | Pool::Training => true,
             Pool::Inference => matches!(self.of(node), Loan::Lent { .. }),
         }
     }
 
     pub fn may_serve(&self, cluster: &Cluster, node: NodeId) -> bool {
-        match cluster.nodes[node as usize].pool {
+        match cluster.nodes[node.index()].pool {
             Pool::Shared => true,
             Pool::Training => false,
             Pool::Inference => self.of(node) == Loan::Home,

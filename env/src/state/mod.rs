@@ -24,5 +24,6 @@ pub(crate) use loans::Loans;
 pub use observed::{Observed, ObservedError, ObservedJob, ObservedService};
 pub use profile::{Profile, TypeProfile};
 pub(crate) use reconfiguration::Reconfiguration;
+pub(crate) use saving::NodeStore;
 pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
 pub use trigger::Trigger;

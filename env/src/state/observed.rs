@@ -14,7 +14,7 @@ use super::{
     ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase, ServiceState,
     Trigger,
 };
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, NodeId};
 use crate::job::JobId;
 use crate::model::BatchConfig;
 use crate::placement::Placement;
@@ -115,7 +115,7 @@ pub enum ObservedError {
     #[error("more accelerators are held on node {node} than it has")]
     Overfull {
         /// Index of the node.
-        node: u32,
+        node: NodeId,
     },
     /// A service that the workload does not have, or not in ascending order.
     #[error("service {} is unknown to the workload, or out of order", .0.0)]
@@ -126,7 +126,7 @@ pub enum ObservedError {
         /// Service of the replica.
         service: ServiceId,
         /// Number of the missing node.
-        node: u32,
+        node: NodeId,
     },
     /// A job is on a node that does not exist.
     #[error("job {} is on node {node}, which does not exist", .job.0)]
@@ -134,7 +134,7 @@ pub enum ObservedError {
         /// Id of the job.
         job: JobId,
         /// Index of the node.
-        node: u32,
+        node: NodeId,
     },
 }
 
@@ -166,7 +166,7 @@ impl ClusterState {
             last = Some(job.id);
             let counts = job.partner.is_none_or(|partner| job.id < partner);
             for slice in job.placement.slices() {
-                let held = loans.trained_on.get_mut(slice.node as usize);
+                let held = loans.trained_on.get_mut(slice.node.index());
                 let held = held.ok_or(ObservedError::Node { job: job.id, node: slice.node })?;
                 *held += if counts { slice.gpus } else { 0 };
             }
@@ -175,8 +175,8 @@ impl ClusterState {
         let (services, served) = services(&scenario, seen)?;
         let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
         let (cluster, down, idle) = (seen.cluster.clone(), seen.down.clone(), seen.idle.clone());
-        // Empty where there are no pools.
-        let nodes = 0..loans.open.len() as u32;
+        // `open` is empty in a cluster without pools, and so stays empty here.
+        let nodes = NodeId::first(loans.open.len());
         loans.open =
             nodes.zip(&idle).map(|(node, &idle)| if loans.may_train(&cluster, node) { idle } else { 0 }).collect();
         Ok(Self {
@@ -214,7 +214,7 @@ fn services(scenario: &Scenario, seen: &Observed) -> Result<(Vec<ServiceState>, 
         };
         last = Some(service.id);
         for replica in &service.replicas {
-            let Some(held) = served.get_mut(replica.node as usize) else {
+            let Some(held) = served.get_mut(replica.node.index()) else {
                 return Err(ObservedError::Replica { service: service.id, node: replica.node });
             };
             *held += spec.gpus_per_replica;
@@ -236,7 +236,7 @@ impl ServiceState {
             let at = state.node_at(replica.node);
             state.held[at] += service.gpus_per_replica;
             if replica.phase == ReplicaPhase::Ready {
-                state.set_ready(scenario, replica.node, true);
+                state.add_ready(scenario, replica.node);
             }
         }
         state

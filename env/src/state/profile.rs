@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::cluster::TypeId;
 use crate::model::{self, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams};
 
 /// Measurements of one job.
@@ -19,7 +20,7 @@ pub struct Profile {
 /// Measurements on one type of accelerator, at most one per (nodes, replicas, atomic batch size).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TypeProfile {
-    kind: u16,
+    kind: TypeId,
     samples: Vec<Sample>,
     max_replicas: u32,
     /// Fitted on first use after a new sample: policies that never look at the model do not pay for
@@ -37,7 +38,7 @@ impl PartialEq for TypeProfile {
 
 impl TypeProfile {
     /// Index into [`crate::cluster::Cluster::types`].
-    pub fn kind(&self) -> u16 {
+    pub fn kind(&self) -> TypeId {
         self.kind
     }
 
@@ -60,8 +61,8 @@ impl TypeProfile {
 impl Profile {
     /// Profile from measurements that were averaged elsewhere, as for a live job with steps of
     /// varying length. The models are fitted here, once, so that copies need not fit them again.
-    pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (u16, Vec<Sample>)>) -> Self {
-        let of_type = |(kind, samples): (u16, Vec<Sample>)| {
+    pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (TypeId, Vec<Sample>)>) -> Self {
+        let of_type = |(kind, samples): (TypeId, Vec<Sample>)| {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
             let fitted = OnceLock::from(model::fit(&samples));
             TypeProfile { kind, samples, max_replicas, fitted }
@@ -72,7 +73,7 @@ impl Profile {
     /// Takes a measurement on accelerator type `kind`. Returns whether the model may have changed.
     pub fn observe(
         &mut self,
-        kind: u16,
+        kind: TypeId,
         nodes: u32,
         replicas: u32,
         atomic: u32,
@@ -111,7 +112,7 @@ impl Profile {
             learnt = true;
             let samples = [own, &new[..]].concat();
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
-            // Once, here, so that copies need not.
+            // The model is fitted once here, so that copies of the profile need not do it.
             let fitted = OnceLock::from(model::fit(&samples));
             let known = TypeProfile { kind: seen.kind, samples, max_replicas, fitted };
             match self.types.iter_mut().find(|own| own.kind == seen.kind) {
@@ -141,7 +142,7 @@ impl Profile {
     }
 
     /// Measurements on accelerator type `kind`.
-    pub fn on(&self, kind: u16) -> Option<&TypeProfile> {
+    pub fn on(&self, kind: TypeId) -> Option<&TypeProfile> {
         self.types.iter().find(|seen| seen.kind == kind)
     }
 
@@ -152,7 +153,7 @@ impl Profile {
 
     /// The goodput model fitted to the measurements on accelerator type `kind` with the latest
     /// gradient statistics; `None` before the first measurement there.
-    pub fn model(&self, kind: u16, limits: BatchLimits) -> Option<GoodputModel> {
+    pub fn model(&self, kind: TypeId, limits: BatchLimits) -> Option<GoodputModel> {
         Some(GoodputModel { params: self.on(kind)?.params(), stats: self.stats?, limits })
     }
 }

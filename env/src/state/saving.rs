@@ -9,6 +9,15 @@
 use super::{JobState, Phase};
 use crate::time::SimTime;
 
+/// State of the checkpoints on a job's nodes after a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeStore {
+    /// The checkpoints are there.
+    Kept,
+    /// The checkpoints are gone with the node that held them.
+    Lost,
+}
+
 /// Work that is safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Point {
@@ -50,6 +59,7 @@ impl Saving {
     fn worked(&self, at: SimTime) -> i64 {
         let span = (at - self.from).as_millis();
         let cycle = self.work + self.write;
+        // Every whole cycle works for `work`; the open one works first and writes last.
         span / cycle * self.work + (span % cycle).min(self.work)
     }
 
@@ -66,12 +76,14 @@ impl Saving {
             return at;
         }
         let in_cycle = (now - self.from).as_millis() % (self.work + self.write);
+        // During a write, nothing of this cycle's work is left.
         let here = (self.work - in_cycle).max(0);
         let beyond = left.as_millis() - here;
         if beyond <= 0 {
             return if left == SimTime::ZERO { now } else { at };
         }
         let rest_of_cycle = self.work + self.write - in_cycle;
+        // Work that ends together with a cycle needs no write after it, hence the one less.
         let full = (beyond - 1) / self.work;
         now.saturating_add(SimTime::from_millis(rest_of_cycle + beyond)).saturating_add(pauses(full, self.write))
     }
@@ -114,6 +126,7 @@ impl JobState {
             return;
         }
         let last = self.saving.last(now);
+        // A checkpoint before `since` was taken when the job was settled then.
         if last > self.since {
             self.saving.point = Point { progress: self.done(last), kept: self.kept_gpu_millis(last) };
         }
@@ -124,12 +137,13 @@ impl JobState {
     pub(crate) fn save_all(&mut self) {
         self.saving.point = Point { progress: self.progress, kept: self.kept_gpu_millis(self.since) };
         self.saving.base = self.saving.point;
+        // The cycle ends here; the next run of the job begins one of its own.
         self.saving.work = 0;
     }
 
-    /// Sets a settled job back to what is safe. `store_lost`: what its node held is gone.
-    pub(crate) fn undo(&mut self, store_lost: bool) {
-        if store_lost {
+    /// Sets a settled job back to what is safe.
+    pub(crate) fn undo(&mut self, store: NodeStore) {
+        if store == NodeStore::Lost {
             self.saving.point = self.saving.base;
         }
         self.saving.lost += self.kept_gpu_millis(self.since) - self.saving.point.kept;

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::cluster::NodeId;
+use crate::cluster::{NodeId, TypeId};
 use crate::model::serving::{Demand, Fleet, Interval};
 use crate::scenario::Scenario;
 use crate::service::{Service, ServiceId};
@@ -90,7 +90,7 @@ pub struct ServiceState {
     /// Requests that wait because there are more than its replicas can answer, micro-requests.
     pub backlog: u64,
     /// Ready replicas by accelerator type.
-    ready: SmallVec<[(u16, u32); 2]>,
+    ready: SmallVec<[(TypeId, u32); 2]>,
     pub(crate) since: SimTime,
     pub(crate) next_rate: SimTime,
     pub(crate) record: ServiceRecord,
@@ -182,6 +182,7 @@ impl ServiceState {
         if millis <= 0 {
             return;
         }
+        // Requests are counted before `since` moves, because the span to count ends now.
         let counted = self.since_settled(scenario, now);
         self.since = now;
         for (on, &held) in self.record.nodes.iter_mut().zip(&self.held) {
@@ -205,6 +206,8 @@ impl ServiceState {
         if all == 0 {
             return;
         }
+        // Differences of running sums that are rounded down add up to the total, whatever the
+        // parts.
         let share = |total: u64, part: u64| (u128::from(total) * u128::from(part) / u128::from(all)) as u64;
         let mut before = 0;
         for (on, &count) in self.record.nodes.iter_mut().zip(&self.serving) {
@@ -221,15 +224,25 @@ impl ServiceState {
         Fleet(groups.collect())
     }
 
-    pub(crate) fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
+    /// Counts one more ready replica on `node`.
+    pub(crate) fn add_ready(&mut self, scenario: &Scenario, node: NodeId) {
         let at = self.node_at(node);
-        let kind = scenario.cluster.nodes[node as usize].accelerator;
-        let change = |count: &mut u32| if up { *count += 1 } else { *count -= 1 };
-        change(&mut self.serving[at]);
+        self.serving[at] += 1;
+        let kind = scenario.cluster.type_of(node);
         match self.ready.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, count)) => change(count),
+            Some((_, count)) => *count += 1,
             None => self.ready.push((kind, 1)),
         }
         self.ready.sort_unstable_by_key(|&(kind, _)| kind);
+    }
+
+    /// Counts one ready replica less on `node`.
+    pub(crate) fn remove_ready(&mut self, scenario: &Scenario, node: NodeId) {
+        let at = self.node_at(node);
+        self.serving[at] -= 1;
+        let kind = scenario.cluster.type_of(node);
+        if let Some((_, count)) = self.ready.iter_mut().find(|(known, _)| *known == kind) {
+            *count -= 1;
+        }
     }
 }

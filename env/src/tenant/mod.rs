@@ -14,6 +14,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -26,16 +27,16 @@ use crate::time::SimTime;
 pub const UNIT_WEIGHT: u32 = 1000;
 
 /// Quota of a group for one accelerator type, in accelerators.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
     /// Number of accelerators that the group owns.
     pub nominal: u64,
     /// Largest number of accelerators that the group may borrow from its cohort beyond `nominal`;
-    /// `None`: no limit.
+    /// absent: no limit.
     #[serde(default)]
     pub borrowing_limit: Option<u64>,
-    /// Largest number of idle accelerators that the group lends to its cohort; `None`: all of them.
+    /// Largest number of idle accelerators that the group lends to its cohort; absent: all of them.
     #[serde(default)]
     pub lending_limit: Option<u64>,
 }
@@ -154,6 +155,7 @@ impl Tenants {
         groups.extend(cohorts);
         let mut trees = Vec::new();
         let tree = QuotaTree::new(&groups, count, types)?;
+        // The sort is stable, so of several changes at one time the last one given holds.
         changes.sort_by_key(|change| change.at);
         if groups.iter().any(|group| !group.quotas.is_empty()) || !changes.is_empty() {
             trees.push((SimTime::ZERO, tree));

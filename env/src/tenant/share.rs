@@ -1,6 +1,7 @@
 //! Dominant resource share of Kueue's fair sharing (KEP-1714): the borrowed fraction of the
 //! lendable accelerators, over the weight of the group.
 
+use crate::cluster::TypeId;
 use std::cmp::Ordering;
 
 /// Dominant resource share of a group.
@@ -15,7 +16,7 @@ pub struct DominantShare {
     lendable: u64,
     weight_milli: u32,
     borrowing: bool,
-    resource: Option<u16>,
+    resource: Option<TypeId>,
 }
 
 impl DominantShare {
@@ -25,11 +26,12 @@ impl DominantShare {
     }
 
     /// Includes `borrowed` of the `lendable` accelerators of `resource`.
-    pub(super) fn include(&mut self, resource: u16, borrowed: u64, lendable: u64) {
+    pub(super) fn include(&mut self, resource: TypeId, borrowed: u64, lendable: u64) {
         if borrowed == 0 {
             return;
         }
         self.borrowing = true;
+        // Fractions are compared by their cross products, which do not round.
         let cross = |part: u64, whole: u64| u128::from(part) * u128::from(whole);
         if lendable > 0 && cross(borrowed, self.lendable) > cross(self.borrowed, lendable) {
             (self.borrowed, self.lendable, self.resource) = (borrowed, lendable, Some(resource));
@@ -42,7 +44,7 @@ impl DominantShare {
     }
 
     /// Index of the dominant resource.
-    pub fn resource(&self) -> Option<u16> {
+    pub fn resource(&self) -> Option<TypeId> {
         self.resource
     }
 
@@ -64,6 +66,8 @@ impl DominantShare {
 impl Ord for DominantShare {
     fn cmp(&self, other: &Self) -> Ordering {
         let weights = match (self.is_infinite(), other.is_infinite()) {
+            // A group of weight 0 that is not infinite borrows nothing, so any weight gives a share
+            // of 0.
             (false, false) => (self.weight_milli.max(1), other.weight_milli.max(1)),
             (true, true) => (1, 1),
             (one, _) => return if one { Ordering::Greater } else { Ordering::Less },

@@ -6,6 +6,7 @@
 //! fills the local part first; usage beyond the local part counts at the cohort as well.
 
 use super::{DominantShare, Group, Quota, TenantError};
+use crate::cluster::TypeId;
 
 /// Index of a group in a [`QuotaTree`]: first the tenants, with the indices of the workload, then
 /// the cohorts.
@@ -89,6 +90,7 @@ impl QuotaTree {
             potential: vec![0; room],
         };
         let roots: Vec<GroupId> = (0..groups.len()).filter(|&group| tree.parent[group].is_none()).collect();
+        // Quotas add up from the leaves; what could be borrowed comes down from the root.
         for &root in &roots {
             tree.add_up(root);
             tree.offer_down(root);
@@ -121,9 +123,9 @@ impl QuotaTree {
         self.tenants
     }
 
-    /// Number of resources.
-    pub fn resources(&self) -> usize {
-        self.resources
+    /// Accelerator types that the quotas count, ascending.
+    pub fn resources(&self) -> impl Iterator<Item = TypeId> + use<> {
+        TypeId::first(self.resources)
     }
 
     /// Whether the group is a tenant rather than a cohort.
@@ -152,28 +154,28 @@ impl QuotaTree {
     }
 
     /// Quota of the group with all its members, which it can use without borrowing.
-    pub fn subtree(&self, group: GroupId, resource: usize) -> u64 {
+    pub fn subtree(&self, group: GroupId, resource: TypeId) -> u64 {
         self.subtree[self.at(group, resource)]
     }
 
     /// Largest usage that the group could have if all other groups were idle.
-    pub fn potential(&self, group: GroupId, resource: usize) -> u64 {
+    pub fn potential(&self, group: GroupId, resource: TypeId) -> u64 {
         self.potential[self.at(group, resource)]
     }
 
     /// Current usage of the group, in accelerators.
-    pub fn used(&self, usage: &Usage, group: GroupId, resource: usize) -> u64 {
+    pub fn used(&self, usage: &Usage, group: GroupId, resource: TypeId) -> u64 {
         usage.0[self.at(group, resource)]
     }
 
     /// Whether the group uses more than the quota of its subtree.
-    pub fn borrows(&self, usage: &Usage, group: GroupId, resource: usize) -> bool {
+    pub fn borrows(&self, usage: &Usage, group: GroupId, resource: TypeId) -> bool {
         self.used(usage, group, resource) > self.subtree(group, resource)
     }
 
     /// Number of further accelerators that the group may use now; negative where quotas shrank
     /// below the usage.
-    pub fn available(&self, usage: &Usage, group: GroupId, resource: usize) -> i64 {
+    pub fn available(&self, usage: &Usage, group: GroupId, resource: TypeId) -> i64 {
         let at = self.at(group, resource);
         let Some(parent) = self.parent[group] else {
             return self.subtree[at] as i64 - usage.0[at] as i64;
@@ -182,13 +184,15 @@ impl QuotaTree {
         let mut above = self.available(usage, parent, resource);
         if let Some(limit) = self.quota[at].borrowing_limit {
             let used_above = usage.0[at].saturating_sub(local) as i64;
+            // As in Kueue: what the group has stored with its cohort, less what it uses of that,
+            // plus the limit.
             above = above.min(((self.subtree[at] - local) as i64 - used_above).saturating_add_unsigned(limit));
         }
         local.saturating_sub(usage.0[at]) as i64 + above
     }
 
     /// Adds `amount` to the usage of the group.
-    pub fn add(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
+    pub fn add(&self, usage: &mut Usage, group: GroupId, resource: TypeId, amount: u64) {
         let at = self.at(group, resource);
         // Only usage beyond the local part propagates to the cohort.
         let local = self.local(at).saturating_sub(usage.0[at]);
@@ -201,7 +205,7 @@ impl QuotaTree {
     }
 
     /// Subtracts `amount` from the usage of the group, which must be at least that much.
-    pub fn remove(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
+    pub fn remove(&self, usage: &mut Usage, group: GroupId, resource: TypeId, amount: u64) {
         let at = self.at(group, resource);
         // Borrowed usage is released first, because usage fills the local part first.
         let above = usage.0[at].saturating_sub(self.local(at));
@@ -215,19 +219,19 @@ impl QuotaTree {
 
     /// Dominant share of the group, with `extra` usage added where given as a resource and an
     /// amount. Zero for a group without a cohort.
-    pub fn share(&self, usage: &Usage, group: GroupId, extra: Option<(usize, u64)>) -> DominantShare {
+    pub fn share(&self, usage: &Usage, group: GroupId, extra: Option<(TypeId, u64)>) -> DominantShare {
         let mut share = DominantShare::none(self.weight_milli[group]);
         let Some(parent) = self.parent[group] else { return share };
-        for resource in 0..self.resources {
+        for resource in self.resources() {
             let more = extra.filter(|(of, _)| *of == resource).map_or(0, |(_, amount)| amount);
             let borrowed = (self.used(usage, group, resource) + more).saturating_sub(self.subtree(group, resource));
-            share.include(resource as u16, borrowed, self.potential(parent, resource));
+            share.include(resource, borrowed, self.potential(parent, resource));
         }
         share
     }
 
-    fn at(&self, group: GroupId, resource: usize) -> usize {
-        group * self.resources + resource
+    fn at(&self, group: GroupId, resource: TypeId) -> usize {
+        group * self.resources + resource.index()
     }
 
     /// Part of the subtree's quota that the group does not lend.
@@ -239,7 +243,7 @@ impl QuotaTree {
         for child in self.children[group].clone() {
             self.add_up(child);
         }
-        for resource in 0..self.resources {
+        for resource in self.resources() {
             let at = self.at(group, resource);
             let members = self.children[group].iter().map(|&child| self.at(child, resource));
             let offered: u64 = members.map(|child| self.subtree[child] - self.local(child)).sum();
@@ -248,7 +252,7 @@ impl QuotaTree {
     }
 
     fn offer_down(&mut self, group: GroupId) {
-        for resource in 0..self.resources {
+        for resource in self.resources() {
             let at = self.at(group, resource);
             self.potential[at] = match self.parent[group] {
                 None => self.subtree[at],

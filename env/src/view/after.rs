@@ -13,7 +13,7 @@ use crate::state::{JobTable, Loan, Loans, Phase};
 
 /// Buffers of [`ClusterView::for_training`], kept across decisions.
 #[derive(Clone, Debug, Default)]
-pub struct Afterwards {
+pub struct TrainingViewBuffers {
     /// The machines with only what training may use.
     cluster: Option<Cluster>,
     table: JobTable,
@@ -24,7 +24,7 @@ pub struct Afterwards {
 
 impl<'a> ClusterView<'a> {
     /// This view after `plan`, as training sees it. A cluster without pools and services stays as it is.
-    pub fn for_training<'b>(&self, plan: &Plan, after: &'b mut Afterwards) -> ClusterView<'b>
+    pub fn for_training<'b>(&self, plan: &Plan, after: &'b mut TrainingViewBuffers) -> ClusterView<'b>
     where
         'a: 'b,
     {
@@ -43,25 +43,25 @@ impl<'a> ClusterView<'a> {
             // What two jobs share is given up once.
             let job = self.job(change.job).filter(|job| job.state.counts());
             let held = job.map(|job| job.state.placement.slices()).unwrap_or_default();
-            held.iter().for_each(|slice| after.idle[slice.node as usize] += slice.gpus);
+            held.iter().for_each(|slice| after.idle[slice.node.index()] += slice.gpus);
         }
-        // And taken once.
+        // What two jobs are to share is taken once.
         let taken = plan.changes.iter().filter(|change| change.counts());
         for slice in taken.flat_map(|change| change.placement.slices()) {
-            let idle = &mut after.idle[slice.node as usize];
+            let idle = &mut after.idle[slice.node.index()];
             *idle = idle.saturating_sub(slice.gpus);
         }
-        // Kept for its buffers only: another run may have other machines.
+        // It is kept for its buffers only, because another run may have other machines.
         let known = after.cluster.take().filter(|known| known.types == self.cluster().types);
         let mut cluster = known.unwrap_or_else(|| Cluster { types: self.cluster().types.clone(), nodes: Vec::new() });
         cluster.nodes.clear();
         after.free.clear();
-        for (now, node) in self.cluster().nodes.iter().zip(0..) {
+        for (now, node) in self.cluster().nodes.iter().zip(self.cluster().node_ids()) {
             let (of_services, left) = self.promised(plan, node);
             let open = loans.may_train(self.cluster(), node);
             let gpus = if open { now.gpus.saturating_sub(of_services) } else { 0 };
             cluster.nodes.push(Node { gpus, ..*now });
-            after.free.push(if open { after.idle[node as usize].saturating_sub(left) } else { 0 });
+            after.free.push(if open { after.idle[node.index()].saturating_sub(left) } else { 0 });
         }
         let cluster: &'b Cluster = after.cluster.insert(cluster);
         let table: &'b JobTable = if changed { &after.table } else { self.table };
@@ -87,16 +87,16 @@ impl<'a> ClusterView<'a> {
     }
 }
 
-impl Afterwards {
+impl TrainingViewBuffers {
     fn carry_out(&mut self, view: &ClusterView<'_>, plan: &Plan) {
         self.loans.clone_from(view.loans);
         for &node in &plan.lend {
-            self.loans.by_node[node as usize] = Loan::Lent { since: view.now };
+            self.loans.by_node[node.index()] = Loan::Lent { since: view.now };
         }
         for reclaim in &plan.reclaim {
             if let Loan::Lent { since } = view.loan(reclaim.node) {
                 let (called, deadline) = (view.now, reclaim.deadline);
-                self.loans.by_node[reclaim.node as usize] = Loan::Returning { since, called, deadline };
+                self.loans.by_node[reclaim.node.index()] = Loan::Returning { since, called, deadline };
             }
         }
         if plan.changes.is_empty() {

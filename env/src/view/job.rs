@@ -2,6 +2,7 @@
 
 use super::Known;
 use crate::application::{Application, Pace};
+use crate::cluster::TypeId;
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
 use crate::placement::packed_shape;
@@ -40,13 +41,13 @@ impl<'a> JobView<'a> {
 
     /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to
     /// types goes by.
-    pub fn kind(&self) -> u16 {
+    pub fn kind(&self) -> TypeId {
         self.known.scenario.kind_of(&self.state.placement)
     }
 
     /// Whether anything is known of its speed on accelerator type `kind`; where not, it cannot be
     /// placed there.
-    pub fn runs_on(&self, kind: u16) -> bool {
+    pub fn runs_on(&self, kind: TypeId) -> bool {
         let scenario = self.known.scenario;
         scenario.speeds.runs_on(scenario.workload.jobs[self.state.id.index()].work, kind)
     }
@@ -95,6 +96,7 @@ impl<'a> JobView<'a> {
         match (self.known.batching, self.application()) {
             (Batching::Requested, Some(app)) if self.request().gpus != max => {
                 let batch = self.requested_batch(app);
+                // On more replicas each would get less than the smallest local batch.
                 max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
             }
             (Batching::Agent, Some(app)) => {
@@ -132,7 +134,7 @@ impl<'a> JobView<'a> {
     }
 
     /// Rate of the job on accelerator type `kind`, an index into the cluster's types.
-    pub fn rate_on(&self, kind: u16, gpus: u32) -> Option<f64> {
+    pub fn rate_on(&self, kind: TypeId, gpus: u32) -> Option<f64> {
         if gpus == 0 {
             return None;
         }
@@ -147,6 +149,7 @@ impl<'a> JobView<'a> {
                     let nodes = gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind));
                     let limits = self.known.scenario.speeds.pace(index, kind)?.limits;
                     let model = self.state.profile.model(kind, limits)?;
+                    // Goodput counts samples, but work counts iterations of the initial batch.
                     Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
                 }
                 Batching::Agent | Batching::Catalog => {
@@ -167,7 +170,7 @@ impl<'a> JobView<'a> {
     }
 
     /// [`Self::rate_on`] by size.
-    pub fn rates_on(&self, kind: u16) -> Rates<'a> {
+    pub fn rates_on(&self, kind: TypeId) -> Rates<'a> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
             Work::Application { index, .. } if self.known.batching == Batching::Catalog => {
                 let row = self.known.scenario.speeds.row(index, kind, self.state.epoch);
@@ -177,13 +180,13 @@ impl<'a> JobView<'a> {
         }
     }
 
-    fn requested_split(&self, kind: u16, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
+    fn requested_split(&self, kind: TypeId, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
         let app = self.application()?;
         let limits = self.limits_on(kind)?;
         Some((app, limits.split(self.requested_batch(app), gpus)))
     }
 
-    fn pace(&self, kind: u16) -> Option<&'a Pace> {
+    fn pace(&self, kind: TypeId) -> Option<&'a Pace> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
             Work::Application { index, .. } => self.known.scenario.speeds.pace(index, kind),
             _ => None,
@@ -192,30 +195,31 @@ impl<'a> JobView<'a> {
 
     /// Limits of the application's batch size on accelerator type `kind`. The memory of the type
     /// bounds the batch of a replica.
-    pub fn limits_on(&self, kind: u16) -> Option<BatchLimits> {
+    pub fn limits_on(&self, kind: TypeId) -> Option<BatchLimits> {
         self.pace(kind).map(|pace| pace.limits)
     }
 
     /// Throughput that a job measures in the seconds before its first placement: samples per second
     /// of one accelerator of type `kind` at the largest batch that fits it (Sia, SOSP'23, section
     /// 3.3).
-    pub fn single_throughput(&self, kind: u16) -> Option<f64> {
+    pub fn single_throughput(&self, kind: TypeId) -> Option<f64> {
         self.pace(kind).map(Pace::single_throughput)
     }
 
     /// The largest batch measured on one accelerator of type `kind` over the longest step: how the
     /// Sia artifact compares types.
-    pub fn largest_over_slowest(&self, kind: u16) -> Option<f64> {
+    pub fn largest_over_slowest(&self, kind: TypeId) -> Option<f64> {
         self.pace(kind).map(Pace::largest_over_slowest)
     }
 
     /// Samples per second at total batch size `batch` on `gpus` packed accelerators of type `kind`,
     /// as a job with a fixed size and batch is profiled before it is submitted.
-    pub fn fixed_throughput(&self, kind: u16, gpus: u32, batch: u32) -> Option<f64> {
+    pub fn fixed_throughput(&self, kind: TypeId, gpus: u32, batch: u32) -> Option<f64> {
         let pace = self.pace(kind)?;
         let shape = packed_shape(gpus, self.known.scenario.speeds.gpus_per_node(kind));
         let split = pace.limits_on(&shape).split(batch, gpus);
         let step = pace.step_time(&shape, split.atomic).ok()?;
+        // Passes that only accumulate do not synchronise, so their time lacks that part.
         let iteration = step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs);
         Some(f64::from(batch) / iteration)
     }
@@ -223,10 +227,10 @@ impl<'a> JobView<'a> {
     /// Seconds a change of its accelerators stops the job for, as measured at its checkpoints.
     pub fn restart_secs(&self) -> f64 {
         let name = self.known.scenario.workload.application_name(self.state.id);
-        self.known.scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3
+        self.known.scenario.options.switch_cost.cost_millis(name, 1, 1) as f64 / 1e3
     }
 
-    fn packed_step(&self, index: u16, kind: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
+    fn packed_step(&self, index: u16, kind: TypeId, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
         let shape = packed_shape(gpus, self.known.scenario.speeds.gpus_per_node(kind));
         self.known.scenario.speeds.pace(index, kind)?.step_time(&shape, atomic).ok()
     }
@@ -274,6 +278,7 @@ impl<'a> JobView<'a> {
         };
         let batch = f64::from(self.requested_batch(app));
         match (&app.iterations, self.known.information) {
+            // Only an oracle may know how the gain of the batch changes in later epochs.
             (Some(table), Information::Oracle) => Some(table.remaining(batch, self.state.epoch)),
             _ => {
                 let gain = app.gradients.at(batch, self.state.epoch).gain(batch / f64::from(app.limits.init));
@@ -290,7 +295,7 @@ impl<'a> JobView<'a> {
     }
 
     /// Goodput model of the job on accelerator type `kind`.
-    pub fn goodput_model_on(&self, kind: u16) -> Option<GoodputModel> {
+    pub fn goodput_model_on(&self, kind: TypeId) -> Option<GoodputModel> {
         let app = self.application()?;
         let Work::Application { index, .. } = self.known.scenario.workload.jobs[self.state.id.index()].work else {
             return None;
@@ -315,7 +320,7 @@ pub enum Rates<'a> {
     /// A row of the precomputed table, by accelerators - 1.
     Row(&'a [Option<Best>]),
     /// Asked of the job each time, on a type of accelerator.
-    Job(JobView<'a>, u16),
+    Job(JobView<'a>, TypeId),
 }
 
 impl Rates<'_> {

@@ -5,7 +5,7 @@ mod after;
 mod job;
 mod services;
 
-use crate::cluster::{Cluster, NodeId};
+use crate::cluster::{Cluster, NodeId, TypeId};
 use crate::job::JobId;
 use crate::request::{InferenceRequest, RequestId};
 use crate::scenario::{Batching, Information, JobShapes, Scenario};
@@ -13,7 +13,7 @@ use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, T
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
-pub use after::Afterwards;
+pub use after::TrainingViewBuffers;
 pub use job::{JobView, Rates};
 pub use services::ServiceView;
 
@@ -99,7 +99,7 @@ impl<'a> ClusterView<'a> {
 
     /// Whether `node` exists and has not failed; one that lacks some accelerators has not.
     pub fn healthy(&self, node: NodeId) -> bool {
-        (node as usize) < self.cluster.nodes.len() && self.down.get(node as usize).is_none_or(|&down| down == 0)
+        node.index() < self.cluster.nodes.len() && self.down.get(node.index()).is_none_or(|&down| down == 0)
     }
 
     /// View of this moment with other machines and fewer jobs.
@@ -119,7 +119,7 @@ impl<'a> ClusterView<'a> {
 
     /// Free accelerators on `node`.
     pub fn free_on(&self, node: NodeId) -> u32 {
-        self.free[node as usize]
+        self.free[node.index()]
     }
 
     /// Free accelerators in the cluster.
@@ -170,7 +170,7 @@ impl<'a> ClusterView<'a> {
 
     /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them
     /// asked for; `None` where they were not measured together or do not fit.
-    pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
+    pub fn shared_rates(&self, one: JobId, other: JobId, kind: TypeId) -> Option<[f64; 2]> {
         let scenario = self.scenario;
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
     }

@@ -1,7 +1,7 @@
 //! Views of services, and of the pools that nodes belong to.
 
 use super::{ClusterView, Known};
-use crate::cluster::{NodeId, Pool};
+use crate::cluster::{NodeId, Pool, TypeId};
 use crate::model::serving::{Demand, Fleet};
 use crate::service::{Service, ServiceId, ServingProfile};
 use crate::state::{Loan, ServiceState};
@@ -10,7 +10,7 @@ use crate::time::SimTime;
 impl<'a> ClusterView<'a> {
     /// The pool of `node`.
     pub fn pool(&self, node: NodeId) -> Pool {
-        self.cluster().nodes[node as usize].pool
+        self.cluster().nodes[node.index()].pool
     }
 
     /// Whether `node` is away from the inference pool: lent, or called back and not home yet.
@@ -52,22 +52,22 @@ impl<'a> ClusterView<'a> {
 
     /// Free accelerators of `node` that replicas may take.
     pub fn free_for_service(&self, node: NodeId) -> u32 {
-        if self.may_serve(node) { self.idle[node as usize] } else { 0 }
+        if self.may_serve(node) { self.idle[node.index()] } else { 0 }
     }
 
     /// Idle accelerators of `node`, whichever pool may use them.
     pub fn idle_on(&self, node: NodeId) -> u32 {
-        self.idle[node as usize]
+        self.idle[node.index()]
     }
 
     /// Accelerators of `node` that replicas hold.
     pub fn served_on(&self, node: NodeId) -> u32 {
-        self.served.get(node as usize).copied().unwrap_or(0)
+        self.served.get(node.index()).copied().unwrap_or(0)
     }
 
     /// Accelerators of `node` that training jobs hold.
     pub fn trained_on(&self, node: NodeId) -> u32 {
-        self.loans.trained_on[node as usize]
+        self.loans.trained_on[node.index()]
     }
 
     /// All services, by id.
@@ -175,7 +175,7 @@ impl<'a> ServiceView<'a> {
     }
 
     /// Speed of a replica on accelerator type `kind`; `None` where it cannot run there.
-    pub fn profile(&self, kind: u16) -> Option<&'a ServingProfile> {
+    pub fn profile(&self, kind: TypeId) -> Option<&'a ServingProfile> {
         self.known.scenario.profile(self.state.id, kind)
     }
 
@@ -192,7 +192,7 @@ impl<'a> ServiceView<'a> {
     /// Fewest replicas on accelerator type `kind` that keep the objective at `rate` requests per
     /// second, within the service's limits; the most it may have where no number does, `None` where
     /// it cannot run there.
-    pub fn replicas_for(&self, kind: u16, rate: f64) -> Option<u32> {
+    pub fn replicas_for(&self, kind: TypeId, rate: f64) -> Option<u32> {
         let profile = self.profile(kind)?;
         let (demand, (min, max)) = (self.demand(rate), self.replica_limits());
         let keeps = |count: u32| Fleet::of(profile, count).late_share(&demand) <= 1.0 - self.slo().target;

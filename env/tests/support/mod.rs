@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, ThroughputParams};
 use goodput_env::placement::pack;
@@ -131,10 +131,10 @@ impl Policy for Chaos {
                 continue;
             }
             for slice in job.state.placement.slices() {
-                free[slice.node as usize] += slice.gpus;
+                free[slice.node.index()] += slice.gpus;
             }
             let gpus = self.0.random_range(job.min_gpus()..=job.max_gpus());
-            plan.set(job.id(), pack(view.cluster(), &mut free, 0, gpus).unwrap_or_default());
+            plan.set(job.id(), pack(view.cluster(), &mut free, TypeId(0), gpus).unwrap_or_default());
         }
         plan
     }

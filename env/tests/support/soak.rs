@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::guard::Guard;
 use goodput_env::job::{Work, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Causes, Lemons, LogNormal, Scripted};
@@ -70,14 +70,14 @@ fn capacity(simulator: &Simulator) -> Result<(), String> {
     let view = simulator.view();
     // What completed jobs hold until the next round is in no job's placement.
     let exact = simulator.scenario().options.release == Release::Immediately;
-    let mut used: Vec<u32> = (0..view.cluster().nodes.len()).map(|node| view.idle_on(node as u32)).collect();
+    let mut used: Vec<u32> = view.cluster().node_ids().map(|node| view.idle_on(node)).collect();
     for job in view.jobs().filter(|job| job.state.counts()) {
-        job.state.placement.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
+        job.state.placement.slices().iter().for_each(|slice| used[slice.node.index()] += slice.gpus);
     }
     for (node, used) in used.iter_mut().enumerate() {
-        *used += view.served_on(node as u32);
+        *used += view.served_on(NodeId::at(node));
     }
-    view.instances().iter().filter(|(_, one)| !one.is_free()).for_each(|(_, one)| used[one.node as usize] += 1);
+    view.instances().iter().filter(|(_, one)| !one.is_free()).for_each(|(_, one)| used[one.node.index()] += 1);
     let has: Vec<u32> = view.cluster().nodes.iter().map(|node| node.gpus).collect();
     if exact {
         equal("used and there", used, has)
@@ -103,7 +103,7 @@ fn placements_are_sound(simulator: &Simulator) -> Result<(), String> {
 
 fn sleepers_have_room(simulator: &Simulator) -> Result<(), String> {
     let view = simulator.view();
-    let nodes = 0..view.cluster().nodes.len() as u32;
+    let nodes = view.cluster().node_ids();
     let crowded = nodes.filter(|&node| view.instances().sleeping_on(node) > view.idle_on(node)).count();
     equal("nodes with more sleepers than room", crowded, 0)
 }
@@ -217,7 +217,7 @@ impl Policy for SharedChaos {
         let random = &mut self.jobs.0;
         for _ in 0..6 {
             let before = plan.clone();
-            let node = random.random_range(0..view.cluster().nodes.len() as u32);
+            let node = NodeId(random.random_range(0..view.cluster().nodes.len() as u32));
             match random.random_range(0..5) {
                 0 => plan.scale(ServiceId(random.random_range(0..2)), node, random.random_range(0..4)),
                 1 => plan.lend(node),
@@ -268,7 +268,7 @@ fn features(seed: u64) -> SimOptions {
         repair: LogNormal { median_secs: 300.0, sigma: 1.0 },
         bugs: Some(Bugs::default()),
         lemons: Some(Lemons { share: 0.1, factor: 5.0 }),
-        script: vec![Scripted { at_secs: 5000.0, cause: Cause::Scheduler, node: 0, lasts_secs: Some(600.0) }],
+        script: vec![Scripted { at_secs: 5000.0, cause: Cause::Scheduler, node: NodeId(0), lasts_secs: Some(600.0) }],
         ..FaultModel::default()
     });
     let interval =

@@ -12,6 +12,7 @@
 //! slicing between the two), below the fewest the job runs on it falls in proportion, above the
 //! size where it is fastest it stays.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
@@ -96,6 +97,7 @@ pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
         times.push(at);
         integral.push(area);
     }
+    // Both ends of a job's life are among the changes, so there always is such an entry.
     let area_at = |millis: i64| integral[times.partition_point(|&at| at < millis)];
     let mean = |submit: i64, finish: i64| (area_at(finish) - area_at(submit)) as f64 / (finish - submit) as f64;
     let of = |job: &goodput_env::sim::JobRecord| {
@@ -114,14 +116,13 @@ pub fn steps_per_sec(scenario: &Scenario, class: u16) -> Option<f64> {
 
 /// The mean over the cluster's accelerators of a speed by type; nothing runs on a type where it is
 /// unknown.
-fn mean_over_types(scenario: &Scenario, speed: impl Fn(u16) -> Option<f64>) -> f64 {
+fn mean_over_types(scenario: &Scenario, speed: impl Fn(TypeId) -> Option<f64>) -> f64 {
     let cluster = &scenario.cluster;
     if cluster.types.len() <= 1 {
-        return speed(0).unwrap_or(0.0);
+        return speed(TypeId(0)).unwrap_or(0.0);
     }
     let gpus = |kind| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum::<u32>();
-    let total: f64 =
-        (0..cluster.types.len() as u16).map(|kind| f64::from(gpus(kind)) * speed(kind).unwrap_or(0.0)).sum();
+    let total: f64 = cluster.type_ids().map(|kind| f64::from(gpus(kind)) * speed(kind).unwrap_or(0.0)).sum();
     total / f64::from(cluster.total_gpus().max(1))
 }
 
@@ -158,6 +159,7 @@ fn speed_at(sizes: impl Iterator<Item = (u32, Option<f64>)>, share: f64) -> Opti
     // The origin stands for not running, so that too small a share is sliced in time.
     let (mut below, mut above) = ((0.0, 0.0), None);
     for (gpus, speed) in sizes.filter_map(|(gpus, secs)| Some((f64::from(gpus), secs?.recip()))) {
+        // Where more accelerators are slower, the job leaves some of them idle.
         let fastest = speed.max(below.1);
         if gpus > share {
             above = Some((gpus, fastest));

@@ -61,7 +61,7 @@ pub fn levels(scenario: &Scenario, outcome: &Outcome) -> Vec<LevelRow> {
     serving.sort_by_key(|on| (on.node, on.service));
     let mut serving = serving.into_iter().peekable();
     for (node, machine) in scenario.cluster.nodes.iter().enumerate() {
-        let id = node as NodeId;
+        let id = NodeId::at(node);
         let mut apps = Vec::new();
         while let Some(on) = training.next_if(|on| on.node == id) {
             let level = Level::Application(id, names[usize::from(on.application)].into());

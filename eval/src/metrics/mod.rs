@@ -23,7 +23,7 @@ pub use levels::{Level, LevelRow, levels};
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
 pub use services::{SloClass, latency_over_slo, slo_classes};
-pub use tenants::{STARVATION, TenantFacts, envious, isolation_index, starves, tenant_facts, wait_secs};
+pub use tenants::{STARVATION, TenantFacts, envy_pairs, isolation_index, starves, tenant_facts, wait_secs};
 pub use usage::{productive_gpu_millis, reference_gpu_secs};
 pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
 

@@ -93,10 +93,11 @@ pub fn isolation_index(with: &[TenantFacts], without: &[TenantFacts], attacker: 
 
 /// Pairs (i, k) of tenants in which tenant i prefers the holding of tenant k, scaled to i's own
 /// weight: `utility(i, held[i]) < utility(i, held[k] w_i / w_k)`.
-pub fn envious(held: &[f64], weights: &[f64], utility: impl Fn(usize, f64) -> f64) -> Vec<(usize, usize)> {
+pub fn envy_pairs(held: &[f64], weights: &[f64], utility: impl Fn(usize, f64) -> f64) -> Vec<(usize, usize)> {
     let pairs = (0..held.len()).flat_map(|one| (0..held.len()).map(move |other| (one, other)));
     let envies = |&(one, other): &(usize, usize)| {
         let scaled = held[other] * weights[one] / weights[other];
+        // The margin keeps rounding from passing for envy.
         one != other && utility(one, scaled) > utility(one, held[one]) * (1.0 + 1e-9)
     };
     pairs.filter(envies).collect()
@@ -120,8 +121,8 @@ mod tests {
     #[test]
     fn envy_counts_weights_and_what_one_can_use() {
         let capped = |most: [f64; 2]| move |tenant: usize, gpus: f64| gpus.min(most[tenant]);
-        assert_eq!(envious(&[2.0, 6.0], &[1.0, 1.0], capped([8.0, 8.0])), [(0, 1)]);
-        assert_eq!(envious(&[2.0, 6.0], &[1.0, 3.0], capped([8.0, 8.0])), []);
-        assert_eq!(envious(&[2.0, 6.0], &[1.0, 1.0], capped([2.0, 8.0])), []);
+        assert_eq!(envy_pairs(&[2.0, 6.0], &[1.0, 1.0], capped([8.0, 8.0])), [(0, 1)]);
+        assert_eq!(envy_pairs(&[2.0, 6.0], &[1.0, 3.0], capped([8.0, 8.0])), []);
+        assert_eq!(envy_pairs(&[2.0, 6.0], &[1.0, 1.0], capped([2.0, 8.0])), []);
     }
 }

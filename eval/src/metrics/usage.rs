@@ -25,7 +25,9 @@ pub fn reference_gpu_secs(scenario: &Scenario, reference: &IsolatedReference, jo
     match spec.work {
         Work::Fixed { duration } => Some(f64::from(spec.request.gpus) * duration.as_secs_f64()),
         Work::Steps { class, steps } => {
-            let fastest = (0..scenario.cluster.types.len() as u16)
+            let fastest = scenario
+                .cluster
+                .type_ids()
                 .filter_map(|kind| scenario.speeds.steps_per_sec(class, kind))
                 .max_by(f64::total_cmp)?;
             Some(f64::from(spec.request.gpus) * steps / fastest)

@@ -3,7 +3,7 @@
 use goodput_env::time::SimTime;
 use serde::Serialize;
 
-use super::words::{few_seeds, interval_name, tied};
+use super::words::{few_seeds, interval_name, seeds, tied};
 use super::{Report, color_of};
 use crate::metrics::{HEADLINE, jct_secs};
 use crate::report::leaderboard::ranking;
@@ -71,10 +71,13 @@ fn differences(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sec
         true => "; so few seeds show the spread, not how sure a difference is",
         false => "; one that stays off the line is a difference, before correction for the number of policies",
     };
+    let whiskers = match seeds(&evaluation.summary) {
+        0 | 1 => "A single seed has no range".to_owned(),
+        _ => format!("Whiskers are {} of the paired differences{meaning}", interval_name(&evaluation.summary)),
+    };
     let caption = format!(
-        "Each policy's mean completion time relative to {reference}, on the same seeds. Whiskers are {} of the paired \
-         differences{meaning}. Blue is sooner, orange later, grey undecided.",
-        interval_name(&evaluation.summary)
+        "Each policy's mean completion time relative to {reference}, on the same seeds. {whiskers}. Blue is sooner, \
+         orange later, grey undecided."
     );
     (!rows.is_empty())
         .then(|| Section::new("differences", "Differences in completion time", &forest(reference, &rows), &caption))

@@ -171,7 +171,7 @@ pub fn levels_table<'a>(evaluation: &'a Evaluation) -> Table {
     };
     let node = |level: &Level| match level {
         Level::Cluster => None,
-        Level::Node(node) | Level::Application(node, _) => Some(i64::from(*node)),
+        Level::Node(node) | Level::Application(node, _) => Some(i64::from(node.0)),
     };
     Table::new(vec![
         Column::new("policy", named(&evaluation.policies, &|run| run.policy)),

@@ -170,6 +170,7 @@ fn virtual_cluster(jobs: &[&JobSpec], catalog: &Catalog) -> Workload {
     let first = jobs.iter().map(|job| job.request.submit).min().unwrap_or(SimTime::ZERO);
     let last = jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
     let span_secs = (last - first).as_secs_f64().max(1.0);
+    // Stretching scales times from zero on, so the first submission has to be there.
     let moved = jobs.into_iter().map(|mut job| {
         job.request.submit -= first;
         job

@@ -15,6 +15,7 @@ use goodput_agents::placement::fractional::strategy::{self, Fgd, Gradient};
 use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, Strategy, TieBreak};
 use goodput_datasets::DataError;
 use goodput_datasets::import::openb::{self, NodeRow, OpenbRows, PodRow};
+use goodput_env::cluster::TypeId;
 use goodput_env::seed::{self, Stream};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -196,10 +197,10 @@ fn strict<T>(path: &Path, parse: fn(&Path, &[u8]) -> OpenbRows<T>) -> Result<Vec
 }
 
 /// Indices of accelerator types in the order met.
-type NodeTypes = BTreeMap<String, u16>;
+type NodeTypes = BTreeMap<String, TypeId>;
 
-fn kind(name: &str, types: &mut NodeTypes) -> u16 {
-    let next = types.len() as u16;
+fn kind(name: &str, types: &mut NodeTypes) -> TypeId {
+    let next = TypeId::at(types.len());
     *types.entry(name.to_owned()).or_insert(next)
 }
 

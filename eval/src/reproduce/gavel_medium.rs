@@ -11,7 +11,7 @@ use std::sync::Arc;
 use goodput_agents::compose;
 use goodput_datasets::DataError;
 use goodput_datasets::import::{gavel, gavel_throughputs};
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_env::scenario::{Batching, Information, Release, Rounds, Scenario, SimOptions};
@@ -67,7 +67,7 @@ pub fn cluster() -> Cluster {
     let kinds = [("v100", 2), ("p100", 4), ("k80", 6)];
     let types =
         kinds.map(|(name, _)| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-    let of_kind = |(at, (_, count)): (usize, (&str, usize))| vec![Node::new(at as u16, 1); count];
+    let of_kind = |(at, (_, count)): (usize, (&str, usize))| vec![Node::new(TypeId::at(at), 1); count];
     Cluster { types: types.into(), nodes: kinds.into_iter().enumerate().flat_map(of_kind).collect() }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_datasets::ServingCatalog;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::Workload;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -59,8 +59,8 @@ impl Policy for Turns {
         let mut plan = Plan::keep();
         if view.trigger.round {
             let first = view.service(ServiceId(0)).is_some_and(|service| service.state.lasting().count() > 0);
-            plan.scale(ServiceId(0), 0, u32::from(!first));
-            plan.scale(ServiceId(1), 0, u32::from(first));
+            plan.scale(ServiceId(0), NodeId(0), u32::from(!first));
+            plan.scale(ServiceId(1), NodeId(0), u32::from(first));
         }
         plan
     }

@@ -120,5 +120,6 @@ fn nodes(workload: &Workload) -> u32 {
         _ => 0.0,
     });
     let widest = workload.jobs.iter().map(|job| job.request.gpus).max().unwrap_or(1);
+    // The widest job has to fit, whatever the load asks for.
     ((gpu_secs.sum::<f64>() / span / LOAD / 8.0).round() as u32).max(widest.div_ceil(8))
 }

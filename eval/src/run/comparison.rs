@@ -138,6 +138,8 @@ impl Comparison {
         let workloads = self.check()?;
         let total = self.policies.len() * self.scenarios.len();
         let done = AtomicUsize::new(0);
+        // Runs differ in length by orders of magnitude, so each is a task of its own. All of them
+        // end before errors are looked at, so that the first error is the first in order.
         let results: Vec<Result<PolicyRun, RunError>> = (0..total)
             .into_par_iter()
             .with_max_len(1)

@@ -43,6 +43,7 @@ impl Bootstrap {
     /// improvement needs.
     pub fn independent(&self, master: u64) -> Self {
         let tasks = self.draws.first().map_or(0, |draw| draw.ncols());
+        // Another master seed, so that the second sample does not repeat the draws of the first.
         Self::new(self.seeds, tasks, self.draws.len(), self.confidence, master ^ 0x5DEE_CE66_D1CE_5EED)
     }
 

@@ -8,6 +8,7 @@ pub fn kendall_tau(a: &[f64], b: &[f64]) -> Option<f64> {
     for i in 0..a.len().min(b.len()) {
         for j in 0..i {
             let sign = |x: &[f64]| match x[i].total_cmp(&x[j]) {
+                // `total_cmp` tells 0 from -0, which are a tie.
                 _ if x[i] == x[j] => 0,
                 std::cmp::Ordering::Less => -1,
                 _ => 1,

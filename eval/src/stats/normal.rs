@@ -6,6 +6,7 @@ pub(super) fn upper_tail(z: f64) -> f64 {
         return 1.0 - upper_tail(-z);
     }
     let x = z / std::f64::consts::SQRT_2;
+    // Near 0 the series is short, far from it the continued fraction.
     0.5 * if x < 2.5 { 1.0 - erf_series(x) } else { erfc_fraction(x) }
 }
 

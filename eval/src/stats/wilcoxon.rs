@@ -38,6 +38,7 @@ pub enum WilcoxonError {
 /// [`WilcoxonError`] where nothing is left to rank.
 pub fn wilcoxon(differences: &[f64], tail: Tail) -> Result<f64, WilcoxonError> {
     let ranks = SignedRanks::new(differences)?;
+    // A dropped zero rules out exact counts as a tie does; so it is in scipy.
     let exact = ranks.tie_sizes.is_empty() && ranks.count == ranks.total && ranks.count <= EXACT_LIMIT;
     Ok(if exact { ranks.exact(tail) } else { ranks.asymptotic(tail) })
 }
@@ -59,6 +60,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p_values.len()];
     let mut floor = 0.0_f64;
     for (rank, &index) in order.iter().enumerate() {
+        // An adjusted value is never below that of a smaller p-value.
         floor = floor.max(p_values[index] * (p_values.len() - rank) as f64).min(1.0);
         adjusted[index] = floor;
     }
@@ -104,11 +106,14 @@ impl SignedRanks {
         let mut ways = vec![0.0_f64; most + 1];
         ways[0] = 1.0;
         for rank in 1..=self.count {
+            // The sums go downwards so that a rank enters a subset once.
             for sum in (rank..=most).rev() {
                 ways[sum] += ways[sum - rank];
             }
         }
+        // Counts stay below 2^50 and are therefore exact.
         let all = 2.0_f64.powi(self.count as i32);
+        // Without ties the sum of ranks is a whole number.
         let observed = self.positive as usize;
         let at_most = ways[..=observed].iter().sum::<f64>() / all;
         let at_least = ways[observed..].iter().sum::<f64>() / all;

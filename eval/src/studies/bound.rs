@@ -20,6 +20,7 @@
 //! steps of time, which makes it dearer than it could be; finer pieces lower the bound by less than
 //! two percent (`the_grid_is_fine_enough`).
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::scenario::{Batching, Scenario};
 use rayon::prelude::*;
@@ -93,6 +94,7 @@ fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> 
     let alone: f64 = jobs.iter().map(BoundedJob::alone_secs).sum();
     let horizon = jobs.iter().map(|job| job.submit + job.step_secs * job.steps as f64).fold(0.0, f64::max);
     let mut prices = AcceleratorPrices::new(horizon);
+    // At prices of 0 the bound is the sum of what jobs take when each is alone.
     let mut best = alone;
     for _ in 0..ROUNDS {
         let ways: Vec<(f64, Vec<Span>)> = jobs.par_iter().map(|job| job.cheapest(&prices)).collect();
@@ -105,6 +107,8 @@ fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> 
         // Where a price is 0 already, room to spare says nothing.
         let moved = over.iter().zip(&prices.rates).filter(|(over, rate)| **over > 0.0 || **rate > 0.0);
         let length: f64 = moved.map(|(over, _)| over * over * BIN_SECS).sum();
+        // Polyak's step: the gap to a value that is known to be reached, over the squared length of
+        // the subgradient.
         let missing = (reached_secs * count - sum).max(0.0);
         if length <= 0.0 || missing <= 1e-6 * sum {
             break;
@@ -162,6 +166,7 @@ impl AcceleratorPrices {
     fn raise(&mut self, over: &[f64], step: f64) {
         let mut sum = 0.0;
         for (bin, (rate, over)) in self.rates.iter_mut().zip(over).enumerate() {
+            // Capacity may be left unused, so its price is never negative.
             *rate = (*rate + step * over).max(0.0);
             self.before[bin] = sum;
             sum += *rate * BIN_SECS;
@@ -227,7 +232,7 @@ impl BoundedJob {
             submit: spec.request.submit.as_secs_f64(),
             pieces: tables.iter().map(of).collect::<Option<_>>()?,
             sizes: sizes.into_iter().map(f64::from).collect(),
-            restart: scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3,
+            restart: scenario.options.switch_cost.cost_millis(name, 1, 1) as f64 / 1e3,
             doubles: scenario.options.batching == Batching::Agent && !scenario.options.shared_profiles,
             step_secs: 100.0,
             steps,
@@ -340,6 +345,7 @@ impl BoundedJob {
     fn costs(&self, prices: &AcceleratorPrices) -> Vec<Costs> {
         let empty = || Costs { on: vec![vec![0.0; self.steps + 1]; self.sizes.len()], off: vec![0.0; self.steps + 1] };
         let mut costs: Vec<Costs> = self.pieces.iter().map(|_| empty()).collect();
+        // Backwards in work and in time: running leads to the next piece, waiting to the next step.
         for piece in (0..self.pieces.len()).rev() {
             let mut here = empty();
             for step in (0..=self.steps).rev() {
@@ -352,6 +358,7 @@ impl BoundedJob {
                 }
                 here.off[step] = off;
                 for size in 0..self.sizes.len() {
+                    // A job may also let go of what it holds and choose anew.
                     here.on[size][step] = self.run(prices, &costs, piece, size, now).min(off);
                 }
             }
@@ -362,6 +369,7 @@ impl BoundedJob {
 
     /// The step of time after `now`.
     fn next(&self, now: f64) -> f64 {
+        // The margin keeps a time that is a step up to rounding from counting as the step before.
         self.submit + (((now - self.submit) / self.step_secs + 1e-9).floor() + 1.0) * self.step_secs
     }
 
@@ -382,7 +390,7 @@ fn secs(scenario: &Scenario, index: u16, gpus: u32, from: f64, to: f64) -> Optio
     while done < to {
         let end = app.epoch_end(epoch).min(to);
         if end > done {
-            secs += (end - done) / scenario.speeds.best(index, 0, epoch, gpus)?.rate;
+            secs += (end - done) / scenario.speeds.best(index, TypeId(0), epoch, gpus)?.rate;
             done = end;
         }
         epoch += 1;
@@ -397,6 +405,7 @@ fn worthwhile(table: &[(u32, f64)]) -> Vec<u32> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut hull: Vec<(f64, f64, u32)> = Vec::new();
     for point in points {
+        // No price makes a size worth its accelerator time when it is no faster than a cheaper one.
         if hull.last().is_some_and(|last| point.1 >= last.1) {
             continue;
         }

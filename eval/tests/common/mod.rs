@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, ThroughputParams};
 use goodput_env::placement::Placement;
@@ -42,7 +42,7 @@ fn take(free: &mut [u32], gpus: u32) -> Option<Placement> {
         let here = free[node].min(left);
         free[node] -= here;
         left -= here;
-        placement.push(node as u32, here);
+        placement.push(NodeId::at(node), here);
     }
     Some(placement)
 }
@@ -62,7 +62,7 @@ fn place(view: &ClusterView<'_>, wanted: &[(JobId, u32)]) -> Plan {
     let kept = |id: JobId, gpus: u32| view.job(id).filter(|job| job.gpus() == gpus);
     for job in wanted.iter().filter_map(|&(id, gpus)| kept(id, gpus)) {
         for slice in job.state.placement.slices() {
-            free[slice.node as usize] -= slice.gpus;
+            free[slice.node.index()] -= slice.gpus;
         }
     }
     for job in view.jobs() {

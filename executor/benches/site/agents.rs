@@ -1,16 +1,20 @@
 //! Four agents with eight accelerators each, in this process; jobs are processes of their own.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark may fail")]
 
-use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
-use goodput_executor::agent::{Fencing, Running};
-use goodput_executor::engine::agents::{AgentsEngine, AgentsSettings, NodeAddress};
+use goodput_configs::live::engine::{AgentsConfig, NodeAddress};
+use goodput_configs::live::node_agent::Fencing;
+use goodput_configs::live::tls::TlsFiles;
+use goodput_env::cluster::Pool;
+use goodput_executor::agent::Running;
+use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::engine::agents::AgentsEngine;
 
 use crate::nodes::{Node, name};
 use crate::site::Site;
 
 /// The machines: agents end with them.
 pub struct Agents {
-    settings: AgentsSettings,
+    settings: AgentsConfig,
     _agents: Vec<Running>,
     _nodes: Vec<Node>,
 }
@@ -34,9 +38,13 @@ impl Site<Agents> {
             .collect();
         let agents: Vec<Running> = nodes.iter().map(|node| runtime.block_on(node.agent())).collect();
         let addresses = nodes.iter().zip(&agents);
-        let settings = AgentsSettings {
+        let settings = AgentsConfig {
             nodes: addresses
-                .map(|(node, at)| NodeAddress { name: node.config.node.clone(), address: at.address })
+                .map(|(node, at)| NodeAddress {
+                    name: node.config.node.clone(),
+                    address: at.address,
+                    pool: Pool::Shared,
+                })
                 .collect(),
             tls: TlsFiles::of(&certs, DAEMON),
             folder: directory.path().join("engine"),

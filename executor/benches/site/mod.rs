@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use goodput_configs::reader;
 use goodput_env::job::{JobSpec, Work};
 use goodput_env::tenant::Tenants;
-use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{Engine, Submission};
@@ -72,7 +72,7 @@ impl<M> Site<M> {
             "mode = \"act\"\n{text}\n[engine.slurm]\n[reliance]\ntimeout_ms = 5000\nfallback = \"smallest-first\"\n[state]\ndirectory = {:?}\n[api]\nlisten = \"\"\n",
             state.display().to_string()
         );
-        let settings = Settings::parse(&text, Path::new("bench.toml")).unwrap();
+        let settings = reader::parse("bench.toml", &text).unwrap();
         daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
     }
 

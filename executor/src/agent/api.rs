@@ -15,11 +15,12 @@
 //! All of it may be said twice: starting what runs, stopping what stops and forgetting what is
 //! forgotten change nothing.
 
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::node_agent::Fencing;
 use serde::{Deserialize, Serialize};
 
-use super::config::Fencing;
 use crate::devices::DeviceHealth;
-use crate::job::{AcceleratorGrant, EndCause, Exit, Fence, JobName, JobReport, Launch, Meaning};
+use crate::job::{AcceleratorGrant, EndCause, Exit, ExitMeaning, Fence, JobReport, Launch};
 
 /// A node as its agent sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +110,7 @@ pub enum AttemptState {
         /// Circumstances of the end.
         cause: EndCause,
         /// Meaning of the end for the job.
-        meaning: Meaning,
+        meaning: ExitMeaning,
         /// Time at which the end was seen, milliseconds since the Unix epoch.
         at_ms: i64,
     },
@@ -166,12 +167,12 @@ pub struct ReportPage {
     /// Number of the first report of the next page.
     pub next: u64,
     /// The reports, oldest first.
-    pub reports: Vec<Kept>,
+    pub reports: Vec<StoredReport>,
 }
 
 /// A report that was kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredReport {
     /// Of which job.
     pub job: JobName,
     /// Nodes of the attempt.

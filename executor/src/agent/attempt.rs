@@ -8,7 +8,7 @@ use super::api::{AttemptState, AttemptStatus};
 use super::clock::unix_ms;
 use super::keeper::Processes;
 use super::spool::{self, CAUSE, EXIT, LAUNCH, PROCESSES, STOP};
-use crate::job::{EndCause, Exit, Intake, Launch, Meaning, Silence};
+use crate::job::{EndCause, Exit, ExitMeaning, Intake, Launch, Silence};
 
 /// Launch of an attempt and its time, as the spool keeps them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,7 @@ impl LocalAttempt {
 
     /// Records the end of the attempt.
     pub fn end(&mut self, exit: Exit) {
+        // The keeper may have written a cause since.
         self.fault = self.fault || spool::read::<EndCause>(&self.folder, CAUSE).is_some_and(|cause| cause.fault);
         self.ended = Some((exit, EndCause { stopping: self.stopping, fault: self.fault }, unix_ms()));
     }
@@ -83,7 +84,9 @@ impl LocalAttempt {
     pub fn status(&self) -> AttemptStatus {
         let launch = &self.record.launch;
         let state = match self.ended {
-            Some((exit, cause, at_ms)) => AttemptState::Ended { exit, cause, meaning: Meaning::of(exit, cause), at_ms },
+            Some((exit, cause, at_ms)) => {
+                AttemptState::Ended { exit, cause, meaning: ExitMeaning::of(exit, cause), at_ms }
+            }
             None if self.stopping => AttemptState::Stopping,
             None => AttemptState::Running,
         };

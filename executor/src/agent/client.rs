@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::tls::TlsFiles;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request};
@@ -17,8 +19,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
-use super::tls::{self, TlsFiles};
-use crate::job::JobName;
+use super::tls;
 
 /// Largest answer, bytes.
 const LARGEST_ANSWER: usize = 16 << 20;
@@ -192,6 +193,7 @@ impl AgentClient {
         let answer = sender.send_request(request.body(Full::new(Bytes::from(body)))?).await?;
         let status = answer.status().as_u16();
         let answer = Limited::new(answer.into_body(), LARGEST_ANSWER).collect().await?.to_bytes();
+        // Each call has a connection of its own, which is of no use after the answer.
         connection.abort();
         Ok((status, answer))
     }

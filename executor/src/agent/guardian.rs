@@ -31,7 +31,7 @@ impl Agent {
                 if Instant::now() >= given_up {
                     return Err(AgentError::Unavailable { uuid: grant.uuid.clone(), why });
                 }
-                self.telemetry.hurry();
+                self.telemetry.read_soon();
                 sleep(LOOK_AGAIN).await;
             }
         }

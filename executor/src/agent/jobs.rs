@@ -1,6 +1,6 @@
 //! Calls of jobs to the agent: reports, and AdaptDL's hints.
 
-use super::api::Kept;
+use super::api::StoredReport;
 use super::clock::unix_ms;
 use super::error::AgentError;
 use super::node::Agent;
@@ -41,7 +41,7 @@ impl Agent {
         let launch = &attempt.record.launch;
         let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
         if keep {
-            Agent::keep(&mut inner, Kept { job, nodes, world, at_ms, report });
+            Agent::keep(&mut inner, StoredReport { job, nodes, world, at_ms, report });
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Agent {
         attempt.hints = Some(hints);
         let at_ms = unix_ms();
         for report in reports {
-            Agent::keep(&mut inner, Kept { job: job.clone(), nodes, world, at_ms, report });
+            Agent::keep(&mut inner, StoredReport { job: job.clone(), nodes, world, at_ms, report });
         }
         true
     }

@@ -65,11 +65,14 @@ pub const LEASE_DEADLINE: &str = "kill_at.json";
 pub fn keep(folder: &Path) -> io::Result<()> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no {ORDER} in {}", folder.display()));
     let order: KeeperOrder = spool::read(folder, ORDER).ok_or_else(missing)?;
+    // An agent that gave up waiting has made the claim, and nothing may start any more.
     if !spool::claim(folder)? {
         return Ok(());
     }
+    // Any process number switches this on.
     set_child_subreaper(rustix::process::Pid::from_raw(1))?;
     let keeper = ProcessId::of(std::process::id()).ok_or_else(|| io::Error::other("/proc is not there"))?;
+    // The keeper is on record before the job starts, so that a new agent can find it.
     spool::write(folder, PROCESSES, &Processes { keeper, job: None })?;
     let pid = match spawn(folder, &order) {
         Ok(pid) => pid,
@@ -82,6 +85,7 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     };
     let children = wait_for_all();
     let written = spool::write(folder, PROCESSES, &Processes { keeper, job: ProcessId::of(pid) });
+    // A job that could not be put on record is ended at once: no order could stop it later.
     let exit = watch(folder, &order, pid, &children, written.is_err());
     spool::write(folder, EXIT, &exit)
 }
@@ -136,6 +140,7 @@ fn watch(folder: &Path, order: &KeeperOrder, job: u32, children: &Receiver<(u32,
             Err(RecvTimeoutError::Disconnected) => return exit,
         }
         if over {
+            // Processes may start others while they are killed, so this goes on until none is left.
             for pid in descendants(std::process::id()) {
                 kill(pid);
             }

@@ -4,10 +4,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use goodput_configs::live::node_agent::Fencing;
 use serde::{Deserialize, Serialize};
 
 use super::clock::boot_ms;
-use super::config::Fencing;
 use super::error::AgentError;
 use super::keeper::{Deadline, LEASE_DEADLINE};
 use super::spool;
@@ -44,6 +44,7 @@ impl LeaseBook {
     /// its name.
     pub fn admit(&mut self, term: u64, leader: Option<&str>) -> Result<(), AgentError> {
         let same = term == self.held.term;
+        // A term has one leader, so another one with the same term is turned away.
         let other = leader.is_some_and(|leader| !self.held.leader.is_empty() && leader != self.held.leader);
         if term < self.held.term || (same && other) {
             return Err(AgentError::OldTerm { term, current: self.held.term });
@@ -62,6 +63,7 @@ impl LeaseBook {
     pub fn renew(&self, as_of_boot_ms: i64) -> io::Result<()> {
         let Fencing::Kill { after_ms } = self.fencing else { return Ok(()) };
         let after_ms = i64::try_from(after_ms).unwrap_or(i64::MAX);
+        // A time ahead of this machine's clock would make the lease too long.
         let kill_at_boot_ms = as_of_boot_ms.min(boot_ms()).saturating_add(after_ms);
         if self.deadline().is_some_and(|deadline| deadline >= kill_at_boot_ms) {
             return Ok(());

@@ -17,7 +17,6 @@ pub mod api;
 mod attempt;
 mod client;
 mod clock;
-mod config;
 mod error;
 mod guardian;
 mod jobs;
@@ -35,7 +34,6 @@ pub mod tls;
 pub(crate) use clock::unix_ms;
 
 pub use client::{AgentClient, ClientError};
-pub use config::{AgentConfig, Fencing};
 pub use error::AgentError;
 pub use node::Agent;
 pub use process::ProcessId;

@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use goodput_configs::live::node_agent::NodeAgentConfig;
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::api::{AttemptStatus, Done, Kept, LeaderLease, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, ReportPage, Start, Stop, StoredReport, Term};
 use super::attempt::{LaunchRecord, LocalAttempt};
 use super::clock::{boot_ms, unix_ms};
-use super::config::AgentConfig;
 use super::error::AgentError;
 use super::keeper::{Deadline, KeeperOrder};
 use super::lease::LeaseBook;
-use super::process::{ProcessId, carriers, kill};
+use super::process::{ProcessId, kill, processes_with_token};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
@@ -36,7 +36,7 @@ const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "L
 
 /// The agent of one node.
 pub struct Agent {
-    pub(super) config: AgentConfig,
+    pub(super) config: NodeAgentConfig,
     pub(super) telemetry: Telemetry,
     pub(super) since_ms: i64,
     /// Starts are looked at one at a time, so that two do not find the same accelerator free.
@@ -48,14 +48,14 @@ pub struct Agent {
 pub(super) struct NodeState {
     pub lease: LeaseBook,
     pub attempts: BTreeMap<String, LocalAttempt>,
-    reports: VecDeque<Kept>,
+    reports: VecDeque<StoredReport>,
     /// Number of the next report; starts with the time, so that it grows over restarts.
     next: u64,
 }
 
 impl Agent {
     /// With what an earlier agent left behind; `job_url` is where jobs reach it by HTTP.
-    pub(super) fn new(config: AgentConfig, telemetry: Telemetry, job_url: String) -> Self {
+    pub(super) fn new(config: NodeAgentConfig, telemetry: Telemetry, job_url: String) -> Self {
         let lease = LeaseBook::open(config.state_dir.clone(), config.fencing);
         let found = spool::folders(&config.state_dir.join("attempts")).into_iter().filter_map(LocalAttempt::load);
         let attempts = found.map(|attempt| (attempt.record.launch.id(), attempt)).collect();
@@ -97,7 +97,7 @@ impl Agent {
                 (attempt.processes.map(|processes| processes.keeper), attempt.folder.clone())
             };
             match keeper {
-                Some(keeper) => return keeper.lives().then_some(keeper),
+                Some(keeper) => return keeper.is_alive().then_some(keeper),
                 None if tokio::time::Instant::now() < given_up => sleep(LOOK_AGAIN).await,
                 // From here on no keeper can begin.
                 None if spool::claim(&folder).unwrap_or(true) => return None,
@@ -175,6 +175,7 @@ impl Agent {
             self.config.keeper.split_first().ok_or_else(|| std::io::Error::other("`keeper` is empty"))?;
         let mut command = Command::new(keeper);
         command.args(arguments).arg(folder).env_clear().current_dir("/");
+        // In a group of its own the keeper gets no signals that are meant for the agent's group.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
@@ -228,8 +229,9 @@ impl Agent {
         };
         let exit: Option<Exit> = spool::read(&folder, EXIT);
         if exit.is_none() {
+            // A process may start another while it is killed, so this goes on until none is found.
             loop {
-                let left = carriers(fence.as_str(), self.config.node.as_str());
+                let left = processes_with_token(fence.as_str(), self.config.node.as_str());
                 let none = left.is_empty();
                 left.into_iter().for_each(kill);
                 if none {
@@ -295,7 +297,7 @@ impl Agent {
     }
 
     /// Keeps a report for the daemon.
-    pub(super) fn keep(inner: &mut NodeState, kept: Kept) {
+    pub(super) fn keep(inner: &mut NodeState, kept: StoredReport) {
         inner.reports.push_back(kept);
         inner.next += 1;
         if inner.reports.len() > REPORTS {
@@ -306,6 +308,7 @@ impl Agent {
     /// Reports kept from number `since` on.
     pub fn reports(&self, since: u64) -> ReportPage {
         let inner = self.lock();
+        // Numbers are consecutive, so that of the oldest report follows from the next one.
         let first = inner.next - inner.reports.len() as u64;
         let skip = since.saturating_sub(first) as usize;
         ReportPage { next: inner.next, reports: inner.reports.iter().skip(skip).cloned().collect() }
@@ -320,6 +323,7 @@ pub(super) fn stop_attempt(attempt: &mut LocalAttempt, grace_ms: Option<u64>) ->
     let grace_ms = grace_ms.unwrap_or(u64::from(attempt.record.launch.program.grace_s) * 1000);
     let at = boot_ms().saturating_add(i64::try_from(grace_ms).unwrap_or(i64::MAX));
     let earlier = spool::read::<Deadline>(&attempt.folder, STOP).map_or(i64::MAX, |deadline| deadline.kill_at_boot_ms);
+    // The order is on disk before the signal, or a new agent would take the end for a failure.
     if at < earlier {
         let written = spool::write(&attempt.folder, STOP, &Deadline { kill_at_boot_ms: at });
         written.map_err(AgentError::io("write down that the attempt is to stop"))?;

@@ -35,19 +35,19 @@ impl ProcessId {
 
     /// Whether the process lives. A zombie process does not.
     #[must_use]
-    pub fn lives(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && !stat.dead)
     }
 
     /// Whether it carries the token of an attempt.
     #[must_use]
     pub fn carries(&self, fence: &str) -> bool {
-        self.lives() && carries(self.pid, FENCE, fence)
+        self.is_alive() && carries(self.pid, FENCE, fence)
     }
 
     /// Sends a signal to its process group, which it leads.
     pub fn signal_group(&self, signal: Signal) {
-        if let (Some(pid), true) = (number(self.pid), self.lives()) {
+        if let (Some(pid), true) = (number(self.pid), self.is_alive()) {
             // It may end at any time; that is what was wanted.
             let _ = kill_process_group(pid, signal);
         }
@@ -56,7 +56,7 @@ impl ProcessId {
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         if let Some(held) = self.hold() {
-            // As above.
+            // It may end at any time; that is what was wanted.
             let _ = pidfd_send_signal(held, signal);
         }
     }
@@ -67,14 +67,14 @@ impl ProcessId {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-        self.lives() && mask >> (signal.as_raw() - 1) & 1 == 1
+        self.is_alive() && mask >> (signal.as_raw() - 1) & 1 == 1
     }
 
     /// Waits until it is dead.
     pub fn wait(&self) {
         while let Some(held) = self.hold() {
             let mut polled = [PollFd::new(&held, PollFlags::IN)];
-            // Interrupted, at most: look again.
+            // At most this is interrupted, and then the loop looks again.
             let _ = poll(&mut polled, None);
         }
     }
@@ -82,7 +82,7 @@ impl ProcessId {
     /// A handle of this process and no other that has its number: it is looked at after it is held.
     fn hold(&self) -> Option<OwnedFd> {
         let held = pidfd_open(number(self.pid)?, PidfdFlags::empty()).ok()?;
-        self.lives().then_some(held)
+        self.is_alive().then_some(held)
     }
 }
 
@@ -127,7 +127,7 @@ pub fn descends(pid: u32, ancestor: u32) -> bool {
 }
 
 /// All that carry the token of an attempt on a node, wherever they went.
-pub fn carriers(fence: &str, node: &str) -> Vec<u32> {
+pub fn processes_with_token(fence: &str, node: &str) -> Vec<u32> {
     all().filter(|pid| carries(*pid, FENCE, fence) && carries(*pid, NODE, node)).collect()
 }
 
@@ -167,13 +167,13 @@ mod tests {
         while !known.carries("abc") {
             std::thread::yield_now();
         }
-        assert!(known.lives() && !known.carries("abd"));
-        assert!(!ProcessId { start: known.start + 1, ..known }.lives());
+        assert!(known.is_alive() && !known.carries("abd"));
+        assert!(!ProcessId { start: known.start + 1, ..known }.is_alive());
         assert!(descends(child.id(), id()) && !descends(id(), child.id()));
         assert!(descendants(id()).contains(&child.id()));
-        assert_eq!(carriers("abc", "n-test"), [child.id()]);
+        assert_eq!(processes_with_token("abc", "n-test"), [child.id()]);
         kill(child.id());
-        while known.lives() {
+        while known.is_alive() {
             std::thread::yield_now();
         }
         assert!(ProcessId::of(child.id()).is_some(), "dead, not waited for");

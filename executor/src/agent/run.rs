@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use goodput_configs::live::node_agent::NodeAgentConfig;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::clock::unix_ms;
-use super::config::AgentConfig;
 use super::error::AgentError;
 use super::guardian::HEALTH;
 use super::node::Agent;
@@ -44,7 +44,7 @@ impl Drop for Running {
 /// # Errors
 /// Another agent serves from the same folder; the folder, the sockets or the certificates cannot be
 /// used.
-pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
+pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
     if !config.jobs.ip().is_loopback() {
         return Err(AgentError::Setup(format!(
             "`jobs` is {}: jobs are served on the loopback device only",
@@ -70,6 +70,7 @@ pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
     }
     let daemon = config.daemon.clone();
     let agent = Arc::new(Agent::new(config, telemetry, format!("http://{jobs}")));
+    // Nothing is answered before the attempts of the earlier agent are accounted for.
     agent.adopt().await;
     let socket =
         socket::open(&agent).map_err(AgentError::io(format!("listen on {}", agent.socket_path().display())))?;
@@ -87,7 +88,7 @@ pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
 }
 
 /// Makes the folders, readable by their owner only, and locks them.
-fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
+fn prepare(config: &NodeAgentConfig) -> Result<File, AgentError> {
     let folder = &config.state_dir;
     let socket = folder.join("jobs.sock");
     if socket.as_os_str().len() > LONGEST_SOCKET {
@@ -99,6 +100,7 @@ fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
     let make = || -> io::Result<File> {
         fs::create_dir_all(folder.join("attempts"))?;
         fs::create_dir_all(&config.checkpoint_root)?;
+        // Others may pass through to the socket but not list the folder.
         fs::set_permissions(folder, Permissions::from_mode(0o711))?;
         fs::set_permissions(folder.join("attempts"), Permissions::from_mode(0o700))?;
         File::create(folder.join("lock"))
@@ -118,7 +120,7 @@ pub const SERVING: &str = "serving.json";
 ///
 /// # Errors
 /// As [`serve`].
-pub fn run(config: AgentConfig) -> Result<(), AgentError> {
+pub fn run(config: NodeAgentConfig) -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(AgentError::io("start threads"))?;
     let result = runtime.block_on(async {

@@ -87,12 +87,12 @@ async fn lease(State(agent): ServerState, bytes: Bytes) -> HttpAnswer<Done> {
 }
 
 #[derive(Deserialize)]
-struct Since {
+struct SinceQuery {
     #[serde(default)]
     since: u64,
 }
 
-async fn reports(State(agent): ServerState, Query(since): Query<Since>) -> Json<ReportPage> {
+async fn reports(State(agent): ServerState, Query(since): Query<SinceQuery>) -> Json<ReportPage> {
     Json(agent.reports(since.since))
 }
 
@@ -129,9 +129,10 @@ async fn report(State(agent): ServerState, Path(job): Path<String>, bytes: Bytes
 pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: String, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
+        // A place is taken first, so that surplus connections wait in the queue of the kernel.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, for example.
+            // File descriptors may have run out, and some may be free again in a moment.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -142,7 +143,7 @@ pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: 
                 let service = TowerToHyperService::new(router);
                 let mut server = hyper::server::conn::http1::Builder::new();
                 server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-                // The daemon went away: it asks again.
+                // Where the daemon went away, it asks again.
                 let _ = server.serve_connection(TokioIo::new(stream), service).await;
             }
             drop(place);

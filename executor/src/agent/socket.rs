@@ -26,7 +26,7 @@ pub fn open(agent: &Agent) -> io::Result<UnixListener> {
 /// Answers jobs for ever.
 pub async fn serve(agent: Arc<Agent>, listener: UnixListener) {
     loop {
-        // Out of file descriptors, for example: others may be closed by then.
+        // File descriptors may have run out, and some may be free again in a moment.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             continue;
@@ -46,6 +46,7 @@ async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
     let mut lines = BufReader::new(read);
     loop {
         let mut line = Vec::new();
+        // One byte more than allowed tells a line that is too long from the longest one.
         let limit = LONGEST_LINE as u64 + 1;
         if (&mut lines).take(limit).read_until(b'\n', &mut line).await? == 0 {
             return Ok(());
@@ -58,6 +59,7 @@ async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
             }
         };
         write.write_all(format!("{answer}\n").as_bytes()).await?;
+        // What follows would be the rest of a line that was cut off.
         if !whole {
             return Ok(());
         }

@@ -40,6 +40,7 @@ pub fn write<T: Serialize>(folder: &Path, name: &str, value: &T) -> io::Result<(
     file.write_all(&serde_json::to_vec(value)?)?;
     file.sync_all()?;
     fs::rename(&new, folder.join(name))?;
+    // The new name is an entry of the folder, which has to be on disk as well.
     File::open(folder)?.sync_all()
 }
 

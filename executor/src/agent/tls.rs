@@ -8,14 +8,15 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::tls::TlsFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
-use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -26,7 +27,6 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::clock::unix_ms;
 use super::error::AgentError;
-use crate::job::JobName;
 
 /// Name in the daemon's certificate.
 pub const DAEMON: &str = "goodput-daemon";
@@ -34,27 +34,6 @@ pub const DAEMON: &str = "goodput-daemon";
 /// Years for which certificates of nodes and of the daemon are good; the authority's is good for
 /// twice as long.
 const YEARS: i32 = 5;
-
-/// Paths of the certificates of one party.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    /// Certificate of the authority.
-    pub ca: PathBuf,
-    /// Certificate of the party.
-    pub cert: PathBuf,
-    /// Private key of the party.
-    pub key: PathBuf,
-}
-
-impl TlsFiles {
-    /// As [`create`] names them: `ca.pem`, `NAME.pem` and `NAME.key` in `folder`.
-    #[must_use]
-    pub fn of(folder: &Path, name: &str) -> Self {
-        let file = |name: String| folder.join(name);
-        Self { ca: file("ca.pem".to_owned()), cert: file(format!("{name}.pem")), key: file(format!("{name}.key")) }
-    }
-}
 
 /// Makes certificates for nodes and for the daemon in `folder`, and the authority that signs them
 /// where there is none yet. Existing ones of the same names are replaced.

@@ -48,12 +48,21 @@ pub(super) fn load(folder: &Path) -> Option<u64> {
     }
 }
 
-/// Writes a checkpoint; `half`: only half of it, as a full disk or a lost machine would.
-pub(super) fn save(folder: &Path, step: u64, half: bool) -> io::Result<()> {
+/// How much of a checkpoint is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// All of it.
+    Whole,
+    /// Half of it, as a full disk or a lost machine leaves it.
+    Half,
+}
+
+/// Writes a checkpoint.
+pub(super) fn save(folder: &Path, step: u64, written: Written) -> io::Result<()> {
     let weights = format!("{:x}", step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let digest = digest(step, &weights);
     let mut text = serde_json::to_vec(&BenchCheckpoint { step, weights, digest })?;
-    if half {
+    if written == Written::Half {
         text.truncate(text.len() / 2);
     }
     let new = folder.join(format!("step-{step}.new"));
@@ -78,11 +87,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load(folder.path()), Some(0));
         for step in [10, 20, 30] {
-            save(folder.path(), step, false).unwrap();
+            save(folder.path(), step, Written::Whole).unwrap();
         }
         assert_eq!(list(folder.path()).iter().map(|(step, _)| *step).collect::<Vec<_>>(), [20, 30]);
         assert_eq!(load(folder.path()), Some(30));
-        save(folder.path(), 40, true).unwrap();
+        save(folder.path(), 40, Written::Half).unwrap();
         assert_eq!(load(folder.path()), None);
         assert_eq!(load(folder.path()), Some(30));
     }

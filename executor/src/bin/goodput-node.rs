@@ -5,11 +5,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_executor::agent::{self, AgentConfig, keeper};
+use goodput_configs::live::node_agent::NodeAgentConfig;
+use goodput_configs::reader;
+use goodput_executor::agent::{self, keeper};
 use goodput_executor::bench_job::BenchJob;
 
 const HELP: &str = "\
-goodput-node agent CONFIG.json    serves this node until it is stopped; its jobs live on
+goodput-node agent CONFIG.toml    serves this node until it is stopped; its jobs live on
 goodput-node keep FOLDER          runs one attempt (the agent starts it)
 goodput-node bench-job [JSON]     plays a job of known speed
 ";
@@ -36,9 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: &Path) -> Result<u8, String> {
-    let text = std::fs::read(config).map_err(|error| format!("{}: {error}", config.display()))?;
-    let mut config: AgentConfig =
-        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", config.display()))?;
+    let (mut config, _) = reader::read::<NodeAgentConfig>(config, &[]).map_err(|error| error.to_string())?;
     if config.keeper.is_empty() {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         config.keeper = vec![program.to_string_lossy().into_owned(), "keep".to_owned()];

@@ -13,8 +13,8 @@
 //! - [`interface`]: what users and monitoring see and ask.
 //! - [`decide`]: the cycle, from a snapshot to orders under way.
 //!
-//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file;
-//! [`failpoint`], places where a drill ends the daemon.
+//! Beside them: `open`, a daemon from its configuration; [`failpoint`], places where a drill ends the
+//! daemon.
 
 pub mod decide;
 pub mod durability;
@@ -23,7 +23,6 @@ pub mod guard;
 pub mod interface;
 pub mod observe;
 mod open;
-pub mod settings;
 pub mod shadow;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_env::guard::Guard;
 use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
@@ -38,6 +38,7 @@ use thiserror::Error;
 
 use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
 use decide::chooser::Chooser;
+use decide::failures::FailedCycles;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::leader::{self, Leader};
 use guard::mass_failure::MassFailures;
@@ -47,7 +48,6 @@ use interface::status::DaemonStatus;
 use observe::reversals::Reversals;
 use observe::{ClusterObserver, ObservationError};
 pub use open::open;
-use settings::{Mode, Settings};
 use shadow::Shadow;
 
 /// Reason why a cycle ended early. The next cycle begins anew.
@@ -96,7 +96,7 @@ pub type Hook = Box<dyn FnMut(&'static str) -> bool + Send>;
 /// A daemon for one cluster.
 pub struct Daemon<E> {
     engine: E,
-    settings: Settings,
+    settings: Deployment,
     observer: ClusterObserver,
     chooser: Chooser,
     guard: Guard,
@@ -133,6 +133,8 @@ pub struct Daemon<E> {
     kept: Instant,
     hook: Option<Hook>,
     shadow: Option<Shadow>,
+    /// Errors of the last cycles, as far as the log has them.
+    failures: FailedCycles,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -142,7 +144,7 @@ impl<E: Engine> Daemon<E> {
     /// [`DaemonError`] where its files cannot be used.
     pub fn new(
         engine: E,
-        settings: Settings,
+        settings: Deployment,
         observer: ClusterObserver,
         chooser: Chooser,
     ) -> Result<Self, DaemonError> {
@@ -159,6 +161,7 @@ impl<E: Engine> Daemon<E> {
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
+        // Two renewals may be missed before the lease runs out.
         let terms = leader::LeaseTerms { lease, renew: lease / 3 };
         let leader = Leader::new(name, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
         let status =
@@ -194,6 +197,7 @@ impl<E: Engine> Daemon<E> {
             kept: Instant::now(),
             hook: None,
             shadow: None,
+            failures: FailedCycles::default(),
             engine,
             settings,
             observer,

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use goodput_agents::compose::loaning::{Sharing, beside_services};
 use goodput_agents::{compose, zoo};
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
@@ -14,8 +17,7 @@ use goodput_env::time::SimTime;
 use super::decide::chooser::Chooser;
 use super::guard::screen::Screen;
 use super::observe::{ClusterObserver, Setting};
-use super::settings::{InformationSetting, PolicySettings, Settings};
-use super::shadow::{Maker, Shadow, ShadowSettings};
+use super::shadow::{Maker, Shadow};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
 
@@ -26,12 +28,15 @@ use crate::engine::Engine;
 /// says otherwise.
 pub fn open<E: Engine>(
     engine: E,
-    settings: Settings,
+    settings: Deployment,
     applications: Vec<Arc<Application>>,
     tenants: Arc<Tenants>,
 ) -> Result<Daemon<E>, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
+    let shared = !settings.services.is_empty();
+    let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
     let (name, policy, screen) = policy(&settings.policy)?;
+    let policy = around(policy);
     let information = information(&*policy, settings.policy.information);
     if !information.allows(policy.needs()) {
         let needs = policy.needs();
@@ -46,8 +51,9 @@ pub fn open<E: Engine>(
             settings.reliance.fallback
         ))
     })?;
+    let fallback = around(fallback);
     if settings.reliance.fallback == name {
-        tracing::warn!(policy = name, "the fallback is the policy itself");
+        tracing::info!(policy = name, "the fallback is the policy itself; [reliance] fallback names another one");
     }
     let beside = settings.shadow.clone().map(|shadow| beside(&settings.policy, shadow, &name, &*policy));
     let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
@@ -62,12 +68,12 @@ pub fn open<E: Engine>(
 
 /// The candidate beside the policy that acts.
 fn beside(
-    acting: &PolicySettings,
-    settings: ShadowSettings,
+    acting: &PolicyConfig,
+    settings: ShadowConfig,
     incumbent: &str,
     policy: &dyn Policy,
 ) -> Result<Shadow, DaemonError> {
-    let of_shadow = PolicySettings {
+    let of_shadow = PolicyConfig {
         bundle: settings.bundle.clone(),
         name: settings.name.clone(),
         seed: settings.seed,
@@ -84,7 +90,7 @@ fn beside(
             "{incumbent} goes by {one:?} batch sizes and {name} by {other:?}: the same jobs have other speeds then, and there is nothing to compare"
         ));
     }
-    let maker = |settings: PolicySettings| -> Maker {
+    let maker = |settings: PolicyConfig| -> Maker {
         Box::new(move |cluster| {
             let (_, policy, screen) = self::policy(&settings).map_err(|error| error.to_string())?;
             if let Some(screen) = screen {
@@ -101,7 +107,7 @@ fn beside(
 
 type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
 
-fn policy(settings: &PolicySettings) -> Result<ChosenPolicy, DaemonError> {
+fn policy(settings: &PolicyConfig) -> Result<ChosenPolicy, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
         let policy = compose::by_name(name, settings.seed).ok_or_else(|| {

@@ -1,85 +1,22 @@
-//! Choice of the accelerators that an agent offers: `nvml`, `nvml:/path/to/library` or
-//! `fake:8xA100`.
+//! The accelerators that an agent offers: those of the driver, of another library, or of the
+//! stand-in for NVML.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use goodput_configs::live::devices::DeviceChoice;
 
 use super::{DeviceError, NvmlSource, fake};
 
-/// Source of accelerators.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum DeviceChoice {
-    /// Accelerators of the driver.
-    #[default]
-    Nvml,
-    /// Accelerators of a library in an unusual place.
-    Library(PathBuf),
-    /// So many of that type, which do not exist, through a stand-in for NVML.
-    Fake {
-        /// Number of accelerators.
-        count: u32,
-        /// Type of the accelerators, such as `a100`.
-        kind: String,
-    },
-}
-
-impl DeviceChoice {
-    /// Opens them. What does not exist is described by files in `folder`, for the node called
-    /// `node`.
-    ///
-    /// # Errors
-    /// As [`NvmlSource::open_library`], and where the stand-in or its folder is missing.
-    pub fn open(&self, folder: &Path, node: &str) -> Result<NvmlSource, DeviceError> {
-        match self {
-            DeviceChoice::Nvml => NvmlSource::open(),
-            DeviceChoice::Library(path) => NvmlSource::open_library(path),
-            DeviceChoice::Fake { count, kind } => NvmlSource::open_library(&fake::prepare(folder, node, *count, kind)?),
-        }
-    }
-}
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "nvml" {
-            return Ok(DeviceChoice::Nvml);
-        }
-        if let Some(path) = text.strip_prefix("nvml:") {
-            return Ok(DeviceChoice::Library(path.into()));
-        }
-        let of = text.strip_prefix("fake:").and_then(|rest| rest.split_once('x'));
-        let of = of.and_then(|(count, kind)| Some((count.parse::<u32>().ok()?, kind.to_ascii_lowercase())));
-        match of {
-            Some((count, kind)) if (1..=64).contains(&count) && fake::memory_mib(&kind).is_some() => {
-                Ok(DeviceChoice::Fake { count, kind })
-            }
-            _ => Err(format!(
-                "{text:?}: expected `nvml`, `nvml:/path/to/library` or `fake:COUNTxTYPE` with 1 to 64 of {}",
-                fake::types()
-            )),
-        }
-    }
-}
-
-impl TryFrom<String> for DeviceChoice {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<DeviceChoice> for String {
-    fn from(choice: DeviceChoice) -> Self {
-        match choice {
-            DeviceChoice::Nvml => "nvml".to_owned(),
-            DeviceChoice::Library(path) => format!("nvml:{}", path.display()),
-            DeviceChoice::Fake { count, kind } => format!("fake:{count}x{kind}"),
-        }
+/// Opens the accelerators of a choice. What does not exist is described by files in `folder`, for
+/// the node called `node`.
+///
+/// # Errors
+/// As [`NvmlSource::open_library`], and where the stand-in or its folder is missing.
+pub fn open(choice: &DeviceChoice, folder: &Path, node: &str) -> Result<NvmlSource, DeviceError> {
+    match choice {
+        DeviceChoice::Nvml => NvmlSource::open(),
+        DeviceChoice::Library(path) => NvmlSource::open_library(path),
+        DeviceChoice::Fake { count, kind } => NvmlSource::open_library(&fake::prepare(folder, node, *count, kind)?),
     }
 }
 
@@ -100,17 +37,6 @@ pub fn accelerator_type(product: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn choices_are_written_as_they_are_read() {
-        for text in ["nvml", "nvml:/opt/libnvidia-ml.so.1", "fake:8xa100"] {
-            assert_eq!(String::from(text.parse::<DeviceChoice>().unwrap()), text);
-        }
-        assert_eq!("fake:8xA100".parse(), Ok(DeviceChoice::Fake { count: 8, kind: "a100".to_owned() }));
-        for bad in ["", "fake", "fake:8", "fake:0xa100", "fake:8xabacus", "fake:-1xa100", "cpu"] {
-            assert!(bad.parse::<DeviceChoice>().unwrap_err().contains("fake:COUNTxTYPE"), "{bad}");
-        }
-    }
 
     #[test]
     fn products_have_types() {

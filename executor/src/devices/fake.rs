@@ -8,38 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, io};
 
+use goodput_configs::live::devices::FakeAccelerator;
 use goodput_nvml_double::{Device, MachineScript};
 use sha2::{Digest, Sha256};
 
 use super::DeviceError;
 
 const DOUBLE: &str = "libgoodput_nvml_double.so";
-
-/// Types, their product names and memory in MiB, as the drivers report them.
-const TYPES: [(&str, &str, u64); 8] = [
-    ("a100", "NVIDIA A100-SXM4-80GB", 81_920),
-    ("h100", "NVIDIA H100 80GB HBM3", 81_559),
-    ("h200", "NVIDIA H200", 143_771),
-    ("v100", "Tesla V100-SXM2-32GB", 32_768),
-    ("a40", "NVIDIA A40", 46_068),
-    ("l40s", "NVIDIA L40S", 46_068),
-    ("t4", "Tesla T4", 15_360),
-    ("rtx3090", "NVIDIA GeForce RTX 3090", 24_576),
-];
-
-fn of(kind: &str) -> Option<&'static (&'static str, &'static str, u64)> {
-    TYPES.iter().find(|(name, ..)| *name == kind)
-}
-
-/// Memory of a type, MiB.
-pub(super) fn memory_mib(kind: &str) -> Option<u64> {
-    of(kind).map(|(.., memory)| *memory)
-}
-
-/// All types, for messages.
-pub(super) fn types() -> String {
-    TYPES.map(|(name, ..)| name).join(", ")
-}
 
 /// Makes the folder, keeping a script that is there, and returns the library to load.
 pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Result<PathBuf, DeviceError> {
@@ -78,11 +53,11 @@ fn find() -> Option<PathBuf> {
 }
 
 fn state(folder: &Path, node: &str, count: u32, kind: &str) -> MachineScript {
-    let (_, product, memory) = of(kind).copied().unwrap_or(TYPES[0]);
+    let FakeAccelerator { product, memory_mib, .. } = FakeAccelerator::by_name(kind).unwrap_or(FakeAccelerator::ALL[0]);
     let device = |index: u32| Device {
         uuid: uuid(&format!("{kind} {node} {index} {}", folder.display())),
         name: product.to_owned(),
-        mem_total: memory << 20,
+        mem_total: memory_mib << 20,
         temp: 40,
         power_mw: 60_000,
         numa: index * 2 / count.max(1),

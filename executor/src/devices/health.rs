@@ -80,7 +80,7 @@ impl HealthBook {
                     let kin = self
                         .devices
                         .iter()
-                        .find(|known| known.info.is_kin_of(info) && known.health != DeviceHealth::Fit);
+                        .find(|known| known.info.shares_device_with(info) && known.health != DeviceHealth::Fit);
                     let health = kin.map_or(DeviceHealth::Fit, |known| known.health.clone());
                     self.devices.push(Tracked { uuid, index, info: info.clone(), health });
                 }
@@ -99,7 +99,7 @@ impl HealthBook {
                     true
                 }
                 // Split otherwise than before: what it was is no device any more.
-                None if inventory.devices.iter().any(|info| info.is_kin_of(&device.info)) => false,
+                None if inventory.devices.iter().any(|info| info.shares_device_with(&device.info)) => false,
                 None => {
                     device.bad("missing".to_owned(), now_ms);
                     true
@@ -130,6 +130,7 @@ impl HealthBook {
 
 impl Tracked {
     fn good(&mut self, info: &DeviceInfo, back_after_ms: i64, now_ms: i64) {
+        // The first value of a counter tells nothing about new errors.
         let worse = info.ecc_uncorrected > self.info.ecc_uncorrected && self.info.ecc_uncorrected.is_some();
         self.info = info.clone();
         self.index = info.index;

@@ -68,7 +68,7 @@ impl DeviceInfo {
     }
 
     /// Whether both are of one physical device.
-    pub fn is_kin_of(&self, other: &Self) -> bool {
+    pub fn shares_device_with(&self, other: &Self) -> bool {
         self.is_of(other.part_of.as_ref().unwrap_or(&other.uuid))
     }
 }

@@ -22,12 +22,12 @@ mod nvml;
 mod telemetry;
 mod watch;
 
-pub use choice::{DeviceChoice, accelerator_type};
+pub use choice::accelerator_type;
 pub use error::DeviceError;
 pub use health::{DeviceHealth, HealthBook, Tracked};
 pub use inventory::{DeviceFault, DeviceInfo, FaultKind, Inventory, MigMode};
 pub use nvml::NvmlSource;
-pub use telemetry::{Pace, Readings, Telemetry};
+pub use telemetry::{Readings, Telemetry};
 pub use watch::watch;
 
 /// Something that knows the devices of a machine.

@@ -5,30 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use goodput_configs::live::devices::DeviceChoice;
+use goodput_configs::live::node_agent::PaceConfig;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use super::watch::watch_with_deadline;
-use super::{DeviceChoice, DeviceError, HealthBook, Tracked, events};
-
-/// How often and how patiently the driver is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Pace {
-    /// Between two listings, milliseconds.
-    pub period_ms: u64,
-    /// Time without an answer after which the driver counts as stuck, milliseconds.
-    pub deadline_ms: u64,
-    /// How long a device must be well before it comes back, milliseconds.
-    pub back_after_ms: u64,
-}
-
-impl Default for Pace {
-    /// Every second, 5 s, 10 min.
-    fn default() -> Self {
-        Self { period_ms: 1000, deadline_ms: 5000, back_after_ms: 600_000 }
-    }
-}
+use super::{DeviceError, HealthBook, Tracked, choice, events};
 
 /// Readings of all devices at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,7 +49,7 @@ impl Telemetry {
     /// # Panics
     /// Outside a tokio runtime with time enabled.
     #[must_use]
-    pub fn start(choice: DeviceChoice, folder: PathBuf, node: String, pace: Pace, clock: fn() -> i64) -> Self {
+    pub fn start(choice: DeviceChoice, folder: PathBuf, node: String, pace: PaceConfig, clock: fn() -> i64) -> Self {
         let book = HealthBook::new(i64::try_from(pace.back_after_ms).unwrap_or(i64::MAX));
         let state = Arc::new(Mutex::new(TelemetryState { book, read_ms: 0, stuck_ms: None, error: None }));
         let (changed, _) = watch::channel(0);
@@ -95,8 +78,8 @@ impl Telemetry {
         lock(&self.state).book.inherit(earlier);
     }
 
-    /// Has the driver read soon, and not only at the next turn.
-    pub fn hurry(&self) {
+    /// Reads the driver at once instead of at the next period.
+    pub fn read_soon(&self) {
         self.now.notify_one();
     }
 
@@ -177,7 +160,7 @@ struct Lazy<F> {
 impl<F: Fn(PathBuf) + Send> super::DeviceSource for Lazy<F> {
     fn list(&mut self) -> Result<super::Inventory, DeviceError> {
         if self.opened.is_none() {
-            let source = self.choice.open(&self.folder, &self.node)?;
+            let source = choice::open(&self.choice, &self.folder, &self.node)?;
             (self.on_open)(source.library().to_owned());
             self.opened = Some(source);
         }

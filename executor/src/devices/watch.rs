@@ -61,6 +61,7 @@ async fn ask_forever<S: DeviceSource + 'static>(
     answers: mpsc::Sender<DriverAnswer>,
 ) {
     let mut ticks = interval(period.max(SHORTEST_PERIOD));
+    // After a slow answer the driver gets a whole period of rest, and no burst of questions.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -110,6 +110,17 @@ impl EngineAction {
         }
     }
 
+    /// Node, or replicas of a service on a node, that the action is about; `None` for an action on a
+    /// job. Of two open orders about one subject the newer one counts.
+    pub fn subject(&self) -> Option<String> {
+        match self {
+            Self::Drain { node, .. } | Self::Undrain { node } => Some(format!("drain of {node}")),
+            Self::Lend { node } | Self::Return { node, .. } => Some(format!("loan of {node}")),
+            Self::Scale { service, node, .. } => Some(format!("{service} on {node}")),
+            _ => None,
+        }
+    }
+
     /// Placement of the job after the action; `None` where the action does not say.
     pub fn placement(&self) -> Option<&[OnNode]> {
         match self {
@@ -207,19 +218,20 @@ pub struct Capabilities {
     pub lend: bool,
     /// Starts and ends replicas of services.
     pub scale: bool,
-    /// How far back it may forget what it has acknowledged; `None` where it never does.
-    pub forgets: Option<Forgets>,
+    /// Durability of an acknowledged submission; `None` where the engine acknowledges only what it
+    /// has on disk.
+    pub durability: Option<SubmissionDurability>,
 }
 
-/// An engine that acknowledges before it is durable: what one that was killed does not know when it
-/// comes back, and what it does then.
+/// Durability of submissions in an engine that acknowledges before it writes to disk. A controller
+/// that is killed in between comes back without the submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forgets {
-    /// Age of an acknowledgement from which on it is on the engine's disk.
+pub struct SubmissionDurability {
+    /// Age at which an acknowledged submission is surely on the engine's disk.
     pub durable_after: Duration,
-    /// Time for which the engine shows jobs that have ended. A daemon that was away for longer
-    /// cannot tell what became of a job that is not shown any more.
+    /// How long the engine still lists ended jobs. After that, a daemon that was away cannot learn
+    /// their outcome.
     pub shows_ended_for: Duration,
-    /// How the reason begins for which it drains a node where a start that it forgot still runs.
+    /// Prefix of the reason with which the engine drains a node where a forgotten start still runs.
     pub drains_over: &'static str,
 }

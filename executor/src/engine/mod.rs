@@ -8,6 +8,7 @@
 
 mod action;
 pub mod agents;
+mod declared;
 mod order;
 pub mod recorded;
 mod service;
@@ -26,8 +27,10 @@ use thiserror::Error;
 
 use crate::job::RetryBudget;
 pub use action::{
-    AcceleratorShare, Capabilities, EngineAction, Forgets, Order, OrderId, OrderProgress, Receipt, StepOutcome,
+    AcceleratorShare, Capabilities, EngineAction, Order, OrderId, OrderProgress, Receipt, StepOutcome,
+    SubmissionDurability,
 };
+pub use declared::DeclaredService;
 pub use order::digest;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
@@ -168,7 +171,7 @@ pub trait Engine: Send {
     ///
     /// # Errors
     /// [`EngineError`] where the engine does not answer.
-    fn tend(&mut self) -> impl Future<Output = Result<(), EngineError>> + Send {
+    fn maintain(&mut self) -> impl Future<Output = Result<(), EngineError>> + Send {
         async { Ok(()) }
     }
 

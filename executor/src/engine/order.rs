@@ -18,14 +18,7 @@ pub fn digest(parts: &[&str]) -> String {
 impl Order {
     /// The order with its name: a hash of plan, subject, attempt and verb.
     pub fn named(plan: &str, job: &str, starts: u32, action: EngineAction) -> Self {
-        let subject = match &action {
-            EngineAction::Drain { node, .. }
-            | EngineAction::Undrain { node }
-            | EngineAction::Lend { node }
-            | EngineAction::Return { node, .. } => node.clone(),
-            EngineAction::Scale { service, node, .. } => format!("{service} on {node}"),
-            _ => job.to_string(),
-        };
+        let subject = action.subject().unwrap_or_else(|| job.to_string());
         let id = OrderId(digest(&[plan, &subject, &starts.to_string(), action.verb()]));
         Self { id, job: job.into(), starts, action }
     }

@@ -6,8 +6,10 @@ use goodput_env::service::{RateSeries, Service, ServingProfile, Slo};
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-/// Inference service of a snapshot: under Slurm the jobs of one reservation, under node agents a
-/// set of replicas.
+use super::DeclaredService;
+
+/// Inference service of a snapshot: under Slurm the jobs of its name in the reservation of services, under node
+/// agents a set of replicas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServiceSeen {
     /// Name of the service.
@@ -17,9 +19,10 @@ pub struct ServiceSeen {
     /// Requests per second now; `None` where the engine does not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Requests that wait because the replicas cannot keep up.
-    #[serde(default)]
-    pub backlog: f64,
+    /// Requests that wait because the replicas cannot keep up; `None` where the engine does not
+    /// measure them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<f64>,
     /// Whether the service is retired: no request comes any more.
     #[serde(default)]
     pub retired: bool,
@@ -29,6 +32,15 @@ pub struct ServiceSeen {
 }
 
 impl ServiceSeen {
+    /// Service with these replicas, oldest first. `loads` are the requests per second that each
+    /// replica which answers has reported lately. The rate of the service is known where there is a
+    /// replica that answers and all of them have reported.
+    pub fn of(declared: &DeclaredService, replicas: Vec<ReplicaSeen>, loads: &[Option<f64>]) -> Self {
+        let rate = loads.iter().copied().sum::<Option<f64>>().filter(|_| !loads.is_empty());
+        let (name, spec) = (declared.name.clone(), declared.spec.clone());
+        Self { name, spec, rate, backlog: None, retired: false, replicas }
+    }
+
     /// Number of replicas on `node` that start or answer; those that leave do not count.
     pub fn lasting_on(&self, node: &str) -> u32 {
         let lasts = |replica: &&ReplicaSeen| !matches!(replica.phase, ReplicaStage::Draining { .. });

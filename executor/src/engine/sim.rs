@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_env::cluster::Pool;
+use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::job::{JobId, Work};
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Scenario;
@@ -60,6 +60,8 @@ impl SimEngine {
             Err(error) => return Err(EngineError::Refused { engine: "sim", problem: error.to_string() }),
         }
         let view = self.simulator.view();
+        // The simulator does not say which jobs ended, so those that are gone are found by
+        // comparison.
         self.ended.extend(before.into_iter().filter(|&job| view.job(job).is_none()));
         Ok(self.simulator.now())
     }
@@ -89,8 +91,8 @@ impl SimEngine {
         (id.index() < self.starts.len()).then_some(id)
     }
 
-    fn node_of(name: &str) -> Option<u32> {
-        name.strip_prefix('n')?.parse().ok()
+    fn node_of(name: &str) -> Option<NodeId> {
+        name.strip_prefix('n')?.parse().ok().map(NodeId)
     }
 
     fn node_seen(&self, seen: &Observed, node: usize) -> NodeSeen {
@@ -99,7 +101,7 @@ impl SimEngine {
         let lent = matches!(seen.loans.get(node), Some(Loan::Lent { .. } | Loan::Returning { .. }));
         NodeSeen {
             name: format!("n{node}"),
-            accelerator: seen.cluster.types[machine.accelerator as usize].name.clone(),
+            accelerator: seen.cluster.types[machine.accelerator.index()].name.clone(),
             gpus: machine.gpus,
             free: seen.idle[node],
             pool: machine.pool,
@@ -124,7 +126,7 @@ impl SimEngine {
             name: service.name.clone(),
             spec: ServiceSpec::of(service, ""),
             rate: Some(f64::from(seen.rate_milli) / 1e3),
-            backlog: seen.backlog as f64 / 1e6,
+            backlog: Some(seen.backlog as f64 / 1e6),
             retired: now >= service.rates.end(),
             replicas: seen.replicas.iter().map(replica).collect(),
         }
@@ -215,6 +217,7 @@ impl Engine for SimEngine {
         let services = seen.services.iter().map(|service| self.service_seen(service, seen.now)).collect();
         let mut jobs: Vec<JobSeen> = seen.jobs.into_iter().map(|job| self.job_seen(job)).collect();
         let workload = &self.simulator.scenario().workload;
+        // The bound keeps the snapshots of long runs small.
         jobs.extend(self.ended.iter().rev().take(256).map(|&id| JobSeen {
             key: self.key(id),
             spec: workload.jobs[id.index()].clone(),
@@ -256,10 +259,12 @@ impl Engine for SimEngine {
             receipts.push(Receipt { id: order.id.clone(), outcome });
         }
         match self.simulator.apply(&plan) {
+            // A start counts only where the plan was carried out.
             Ok(()) => started.into_iter().for_each(|job| self.starts[job.index()] += 1),
             Err(error) => {
                 let reason = error.to_string();
                 let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == StepOutcome::Accepted);
+                // One plan carries all orders, so all of them have to wait.
                 accepted.for_each(|receipt| receipt.outcome = StepOutcome::Later { reason: reason.clone() });
             }
         }

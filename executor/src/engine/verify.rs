@@ -69,5 +69,6 @@ fn of_job(order: &Order, job: &JobSeen) -> OrderProgress {
 /// only where both say.
 pub(crate) fn same(one: &[OnNode], other: &[OnNode]) -> bool {
     let gpus_on = |on: &[OnNode], node: &str| -> u32 { on.iter().filter(|o| o.node == node).map(|o| o.gpus).sum() };
+    // Either list may have a node that the other one lacks.
     one.iter().chain(other).all(|on| gpus_on(one, &on.node) == gpus_on(other, &on.node))
 }

@@ -13,10 +13,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
-use super::name::JobName;
 use super::program::Program;
 
 /// Version of this protocol, as `SCHED_PROTOCOL` says it.
@@ -132,6 +132,7 @@ impl Launch {
     #[must_use]
     pub fn environment(&self, around: &Surroundings) -> BTreeMap<String, String> {
         let mut env = self.program.env.clone();
+        // What the protocol sets replaces variables of the same names that the user set.
         let mut set = |key: &str, value: String| {
             env.insert(key.to_owned(), value);
         };

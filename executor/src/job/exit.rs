@@ -36,12 +36,12 @@ pub struct EndCause {
 /// Meaning of an end for the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Meaning {
+pub enum ExitMeaning {
     /// The job is done.
     Done,
     /// The job gave way: it waits to be placed again, and no failure is counted.
     Preempted,
-    /// The machine failed, not the job: as [`Meaning::Preempted`].
+    /// The machine failed, not the job: as [`ExitMeaning::Preempted`].
     Infrastructure,
     /// The job asks to be tried again; counts as a failure.
     TryAgain,
@@ -49,7 +49,7 @@ pub enum Meaning {
     Failed,
 }
 
-impl Meaning {
+impl ExitMeaning {
     /// Of an end: 0 is done; 143 (and death by SIGTERM of a program that does not handle it) gives
     /// way; death by SIGKILL after a stop was asked for is a job that did not make it in its grace
     /// period, and it gives way too; whatever else ends on a failed machine is the machine's
@@ -57,20 +57,20 @@ impl Meaning {
     #[must_use]
     pub fn of(exit: Exit, cause: EndCause) -> Self {
         match exit {
-            Exit::Code(0) => Meaning::Done,
-            Exit::Code(PREEMPTED) => Meaning::Preempted,
-            Exit::Signal(SIGTERM | SIGKILL) if cause.stopping && !cause.fault => Meaning::Preempted,
-            Exit::Unseen => Meaning::Infrastructure,
-            _ if cause.fault => Meaning::Infrastructure,
-            Exit::Code(TRY_AGAIN) => Meaning::TryAgain,
-            Exit::Code(_) | Exit::Signal(_) => Meaning::Failed,
+            Exit::Code(0) => ExitMeaning::Done,
+            Exit::Code(PREEMPTED) => ExitMeaning::Preempted,
+            Exit::Signal(SIGTERM | SIGKILL) if cause.stopping && !cause.fault => ExitMeaning::Preempted,
+            Exit::Unseen => ExitMeaning::Infrastructure,
+            _ if cause.fault => ExitMeaning::Infrastructure,
+            Exit::Code(TRY_AGAIN) => ExitMeaning::TryAgain,
+            Exit::Code(_) | Exit::Signal(_) => ExitMeaning::Failed,
         }
     }
 
     /// Whether the retry budget pays for it.
     #[must_use]
     pub fn uses_budget(self) -> bool {
-        matches!(self, Meaning::TryAgain | Meaning::Failed)
+        matches!(self, ExitMeaning::TryAgain | ExitMeaning::Failed)
     }
 }
 
@@ -85,28 +85,34 @@ mod tests {
         let fault = EndCause { stopping: false, fault: true };
         let both = EndCause { stopping: true, fault: true };
         let rows = [
-            (Exit::Code(0), calm, Meaning::Done),
-            (Exit::Code(0), both, Meaning::Done),
-            (Exit::Code(143), calm, Meaning::Preempted),
-            (Exit::Code(143), stopping, Meaning::Preempted),
-            (Exit::Code(143), fault, Meaning::Preempted),
-            (Exit::Code(75), calm, Meaning::TryAgain),
-            (Exit::Code(1), calm, Meaning::Failed),
-            (Exit::Code(1), stopping, Meaning::Failed),
-            (Exit::Code(1), fault, Meaning::Infrastructure),
-            (Exit::Signal(15), calm, Meaning::Failed),
-            (Exit::Signal(15), stopping, Meaning::Preempted),
-            (Exit::Signal(9), calm, Meaning::Failed),
-            (Exit::Signal(9), stopping, Meaning::Preempted),
-            (Exit::Signal(9), fault, Meaning::Infrastructure),
-            (Exit::Signal(9), both, Meaning::Infrastructure),
-            (Exit::Signal(11), calm, Meaning::Failed),
-            (Exit::Unseen, calm, Meaning::Infrastructure),
+            (Exit::Code(0), calm, ExitMeaning::Done),
+            (Exit::Code(0), both, ExitMeaning::Done),
+            (Exit::Code(143), calm, ExitMeaning::Preempted),
+            (Exit::Code(143), stopping, ExitMeaning::Preempted),
+            (Exit::Code(143), fault, ExitMeaning::Preempted),
+            (Exit::Code(75), calm, ExitMeaning::TryAgain),
+            (Exit::Code(1), calm, ExitMeaning::Failed),
+            (Exit::Code(1), stopping, ExitMeaning::Failed),
+            (Exit::Code(1), fault, ExitMeaning::Infrastructure),
+            (Exit::Signal(15), calm, ExitMeaning::Failed),
+            (Exit::Signal(15), stopping, ExitMeaning::Preempted),
+            (Exit::Signal(9), calm, ExitMeaning::Failed),
+            (Exit::Signal(9), stopping, ExitMeaning::Preempted),
+            (Exit::Signal(9), fault, ExitMeaning::Infrastructure),
+            (Exit::Signal(9), both, ExitMeaning::Infrastructure),
+            (Exit::Signal(11), calm, ExitMeaning::Failed),
+            (Exit::Unseen, calm, ExitMeaning::Infrastructure),
         ];
         for (exit, cause, meaning) in rows {
-            assert_eq!(Meaning::of(exit, cause), meaning, "{exit:?} {cause:?}");
+            assert_eq!(ExitMeaning::of(exit, cause), meaning, "{exit:?} {cause:?}");
         }
-        let paying = [Meaning::Done, Meaning::Preempted, Meaning::Infrastructure, Meaning::TryAgain, Meaning::Failed];
-        assert_eq!(paying.map(Meaning::uses_budget), [false, false, false, true, true]);
+        let paying = [
+            ExitMeaning::Done,
+            ExitMeaning::Preempted,
+            ExitMeaning::Infrastructure,
+            ExitMeaning::TryAgain,
+            ExitMeaning::Failed,
+        ];
+        assert_eq!(paying.map(ExitMeaning::uses_budget), [false, false, false, true, true]);
     }
 }

@@ -23,6 +23,9 @@ pub enum Refusal {
     /// The fence is of another attempt: the process should have ended. HTTP says 409.
     #[error("the fence is not that of a running attempt: a process of an attempt that is over still lives, end it")]
     OldFence,
+    /// The job, or its attempt, has not been seen to run yet. HTTP says 503.
+    #[error("the attempt has not been seen to run yet: report again later")]
+    NotSeen,
     /// The fence is right, and the process that shows it was not started by the attempt. HTTP says
     /// 409.
     #[error("the process that reports does not belong to the attempt: only what an attempt started speaks for it")]

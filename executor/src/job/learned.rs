@@ -1,7 +1,7 @@
 //! Speed of a job by its reports: how fast it is on how many accelerators, and how large its
 //! batches may be.
 //!
-//! This is how goodput policies place jobs that were never profiled (Pollux, OSDI'20, section 4.1:
+//! This is how goodput policies place jobs that were never profiled (Pollux, OSDI'21, section 4.1:
 //! the agent fits the throughput model to what it has measured, and starts out optimistic about
 //! what it has not).
 
@@ -51,6 +51,7 @@ impl SpeedMeasurement {
         let step = report.step_time_s.filter(|step| *step > 0.0);
         let sample = step.zip(atomic).filter(|_| nodes > 0 && replicas >= nodes).map(|(step, atomic)| {
             let sync_secs = report.sync_time_s.unwrap_or(0.0).min(step);
+            // The model's step is one pass with its synchronisation, a report's step is all passes.
             let step_secs = (step - sync_secs) / f64::from(passes) + sync_secs;
             Sample { nodes, replicas, atomic, step_secs, sync_secs }
         });
@@ -105,6 +106,7 @@ impl Learned {
         };
         let mut mean = means.remove(at);
         mean.count = mean.count.saturating_add(1);
+        // At first this is the plain mean, later one in which old measurements fade.
         let weight = (1.0 / f64::from(mean.count)).max(NEWEST);
         mean.sample.step_secs += weight * (new.step_secs - mean.sample.step_secs);
         mean.sample.sync_secs += weight * (new.sync_secs - mean.sample.sync_secs);

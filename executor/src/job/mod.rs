@@ -17,17 +17,15 @@ pub mod exit;
 mod fence;
 mod intake;
 mod learned;
-mod name;
 mod program;
 mod report;
 pub mod retry;
 
 pub use contract::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
-pub use exit::{EndCause, Exit, Meaning};
+pub use exit::{EndCause, Exit, ExitMeaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};
 pub use learned::{Learned, SpeedMeasurement};
-pub use name::{JobName, NameError};
 pub use program::{Program, ProgramError};
 pub use report::{JobReport, Serving};
 pub use retry::{RetryBudget, RetryDecision, RetryHistory};

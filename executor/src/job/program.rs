@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
 
+use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use super::name::JobName;
 
 /// Program of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use goodput_executor::daemon::settings::SlurmSettings;
+use goodput_configs::live::engine::SlurmConfig;
 use goodput_executor::machine::host_name;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
@@ -162,8 +162,8 @@ impl PrivateCluster {
     }
 
     /// How an engine reaches it.
-    pub fn settings(&self) -> SlurmSettings {
-        SlurmSettings { conf: Some(self.directory.join("conf/slurm.conf")), ..SlurmSettings::default() }
+    pub fn settings(&self) -> SlurmConfig {
+        SlurmConfig { conf: Some(self.directory.join("conf/slurm.conf")), ..SlurmConfig::default() }
     }
 
     /// A command of Slurm for this cluster.

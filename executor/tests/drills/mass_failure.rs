@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use goodput_agents::compose;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
@@ -89,7 +89,7 @@ fn started_again(snapshot: &ClusterSnapshot, jobs: &[String]) -> usize {
 #[test]
 fn when_half_of_the_nodes_vanish_a_tenth_of_their_jobs_is_placed_again_at_first() {
     let node = |node| Scripted { at_secs: 600.0, cause: Cause::Node, node, lasts_secs: Some(20_000.0) };
-    let scenario = large(Some(FaultModel::scripted((0..10).map(node).collect())));
+    let scenario = large(Some(FaultModel::scripted(NodeId::first(10).map(node).collect())));
     let directory = tempfile::tempdir().unwrap();
     const HOLD: Duration = Duration::from_millis(2500);
     let settings = settings(directory.path(), &format!("mass_failure_hold_secs = {}\n", HOLD.as_secs_f64()));
@@ -154,16 +154,16 @@ struct Restless {
 impl Policy for Restless {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        let nodes = view.cluster().nodes.len() as u32;
-        let mut free: Vec<u32> = (0..nodes).map(|node| view.free_on(node)).collect();
+        let nodes = view.cluster().node_ids();
+        let mut free: Vec<u32> = nodes.clone().map(|node| view.free_on(node)).collect();
         for job in view.jobs() {
             let held = job.gpus() > 0;
             let elsewhere =
-                |node: &u32| free[*node as usize] > 0 && job.state.placement.slices().iter().all(|s| s.node != *node);
-            if let Some(node) = (0..nodes).find(elsewhere)
+                |node: &NodeId| free[node.index()] > 0 && job.state.placement.slices().iter().all(|s| s.node != *node);
+            if let Some(node) = nodes.clone().find(elsewhere)
                 && !(held && self.calm.load(Ordering::Relaxed))
             {
-                free[node as usize] -= 1;
+                free[node.index()] -= 1;
                 plan.set(job.id(), Placement::on(node, 1));
             }
         }

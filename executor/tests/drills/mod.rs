@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use goodput_agents::compose;
-use goodput_env::cluster::Cluster;
+use goodput_configs::live::deployment::{Deployment, Mode};
+use goodput_configs::live::guard::GuardConfig;
+use goodput_configs::live::policy::RelianceConfig;
+use goodput_configs::reader;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::guard::Guard;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
@@ -19,12 +23,11 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_executor::daemon::decide::chooser::{Chooser, Reliance};
+use goodput_executor::daemon::decide::chooser::Chooser;
 use goodput_executor::daemon::failpoint::PLACES;
-use goodput_executor::daemon::guard::rules::{Circumstances, Rule, Rules, admit};
+use goodput_executor::daemon::guard::rules::{Circumstances, Rule, admit};
 use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::observe::{ClusterObserver, Setting};
-use goodput_executor::daemon::settings::{Mode, Settings};
 use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
@@ -40,12 +43,12 @@ fn scenario(seed: u64, count: u32) -> Scenario {
     Scenario::new(Arc::new(Cluster::parse("gpu:4x8").unwrap()), workload, options, seed)
 }
 
-fn settings(directory: &Path, text: &str) -> Settings {
+fn settings(directory: &Path, text: &str) -> Deployment {
     let directory = directory.display();
     let text = format!(
         "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"srtf\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{text}"
     );
-    Settings::parse(&text, Path::new("drill.toml")).unwrap()
+    reader::parse("drill.toml", &text).unwrap()
 }
 
 fn observer(scenario: &Scenario) -> ClusterObserver {
@@ -55,14 +58,14 @@ fn observer(scenario: &Scenario) -> ClusterObserver {
     ClusterObserver::new(setting).since(0)
 }
 
-fn chooser(policy: Box<dyn Policy>, reliance: Reliance) -> Chooser {
+fn chooser(policy: Box<dyn Policy>, reliance: RelianceConfig) -> Chooser {
     let fallback = compose::by_name(&reliance.fallback, 0).unwrap();
     Chooser::new(reliance, ("tested", policy), fallback, None).unwrap()
 }
 
-fn patient() -> Reliance {
+fn patient() -> RelianceConfig {
     // A busy machine is no fault of a policy.
-    Reliance { timeout_ms: 20_000, ..Reliance::default() }
+    RelianceConfig { timeout_ms: 20_000, ..RelianceConfig::default() }
 }
 
 fn daemon(engine: SimEngine, scenario: &Scenario, directory: &Path, policy: &str) -> Daemon<SimEngine> {
@@ -186,12 +189,12 @@ impl Policy for Fuzz {
             };
             let count = if wild { random.random_range(0..=2) } else { 1 };
             let slices: Placement =
-                (0..count).map(|_| (random.random_range(0..nodes), random.random_range(0..=most))).collect();
+                (0..count).map(|_| (NodeId(random.random_range(0..nodes)), random.random_range(0..=most))).collect();
             let id = if wild && random.random_bool(0.1) { JobId(random.random_range(0..200)) } else { job.id() };
             plan.set(id, slices);
         }
         if wild && random.random_bool(0.05) {
-            plan.lend(random.random_range(0..6));
+            plan.lend(NodeId(random.random_range(0..6)));
         }
         plan
     }
@@ -207,7 +210,7 @@ fn no_plan_however_wild_does_harm() {
         let mut fuzz = Fuzz { seed: seed * 1_000_000, asked: 0 };
         let mut srtf = compose::by_name("srtf", 0).unwrap();
         let mut guard = Guard::default();
-        let rules = Rules::default();
+        let rules = GuardConfig::default();
         let mut random = rng(seed, Stream::Faults);
         while plans < (seed + 1) * 200 && simulator.run_until_decision().unwrap() == goodput_env::sim::Status::Decision
         {
@@ -266,7 +269,7 @@ impl Policy for Bad {
             "sleeps" => std::thread::sleep(Duration::from_secs(60)),
             "over-allocates" => {
                 let mut plan = Plan::keep();
-                view.jobs().for_each(|job| plan.set(job.id(), Placement::on(0, 64)));
+                view.jobs().for_each(|job| plan.set(job.id(), Placement::on(NodeId(0), 64)));
                 return plan;
             }
             _ => {}
@@ -281,7 +284,7 @@ fn a_bad_policy_is_replaced_in_the_same_cycle() {
     for how in ["panics", "sleeps", "over-allocates"] {
         let scenario = scenario(3, 20);
         let directory = tempfile::tempdir().unwrap();
-        let reliance = Reliance { timeout_ms: 1500, fallback: "srtf".into(), ..Reliance::default() };
+        let reliance = RelianceConfig { timeout_ms: 1500, fallback: "srtf".into(), ..RelianceConfig::default() };
         let chooser = chooser(Box::new(Bad { how, asked: 0 }), reliance);
         let mut daemon =
             Daemon::new(SimEngine::new(scenario.clone()), settings(directory.path(), ""), observer(&scenario), chooser)

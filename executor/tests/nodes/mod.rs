@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::engine::NodeAddress;
+use goodput_configs::live::name::JobName;
+use goodput_configs::live::node_agent::{Fencing, NodeAgentConfig, PaceConfig};
+use goodput_configs::live::tls::TlsFiles;
+use goodput_configs::reader;
+use goodput_env::cluster::Pool;
 use goodput_executor::agent::api::{AttemptState, AttemptStatus, LeaderLease, NodeStatus, Start, Stop};
-use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
-use goodput_executor::agent::{AgentClient, AgentConfig, ClientError, Fencing, Running, serve};
+use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::agent::{AgentClient, ClientError, Running, serve};
 use goodput_executor::bench_job::BenchJob;
-use goodput_executor::devices::Pace;
-use goodput_executor::job::{AcceleratorGrant, Exit, Fence, GangPlan, JobName, Launch, Meaning, Program};
+use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, Fence, GangPlan, Launch, Program};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,7 +31,7 @@ pub fn name(text: &str) -> JobName {
 /// A node without an agent yet.
 pub struct Node {
     pub folder: TempDir,
-    pub config: AgentConfig,
+    pub config: NodeAgentConfig,
 }
 
 impl Node {
@@ -38,7 +43,7 @@ impl Node {
     }
 
     pub fn with_certs(node: &str, folder: TempDir, certs: &Path) -> Self {
-        let config = AgentConfig {
+        let config = NodeAgentConfig {
             node: name(node),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             jobs: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -48,10 +53,15 @@ impl Node {
             tls: TlsFiles::of(certs, node),
             daemon: DAEMON.to_owned(),
             fencing: Fencing::Keep,
-            pace: Pace { period_ms: 100, deadline_ms: 400, back_after_ms: 2000 },
+            pace: PaceConfig { period_ms: 100, deadline_ms: 400, back_after_ms: 2000 },
             keeper: vec![NODE_PROGRAM.to_owned(), "keep".to_owned()],
         };
         Self { folder, config }
+    }
+
+    /// The node as an engine is told of it.
+    pub fn at(&self, address: SocketAddr, pool: Pool) -> NodeAddress {
+        NodeAddress { name: self.config.node.clone(), address, pool }
     }
 
     pub fn certs(&self) -> PathBuf {
@@ -65,8 +75,8 @@ impl Node {
 
     /// An agent in a process of its own.
     pub fn spawn(&self) -> AgentProcess {
-        let config = self.folder.path().join("agent.json");
-        fs::write(&config, serde_json::to_vec(&self.config).unwrap()).unwrap();
+        let config = self.folder.path().join("agent.toml");
+        fs::write(&config, reader::resolved(&self.config).unwrap()).unwrap();
         let serving = self.config.state_dir.join("serving.json");
         let _ = fs::remove_file(&serving);
         let mut command = Command::new(NODE_PROGRAM);
@@ -128,7 +138,7 @@ impl Drop for Node {
                 fs::write(attempt.path().join("stop.json"), r#"{"kill_at_boot_ms":0}"#).unwrap();
                 let keeper = processes["keeper"]["pid"].as_u64().unwrap();
                 for _ in 0..200 {
-                    if !lives(keeper as u32) {
+                    if !is_alive(keeper as u32) {
                         break;
                     }
                     std::thread::sleep(Duration::from_millis(20));
@@ -163,7 +173,7 @@ impl Drop for AgentProcess {
 }
 
 /// Whether a process lives and is not merely not waited for.
-pub fn lives(pid: u32) -> bool {
+pub fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
@@ -215,7 +225,7 @@ fn text(status: &NodeStatus) -> String {
 }
 
 /// Asks until an attempt has ended, and says how.
-pub async fn ended(client: &AgentClient, id: &str) -> (Exit, Meaning, Duration) {
+pub async fn ended(client: &AgentClient, id: &str) -> (Exit, ExitMeaning, Duration) {
     let began = Instant::now();
     loop {
         let status = client.attempt(id).await.unwrap();

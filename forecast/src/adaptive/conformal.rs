@@ -23,10 +23,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::coverage::{Correction, Coverage};
+use super::coverage::{Correction, Coverage, GRID};
 
-/// Grid of levels at which coverage is tracked; corrections between them are interpolated.
-pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 /// Cap on an error, in multiples of the usual error at its distance.
 const CAP: f64 = 10.0;
 /// Smallest value of a scale.
@@ -47,8 +45,17 @@ pub(crate) struct ErrorScale {
     up: f64,
 }
 
+/// Whether the error of a forecast enters the pool from which quantiles are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pooling {
+    /// The error is kept.
+    Keep,
+    /// The error is compared with what is usual, and not kept.
+    Pass,
+}
+
 /// Past forecast that can be compared with the load that came.
-pub(crate) struct Made<'a> {
+pub(crate) struct PastForecast<'a> {
     pub point: f64,
     /// Factor by which errors grow with the size of the forecast alone.
     pub size: f64,
@@ -117,6 +124,8 @@ struct PastError {
 /// Computes, for each error of each track, the total weight of the smaller errors.
 fn weigh<const N: usize>(tracks: [&mut Track; N]) {
     let mut below = [0.0; N];
+    // Up to the end of the shortest track all sums advance side by side, so that no addition waits
+    // for the one before it.
     let common = tracks.iter().map(|track| track.errors.len()).min().unwrap_or(0);
     let mut parts = tracks.map(|track| track.errors.split_at_mut(common));
     let add = |past: &mut PastError, below: &mut f64| {
@@ -142,6 +151,8 @@ impl Conformal {
         Self {
             tracks: vec![Track::default(); distances + maxima],
             distances,
+            // Before any error is known, the errors count as usual: a scale of 1 in both
+            // directions.
             recent: [1.0, 1.0, 1.0],
             recent_keep: half(6.0 / 24.0 * day_steps),
             usual_keep: half(7.0 * day_steps),
@@ -164,6 +175,7 @@ impl Conformal {
 
     /// Size factor of a forecast of `point`.
     pub fn size(&self, point: f64) -> f64 {
+        // The tenth of a unit keeps the size above 0, because errors are divided by it.
         ((point.max(0.0) + 0.1 * self.unit) / (1.1 * self.unit)).sqrt()
     }
 
@@ -174,20 +186,23 @@ impl Conformal {
         given
     }
 
-    /// Compares the forecast `made` with the load `y`, and keeps the error if `keep` is set.
+    /// Compares the forecast `made` with the load `y`.
     ///
     /// Returns the error relative to the usual error at this distance, capped at [`CAP`].
-    pub fn learn(&mut self, track: usize, now: usize, keep: bool, made: &Made, y: f64) -> Option<f64> {
+    pub fn learn(&mut self, track: usize, now: usize, pooling: Pooling, made: &PastForecast, y: f64) -> Option<f64> {
         let error = (y - made.point) / made.size;
         let scaled = error / made.scale.of(error);
         let track = &mut self.tracks[track];
+        // What is usual is read before this error enters it, so that an error does not soften its
+        // own judgement.
         let [sum, weight] = track.usual;
         let usual = if weight > 0.0 { sum / weight } else { 0.0 };
         track.usual = [sum + error.abs(), weight + 1.0];
+        // Coverage counts every outcome; only the pool of errors is thinned.
         if let Some(given) = made.given {
             track.coverage.learn(scaled, given);
         }
-        if keep && scaled.is_finite() {
+        if pooling == Pooling::Keep && scaled.is_finite() {
             // Newer errors weigh more instead of older ones less: old weights change only once a
             // day.
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
@@ -210,6 +225,8 @@ impl Conformal {
             }
         }
         if now.is_multiple_of(self.day) {
+            // Weights are relative to the beginning of a day, so a new day ages all of them by one
+            // factor.
             let day_older = 2.0_f64.powf(-(self.day as f64) / self.half_life);
             for track in &mut self.tracks {
                 track.errors.append(&mut track.fresh);
@@ -219,6 +236,8 @@ impl Conformal {
                     past.weight *= day_older;
                 }
             }
+            // There is nothing left to merge; the call renews the sums of weights, which are stale
+            // by now.
             self.absorb();
         }
     }
@@ -232,6 +251,7 @@ impl Conformal {
             // place.
             let mut unmoved = errors.len();
             let mut free = unmoved + fresh.len();
+            // This only makes room: every place beyond the old errors is written below.
             errors.extend_from_slice(fresh);
             for past in fresh.drain(..) {
                 let place = errors[..unmoved].partition_point(|other| other.error < past.error);

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::conformal::GRID;
-
+/// Grid of levels at which coverage is tracked; corrections between them are interpolated.
+pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 /// Half-life of an outcome, in days.
 const HALF_LIFE_DAYS: f64 = 3.0;
 /// Prior evidence, in days of perfect coverage.
@@ -30,6 +30,7 @@ impl Coverage {
     /// Takes in the outcome `y` of a forecast with quantiles `given`.
     pub fn learn(&mut self, y: f64, given: &[f64; GRID.len()]) {
         for ((missing, level), given) in self.missing.iter_mut().zip(GRID).zip(given) {
+            // In expectation this is 0 for a quantile that covers as often as its level says.
             *missing += if y <= *given { level - 1.0 } else { level };
         }
         self.count += 1.0;
@@ -37,6 +38,7 @@ impl Coverage {
 
     /// Discounts the evidence by one step of `day` steps in a day.
     pub fn pass(&mut self, day: f64) {
+        // To first order this is `0.5^(1 / steps)`, which is enough for half-lives of many steps.
         let keep = 1.0 - std::f64::consts::LN_2 / (HALF_LIFE_DAYS * day).max(1.0);
         self.count *= keep;
         self.missing.iter_mut().for_each(|missing| *missing *= keep);
@@ -55,9 +57,11 @@ impl Correction {
         let weight = GAIN / (coverage.count + PRIOR_DAYS * day);
         Self(std::array::from_fn(|index| {
             let level = GRID[index];
+            // The median is the point forecast, which the control of coverage must not move.
             if level == 0.5 {
                 return 0.0;
             }
+            // Bounds are fractions of the tail, so that the level asked for stays between 0 and 1.
             let tail = level.min(1.0 - level);
             let lead = (LEAD * tail).copysign(level - 0.5);
             (weight * coverage.missing[index] + lead).clamp(-BOUND * tail, BOUND * tail)

@@ -103,6 +103,8 @@ impl Fit for Adaptive {
             return Err(FitError::NothingObserved { len: series.len() });
         }
         let seasons = self.seasons();
+        // A short series gives at most half of itself to the first fit; the rest must teach weights
+        // and errors.
         let enough = (FIT_DAYS * seasons.day).min(series.len() / 2);
         let start = series.len().saturating_sub(REPLAY_DAYS * seasons.day).max(enough);
         let mut past = LoadHistory::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
@@ -115,11 +117,14 @@ impl Fit for Adaptive {
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();
         for (index, &value) in values.iter().enumerate().skip(start) {
+            // Models are refitted daily, as they are in use, so that the replay meets errors of
+            // real forecasts.
             if index > start && (index - start).is_multiple_of(seasons.day) {
                 fitted.refresh();
             }
             fitted.update(&[value]);
         }
+        // A replay that ends on a whole day owes a refit before the next value.
         if (series.len() - start).is_multiple_of(seasons.day) {
             fitted.refresh();
         }

@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
-use super::conformal::{Conformal, ErrorScale, GRID, Made};
+use super::conformal::{Conformal, ErrorScale, PastForecast, Pooling};
+use super::coverage::GRID;
 use super::weights::{EnsembleWeights, distance, weighted_median};
 use super::window::{self, WindowPeak};
 use crate::history::LoadHistory;
@@ -216,6 +217,7 @@ impl FittedAdaptive {
 
     /// Makes a forecast that will be compared with its outcome.
     fn issue(&mut self) {
+        // Quantiles are read from merged errors alone, so the fresh ones have to go in first.
         self.conformal.absorb();
         let paths = self.paths(self.horizon);
         let point = if self.members.is_empty() { self.point(self.horizon) } else { self.combine(&paths) };
@@ -231,10 +233,13 @@ impl FittedAdaptive {
 
     /// Compares all pending forecasts with the load `y` of this step, `None` for a gap.
     fn settle(&mut self, y: Option<f64>) {
+        // The value of this step is not in the history yet, so the length of it is the step's
+        // index.
         let now = self.past.len();
         let (models, distances) = (self.members.len(), self.distances());
         let mut recent = [0.0; 3];
         let mut latest = None;
+        // A distance is a binary logarithm of a step, so it is below the number of bits of one.
         let mut of_distance = [0; usize::BITS as usize];
         self.weights.forget();
         for pending in &mut self.pending {
@@ -247,11 +252,12 @@ impl FittedAdaptive {
                         let track = distances + number * PEAK_SIZES.len() + other;
                         // Bursts do not announce themselves, so the errors of a maximum carry no
                         // local scale.
-                        let made = Made { point, size: size.powi(power), scale: ErrorScale::ONE, given: None };
-                        self.conformal.learn(track, now, true, &made, largest);
+                        let made = PastForecast { point, size: size.powi(power), scale: ErrorScale::ONE, given: None };
+                        self.conformal.learn(track, now, Pooling::Keep, &made, largest);
                     }
                 }
             }
+            // A gap ends a window as any other step does, so it is skipped only after the windows.
             let Some(y) = y else { continue };
             let track = distance(step);
             let row = &pending.paths[step * models..(step + 1) * models];
@@ -260,12 +266,14 @@ impl FittedAdaptive {
             of_distance[track] += 1;
             // Of the forecasts at one distance, the error of only one is kept, each in turn: the
             // errors of neighbours are nearly equal and would only make the pools larger.
-            let keep = number == now % ((1 << track) / self.stride).max(1);
+            let keeps = number == now % ((1 << track) / self.stride).max(1);
+            let pooling = if keeps { Pooling::Keep } else { Pooling::Pass };
             let point = pending.point[step];
             let size = self.conformal.size(point);
-            let made = Made { point, size, scale: pending.scales[track], given: Some(&pending.given[track]) };
-            let relative = self.conformal.learn(track, now, keep, &made, y);
+            let made = PastForecast { point, size, scale: pending.scales[track], given: Some(&pending.given[track]) };
+            let relative = self.conformal.learn(track, now, pooling, &made, y);
             if let Some(relative) = relative.filter(|_| SHORT_RANGE * step < self.horizon) {
+                // Forecasts are settled oldest first, so the last one to get here is the newest.
                 latest = Some(relative);
                 recent[usize::from(relative > 0.0)] += relative.abs();
                 recent[2] += 1.0;
@@ -289,6 +297,7 @@ impl Predict for FittedAdaptive {
         let scales = self.scales();
         let width = all.len();
         let mut scaled = vec![0.0; self.distances() * width];
+        // Scaled quantiles differ by distance and not by step, so each distance is asked once.
         for (track, row) in scaled.chunks_exact_mut(width).enumerate() {
             self.conformal.quantiles(track, &all, row);
         }
@@ -301,6 +310,8 @@ impl Predict for FittedAdaptive {
 
     fn update(&mut self, values: &[f64]) {
         for &value in values {
+            // The forecast is made before the value is looked at, because it is judged by this
+            // value too.
             if self.past.len().is_multiple_of(self.stride) {
                 self.issue();
             }

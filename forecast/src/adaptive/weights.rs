@@ -60,6 +60,8 @@ impl EnsembleWeights {
         // Shorter distances are added until there is enough evidence to tell models apart.
         for distance in (0..=distance.min(self.counts.len() - 1)).rev() {
             let losses = &self.losses[distance * self.models..(distance + 1) * self.models];
+            // All models have the same number of outcomes at a distance, so sums compare as means
+            // do.
             for (sum, loss) in weights.iter_mut().zip(losses) {
                 *sum += loss;
             }
@@ -68,6 +70,8 @@ impl EnsembleWeights {
                 break;
             }
         }
+        // Relative to the best model every weight is at most 1; the inverse square of a tiny loss
+        // would overflow.
         let best = weights.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
         for weight in weights {
             *weight = if count > 0.0 { (best / weight.max(f64::MIN_POSITIVE)).powi(POWER) } else { 1.0 };

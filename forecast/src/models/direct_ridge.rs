@@ -78,7 +78,10 @@ impl DirectRidge {
     fn specific(&self, y: &[f64], origin: usize, h: usize, past: &LoadHistory, row: &mut [f64]) {
         let (n, m, w) = (y.len(), past.season(), past.week());
         let last = y[n - 1];
+        // Neighbours of the same time a day before may lie after the origin; the last value stands
+        // for them.
         let at = |back: usize, ahead: usize| y[(n + ahead).saturating_sub(back + 1).min(n - 1)] - last;
+        // Far steps go back as many whole days as it takes to reach values that are known.
         let days = h.div_ceil(m) * m;
         for (slot, around) in row[LAGS..LAGS + AROUND].iter_mut().enumerate() {
             *around = at(days + 2, h + slot);
@@ -110,13 +113,14 @@ impl DirectRidge {
         let p = self.width();
         let needs = self.needs(past);
         let begin = (self.seen.max(past.first()) - past.first()).max(needs);
-        // Origins with a farthest target that is new; each horizon takes its own new targets only.
+        // Every new value makes the rows in the sums one step older.
         let fresh = past.len().saturating_sub(self.seen);
         let decay = self.forget.powi(i32::try_from(fresh).unwrap_or(i32::MAX));
         for sum in self.gram.iter_mut().chain(&mut self.moment) {
             *sum *= decay;
         }
         let mut row = vec![0.0; p];
+        // An origin counts if its farthest target is new; each distance then takes new targets only.
         for origin in begin.saturating_sub(self.horizon).max(needs)..y.len() {
             let known = &y[..origin];
             self.common(known, past, &mut row);
@@ -137,6 +141,7 @@ impl DirectRidge {
                 let y = y[target] - known[origin - 1];
                 for i in 0..p {
                     let x = weight * row[i];
+                    // The solver reads the lower triangle alone.
                     for (sum, other) in gram[i * p..i * p + i + 1].iter_mut().zip(&row) {
                         *sum += x * other;
                     }
@@ -168,6 +173,7 @@ impl DirectRidge {
 impl Path for DirectRidge {
     fn refit(&mut self, past: &LoadHistory) {
         if self.gram.is_empty() {
+            // Whether there is a week is settled once, because it sets the width of the sums.
             self.begin(past, past.values().len() >= 2 * past.week() && past.week() > past.season());
         }
         self.absorb(past);

@@ -83,6 +83,7 @@ impl Path for FourierAr {
     fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let mut row = vec![0.0; 2 * self.pairs + 1];
+        // After the first fit `push` adds every value, so the sums are never built again.
         if self.seen == 0 {
             for (offset, &y) in y.iter().enumerate() {
                 self.add(past.first() + offset, y, &mut row);

@@ -128,6 +128,7 @@ impl SmoothingState {
                 sum += error * error;
             }
         }
+        // A perfect fit has a very small cost, and not minus infinity.
         (sum + f64::MIN_POSITIVE).ln()
     }
 }

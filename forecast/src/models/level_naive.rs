@@ -33,6 +33,7 @@ impl Path for LevelNaive {
     fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let y = &y[y.len().saturating_sub(4 * past.week())..];
+        // The longest mean, taken one period back, must not reach before the first value.
         let first = self.period + WINDOWS[4];
         let Some(last) = y.len().checked_sub(self.horizon) else { return };
         let stride = (self.horizon / 24).max(1);
@@ -56,6 +57,7 @@ impl Path for LevelNaive {
                 }
             }
             for (error, damping) in errors.into_iter().zip(DAMPING) {
+                // An error of 0 is no evidence: no origin was scored, or the load is constant.
                 if error < best && error > 0.0 {
                     best = error;
                     (self.window, self.damping) = (window, damping);

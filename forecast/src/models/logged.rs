@@ -29,6 +29,8 @@ impl<P> Logged<P> {
 impl<P: Path> Path for Logged<P> {
     fn refit(&mut self, past: &LoadHistory) {
         if self.logs.is_none() {
+            // The scale stays that of the first fit, because the state of the model is in these
+            // logarithms.
             let y = past.values();
             let mean = y.iter().map(|y| y.abs()).sum::<f64>() / y.len().max(1) as f64;
             self.scale = if mean > 0.0 { 0.1 * mean } else { 1.0 };
@@ -54,6 +56,7 @@ impl<P: Path> Path for Logged<P> {
         let Some(logs) = &self.logs else { return out.fill(past.lag(1)) };
         self.inner.path(logs, out);
         for out in out {
+            // A path of logarithms that runs away is cut at about e times the largest load so far.
             *out = self.scale * out.clamp(0.0, self.top + 1.0).exp_m1();
         }
     }

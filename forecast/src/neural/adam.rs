@@ -1,6 +1,7 @@
 //! Adam with decoupled weight decay over one flat vector: Kingma and Ba, ICLR 2015; Loshchilov and
 //! Hutter, ICLR 2019.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const BETA1: f32 = 0.9;
@@ -8,7 +9,7 @@ const BETA2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
 /// State of Adam with decoupled weight decay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdamW {
     /// Number of steps made so far.
@@ -37,6 +38,8 @@ impl AdamW {
         for ((parameter, &g), (m, v)) in parameters.iter_mut().zip(gradient).zip(moments) {
             *m = BETA1 * *m + (1.0 - BETA1) * g;
             *v = BETA2 * *v + (1.0 - BETA2) * g * g;
+            // Dividing by `root` first puts epsilon where the paper has it, beside the corrected
+            // root.
             *parameter = *parameter * keep - size * *m / (v.sqrt() / root + EPSILON);
         }
     }

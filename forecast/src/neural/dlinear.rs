@@ -5,13 +5,14 @@
 //! begins as a mean (`1 / lookback`), as in their code; with more levels all begin at nothing:
 //! outputs beside the median are distances, and the median then begins at the centre of the window.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{InitialValues, Parameter, ParameterReader};
 use super::spec::{Layers, NetShape, within};
 
 /// Settings of DLinear.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dlinear {
     /// Values averaged for the trend, an odd number.

@@ -81,9 +81,11 @@ fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 
         return value(0);
     }
     let odds = |level: f64| (level / (1.0 - level)).ln();
+    // Levels outside the known ones continue the line of the outermost pair.
     let after = known.partition_point(|&other| other < level).clamp(1, known.len() - 1);
     let (low, high) = (odds(known[after - 1]), odds(known[after]));
     let share = (odds(level) - low) / (high - low);
+    // A known level gives back its value exactly, without the rounding of the line.
     if known[after] == level {
         return value(after);
     }

@@ -46,6 +46,7 @@ impl Graph<'_> {
     /// Leaves out about this share of numbers while training, and enlarges the others.
     pub fn drop(&mut self, x: Tensor<2>, share: f64) -> Tensor<2> {
         let Some(random) = &mut self.dropout else { return x };
+        // One random byte a number is enough, because the scale below is that of the rounded share.
         let limit = (share * 256.0).round() as u8;
         if limit == 0 {
             return x;
@@ -123,6 +124,7 @@ pub(super) fn gradient(
     for parameter in &parameters {
         match parameter.grad_remove(&mut gradients) {
             Some(gradient) => flat.extend(host(gradient)),
+            // A parameter without influence on the loss has no gradient; zeros keep the flat order.
             None => flat.resize(flat.len() + parameter.dims().iter().product::<usize>(), 0.0),
         }
     }

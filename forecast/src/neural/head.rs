@@ -1,11 +1,12 @@
 //! Quantile heads, from the last layer to quantiles, and the losses of nets.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spec::NetShape;
 
 /// Loss that training minimises.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetLoss {
     /// Pinball loss `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett,
@@ -35,6 +36,7 @@ pub(super) enum HeadKind {
 /// has.
 pub(super) fn quantiles(shape: &NetShape, raw: &mut [f32]) {
     let (median, steps) = (shape.median * shape.horizon, shape.horizon);
+    // Outward from the median, because each level needs the finished level beside it.
     for at in median + steps..raw.len() {
         raw[at] = raw[at - steps] + softplus(raw[at]);
     }
@@ -44,6 +46,7 @@ pub(super) fn quantiles(shape: &NetShape, raw: &mut [f32]) {
 }
 
 fn softplus(x: f32) -> f32 {
+    // The exponential of a number that is not positive cannot overflow.
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 

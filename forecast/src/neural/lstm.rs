@@ -5,13 +5,14 @@
 //! is fed its own forecasts adds up errors. It takes in `chunk` values at a time: a day of ten
 //! minutes is then 24 steps of recurrence and not 144, which is where all its time goes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{InitialValues, Parameter, ParameterReader, affine};
 use super::spec::{Layers, NetShape, within};
 
 /// Settings of the LSTM.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lstm {
     /// Number of units of the state.

@@ -7,13 +7,14 @@
 //! every `rates[i]`-th step, between which it is interpolated: slow stacks can only say slow
 //! things. Backcasts are taken off the window, forecasts added up.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{Parameter, ParameterReader, affine, relu};
 use super::spec::{Layers, NetShape, within};
 
 /// Settings of N-HiTS.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nhits {
     /// Values pooled into one, stack by stack; each a divisor of the lookback.
@@ -109,6 +110,7 @@ impl Layers for Nhits {
                 x = activation::relu(graph.affine(x));
             }
             let (backcast, forecast) = (graph.affine(x.clone()), graph.affine(x));
+            // Nothing looks at what the last stack leaves of the window.
             if stack + 1 < self.pools.len() {
                 rest = rest
                     - graph.interpolate(backcast, &spread(knots(shape.lookback, rate), shape.lookback), shape.lookback);

@@ -5,13 +5,14 @@
 //! positions, one head over all tokens. Ours differs in layer normalisation before each part
 //! (theirs: batch normalisation after it) and ReLU (theirs: GELU, which is slow in burn).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{InitialValues, Matrix, Parameter, ParameterReader, affine, relu};
 use super::spec::{Layers, NetShape, within};
 
 /// Settings of PatchTST.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PatchTst {
     /// Values of a patch.
@@ -46,6 +47,7 @@ impl PatchTst {
     }
 
     fn words(&self, shape: &NetShape) -> usize {
+        // One patch more than fits: the paper repeats the last value to fill another stride.
         (shape.lookback - self.patch) / self.stride + 2
     }
 }

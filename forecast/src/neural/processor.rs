@@ -1,12 +1,13 @@
 //! Devices on which gradients are computed.
 
 use burn::tensor::Device;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::trainer::NetTrainError;
 
 /// Device on which gradients are computed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Processor {
     /// Central processor, with equal bits in every run.

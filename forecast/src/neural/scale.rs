@@ -1,9 +1,10 @@
 //! Units of a window: the centre and the spread relative to which a net sees it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Centre that the values of a window are relative to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Centre {
     /// Last value of the window, from which the next values continue.

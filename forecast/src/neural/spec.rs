@@ -1,5 +1,6 @@
 //! Specification of a net: its architecture, lookback, horizon and quantile levels.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -30,7 +31,7 @@ pub struct Spec {
 }
 
 /// The layers between a window and its forecast.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
     /// Linear maps of the trend and of the rest.

@@ -27,6 +27,7 @@ pub(super) fn relative_rewards(log: &DecisionLog, beta: f64) -> Vec<f32> {
     for episodes in of_seed.into_values().filter(|episodes| episodes.len() > 1) {
         let curves: Vec<Vec<f64>> = episodes.iter().map(|episode| cumulated(log, episode)).collect();
         let points = curves.iter().map(Vec::len).max().unwrap_or(0);
+        // The curve of an episode that has ended stays at its total.
         let at = |curve: &[f64], point: usize| curve[point.min(curve.len() - 1)];
         let sums: Vec<f64> = (0..points).map(|point| curves.iter().map(|curve| at(curve, point)).sum()).collect();
         for (episode, curve) in episodes.iter().zip(&curves) {
@@ -44,6 +45,7 @@ fn cumulated(log: &DecisionLog, episode: &Episode) -> Vec<f64> {
     for row in episode.rows.clone() {
         let (reward, dt) = (f64::from(log.reward(row)), f64::from(log.dt_secs(row)));
         while dt > 0.0 && curve.len() as f64 * GRID <= time + dt {
+            // A reward accrues evenly over the time of its transition.
             curve.push(total + reward * (curve.len() as f64 * GRID - time) / dt);
         }
         (time, total) = (time + dt, total + reward);
@@ -68,6 +70,8 @@ fn subtract(log: &DecisionLog, episode: &Episode, mean: &[f64], beta: f64, rewar
         let then = time + f64::from(log.dt_secs(row));
         let mut others = until(then) - until(time);
         time = then;
+        // The episode is over while others may still pay: what they pay from here on counts now,
+        // discounted.
         if row + 1 == episode.rows.end && episode.end != EpisodeEnd::Truncated {
             let next = (time / GRID) as usize + 1;
             let part = |point: usize| {

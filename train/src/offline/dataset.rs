@@ -88,6 +88,7 @@ impl Dataset {
                 later = f64::from(rewards[row]) + (-beta * f64::from(log.dt_secs(row))).exp() * later;
                 returns[row] = later as f32;
                 count += 1.0;
+                // Welford's update keeps its digits where the mean is large against the spread.
                 let delta = later - mean;
                 mean += delta / count;
                 squares += delta * (later - mean);
@@ -129,6 +130,7 @@ impl Dataset {
         });
         for (at, &pick) in picks.iter().enumerate() {
             let row = self.rows[pick];
+            // Where nothing follows, the discount is 0 and any observation will do.
             let next = self.log.next(row).unwrap_or(row);
             let (o, m) = (at * dim..(at + 1) * dim, at * actions..(at + 1) * actions);
             self.log.observation(row, &mut into.observations[o.clone()]);
@@ -140,9 +142,13 @@ impl Dataset {
 }
 
 impl Minibatch {
-    /// Batch from which critics and policies learn. With `logged`, critics regress on the logged
-    /// returns.
-    pub fn batch(&self, logged: bool) -> OfflineBatch<'_> {
+    /// Batch from which critics and policies learn, where critics regress on the logged returns.
+    pub fn batch_with_returns(&self) -> OfflineBatch<'_> {
+        OfflineBatch { returns: Some(&self.returns), ..self.batch() }
+    }
+
+    /// Batch from which critics and policies learn.
+    pub fn batch(&self) -> OfflineBatch<'_> {
         OfflineBatch {
             observations: &self.observations,
             masks: &self.masks,
@@ -151,7 +157,7 @@ impl Minibatch {
             discounts: &self.discounts,
             next_observations: &self.next_observations,
             next_masks: &self.next_masks,
-            returns: logged.then_some(&self.returns),
+            returns: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod baseline;
 mod dataset;
-mod pupil;
+mod learner;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::learning::learner::Learner;
@@ -14,14 +14,14 @@ use goodput_configs::scenario::Setup;
 use goodput_env::seed::{Stream, keyed};
 
 pub use self::dataset::{Dataset, Minibatch};
-use self::pupil::{Figures, Pupil, file};
+use self::learner::{Figures, OfflineLearner, file};
 use crate::checkpoint::{BEST, State, latest, save};
 use crate::error::TrainError;
+use crate::export::{bundle, decoder};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
-use crate::validate::{bundle, decoder};
 use crate::{Hooks, Trained};
 use goodput_configs::experiment::{Algorithm, Experiment, OfflineAgent};
 
@@ -50,7 +50,7 @@ struct OfflineLoop<'a> {
     agent: &'a OfflineAgent,
     data: Dataset,
     minibatch: Minibatch,
-    pupil: Pupil,
+    learner: OfflineLearner,
     best: Weights,
 }
 
@@ -68,14 +68,14 @@ impl<'a> OfflineLoop<'a> {
         let data = Dataset::read(&agent.data, (&layout, &types), std::f64::consts::LN_2 / agent.half_life_secs, keep)?;
         let data = if agent.relative { data.relative(keep) } else { data };
         let threads = rayon::current_num_threads();
-        let mut pupil = Pupil::new(agent, layout, experiment.seed, threads);
+        let mut learner = OfflineLearner::new(agent, layout, experiment.seed, threads);
         let config_sha256 = dir.config_sha256()?;
         let (best, state) = match latest(dir, &config_sha256)? {
             Some((state, folder)) => {
                 let read = |name: &str| -> Result<Learner, TrainError> {
                     Ok(Learner::from_bytes(&dir.read(&format!("{folder}/{name}"))?)?)
                 };
-                pupil.restore(threads, &read)?;
+                learner.restore(threads, &read)?;
                 (read(BEST)?.weights().clone(), state)
             }
             None => {
@@ -88,7 +88,7 @@ impl<'a> OfflineLoop<'a> {
                     best_jct_secs: None,
                     latest_jct_secs: None,
                 };
-                (pupil.weights().clone(), state)
+                (learner.weights().clone(), state)
             }
         };
         Ok(Self {
@@ -96,7 +96,7 @@ impl<'a> OfflineLoop<'a> {
             minibatch: Minibatch::default(),
             agent,
             data,
-            pupil,
+            learner,
             best,
         })
     }
@@ -126,9 +126,12 @@ impl Updates for OfflineLoop<'_> {
             );
             let picks = draw(self.data.len(), agent.minibatch, &mut random);
             self.data.gather(&picks, &mut self.minibatch);
-            let batch = self.minibatch.batch(self.run.state.decisions < agent.critic_warmup);
+            let batch = match self.run.state.decisions < agent.critic_warmup {
+                true => self.minibatch.batch_with_returns(),
+                false => self.minibatch.batch(),
+            };
             figures = self
-                .pupil
+                .learner
                 .update(agent, rate as f32, &batch)
                 .map_err(|source| TrainError::Diverged { update, source })?;
             self.run.state.decisions += agent.minibatch as u64;
@@ -138,9 +141,9 @@ impl Updates for OfflineLoop<'_> {
     }
 
     fn validate(&mut self) -> Result<(), TrainError> {
-        let jct = self.run.validation.score(&self.bundle(self.pupil.weights()))?;
+        let jct = self.run.validation.score(&self.bundle(self.learner.weights()))?;
         if self.run.note_validation(jct) {
-            self.best = self.pupil.weights().clone();
+            self.best = self.learner.weights().clone();
         }
         Ok(())
     }
@@ -153,7 +156,7 @@ impl Updates for OfflineLoop<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<(), TrainError> {
-        let mut files = self.pupil.files();
+        let mut files = self.learner.files();
         files.push((BEST, file(&self.best)));
         save(self.run.dir, &self.run.state, &files)?;
         Ok(())

@@ -38,21 +38,24 @@ pub fn concave(groups: &[GainLadder<'_>], capacity: u32) -> Option<Vec<u32>> {
     let mut left = capacity;
     let mut bundles: Vec<Bundle> = Vec::new();
     for (at, &unit) in units.iter().enumerate() {
+        // Groups are taken in reverse because of equal gains the later group's comes first.
         bundles.extend(groups.iter().enumerate().rev().filter(|(_, group)| group.unit == unit).flat_map(
             |(index, group)| {
                 let gains = group.gains.iter().take_while(|gain| **gain > 0.0);
                 gains.map(move |&gain| Bundle { gain, groups: vec![index] })
             },
         ));
-        // Stable, so that the steps of one group and equal gains keep their order.
+        // The sort is stable, so that the steps of one group and equal gains keep their order.
         bundles.sort_by(|one, other| other.gain.partial_cmp(&one.gain).unwrap_or(Ordering::Equal));
         let Some(&next) = units.get(at + 1) else {
             take(&mut bundles, left / unit, &mut steps);
             break;
         };
+        // What the next unit cannot divide is of use to this unit alone.
         let spare = left % next / unit;
         left -= left % next;
         take(&mut bundles, spare, &mut steps);
+        // Bundles descend by gain here, so the best steps are tied together.
         bundles = bundles.chunks(next.div_euclid(unit) as usize).map(Bundle::tie).collect();
     }
     Some(steps)
@@ -63,6 +66,7 @@ fn best_steps(groups: &[GainLadder<'_>], count: u32, steps: &mut [u32]) {
     let mut all: Vec<(f64, u32, u32)> = Vec::new();
     for (index, group) in groups.iter().enumerate().rev() {
         let gains = group.gains.iter().take_while(|gain| **gain > 0.0);
+        // The place makes all keys distinct, so the unordered selection has one result.
         all.extend(gains.zip(all.len() as u32..).map(|(&gain, place)| (gain, place, index as u32)));
     }
     let count = all.len().min(count as usize);

@@ -57,6 +57,7 @@ impl Knapsack {
     /// policy).
     pub fn solve(&mut self, capacity: u32) -> &[Option<usize>] {
         let heaviest: u64 = (0..self.ends.len()).map(|group| self.heaviest(group)).sum();
+        // Capacity beyond the heaviest choices would cost cells and change nothing.
         let capacity = u64::from(capacity).min(heaviest) as usize;
         let row = capacity + 1;
         self.best.clear();
@@ -65,6 +66,7 @@ impl Knapsack {
             let (before, after) = self.best.split_at_mut(row * (group + 1));
             let (before, after) = (&before[row * group..], &mut after[..row]);
             after.copy_from_slice(before);
+            // Items add to the row without this group, so at most one of them is taken.
             for item in group_of(&self.items, &self.ends, group) {
                 let weight = item.weight as usize;
                 for (cell, from) in after.iter_mut().skip(weight).zip(before) {
@@ -93,6 +95,7 @@ impl Knapsack {
             let target = self.best[row * (group + 1) + left];
             let reaches = |item: &Item| {
                 let weight = item.weight as usize;
+                // This is the sum that set the cell, so the floats are equal to the last bit.
                 weight <= left && self.best[row * group + left - weight] + item.value == target
             };
             let items = group_of(&self.items, &self.ends, group);

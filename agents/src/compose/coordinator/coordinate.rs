@@ -32,10 +32,11 @@ impl Coordinator {
     /// called for at the next decision comes at the one after.
     pub fn claim(&mut self, index: usize, view: &ClusterView<'_>) -> Claim {
         let (mut owned, mut own, mut per_server) = (0, 0, 1);
-        for (node, id) in view.cluster().nodes.iter().zip(0..) {
+        for (node, id) in view.cluster().nodes.iter().zip(view.cluster().node_ids()) {
             per_server = per_server.max(node.gpus);
             match node.pool {
                 Pool::Inference => owned += u32::from(view.owned(id)),
+                // These never change hands, but they share the work that movable ones are asked for.
                 Pool::Training | Pool::Shared => own += 1,
             }
         }

@@ -88,11 +88,13 @@ impl Federation {
     pub fn run(mut self, mut met: impl FnMut(SimTime, &[u32])) -> Result<(Vec<Outcome>, Vec<Transfer>), SimError> {
         let mut meeting = SimTime::ZERO;
         while self.members.iter().any(|member| !member.done) {
+            // All clusters reach the same moment before servers change hands.
             meeting += self.period;
             for member in &mut self.members {
                 member.advance(meeting)?;
             }
             self.hand_over_owed(meeting);
+            // Servers that were owed before the crash still change hands at this meeting.
             if meeting >= self.outage {
                 self.coordinator = None;
             }
@@ -137,6 +139,7 @@ impl Federation {
             return;
         }
         for from in 0..self.members.len() {
+            // Services are packed on low ids, so the high ones are empty first.
             for &node in self.movable.iter().rev() {
                 let Some(to) = self.members.iter().position(|member| member.short > 0) else { return };
                 if self.members[from].owed == 0 {
@@ -161,6 +164,7 @@ impl Member {
                 self.done = self.simulator.run_until_decision()? != Status::Decision;
                 self.pending = !self.done;
             }
+            // The clock is past the meeting, so this decision waits until the others have met.
             if self.done || self.simulator.now() > meeting {
                 return Ok(());
             }
@@ -185,6 +189,6 @@ impl Member {
 }
 
 fn movable(scenario: &Scenario) -> Vec<NodeId> {
-    let nodes = scenario.cluster.nodes.iter().zip(0..);
+    let nodes = scenario.cluster.nodes.iter().zip(scenario.cluster.node_ids());
     nodes.filter(|(node, _)| node.pool == Pool::Inference).map(|(_, id)| id).collect()
 }

@@ -4,12 +4,11 @@
 //! put in, and each goes on when another is gone: without an orchestrator services scale on the
 //! servers they have, and training runs on those it was left with.
 
-use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Afterwards, ClusterView};
+use goodput_env::view::{ClusterView, TrainingViewBuffers};
 
 use super::orchestrator::{LoanDecision, Orchestrator};
 use super::{Body, Message, Party};
@@ -21,7 +20,7 @@ pub struct Composite {
     orchestrator: Option<Orchestrator>,
     training: Box<dyn Policy>,
     replicas: Replicas,
-    after: Afterwards,
+    after: TrainingViewBuffers,
     log: Vec<Message>,
     wanted: Vec<Claim>,
     last_need: Option<u32>,
@@ -35,7 +34,7 @@ impl Composite {
             orchestrator,
             training,
             replicas: Replicas::default(),
-            after: Afterwards::default(),
+            after: TrainingViewBuffers::default(),
             log: Vec::new(),
             wanted: Vec::new(),
             last_need: None,
@@ -71,7 +70,7 @@ impl Composite {
         self.report(view.now, &loans, &plan);
         self.replicas.reset(view, &plan, &loans.home);
         let free = self.replicas.free();
-        let served: u32 = (0..view.cluster().nodes.len() as NodeId).map(|node| view.served_on(node)).sum();
+        let served: u32 = view.cluster().node_ids().map(|node| view.served_on(node)).sum();
         for (service, target) in view.services().zip(allot(&self.wanted, free + served, free)) {
             self.replicas.scale(view, &service, target, &mut plan);
         }
@@ -101,6 +100,7 @@ impl Composite {
     /// Whether anything happened that training has to answer.
     fn concerns_training(&self, view: &ClusterView<'_>, plan: &Plan) -> bool {
         let trigger = view.trigger;
+        // A wake-up may be meant for loans alone.
         let woken = trigger.wake && self.training.wake_at().is_some_and(|at| at <= view.now);
         let loans = !(plan.lend.is_empty() && plan.reclaim.is_empty() && plan.changes.is_empty());
         let jobs = trigger.arrival || trigger.completion || trigger.request || trigger.fault;
@@ -120,6 +120,7 @@ impl Policy for Composite {
         if self.concerns_training(view, &plan) {
             let seen = view.for_training(&plan, &mut self.after);
             let mut answer = self.training.decide(&seen);
+            // Where training answers for a job, its answer replaces what the loans took.
             plan.changes.retain(|lost| answer.changes.iter().all(|change| change.job != lost.job));
             plan.changes.append(&mut answer.changes);
             let Plan { changes, lend, reclaim, scale, .. } = plan;
@@ -131,6 +132,7 @@ impl Policy for Composite {
     fn wake_at(&self) -> Option<SimTime> {
         let loans = self.orchestrator.as_ref().map(Orchestrator::next);
         let soonest = [self.training.wake_at(), loans].into_iter().flatten().min();
+        // Zero means at once, which is no time to wake up at.
         soonest.filter(|at| *at > SimTime::ZERO)
     }
 

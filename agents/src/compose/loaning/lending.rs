@@ -76,9 +76,9 @@ impl Lending {
 /// Logarithms of the jobs' values, from a training policy to its orchestrator, which share this
 /// map.
 #[derive(Clone, Debug, Default)]
-pub struct Worths(Arc<Mutex<BTreeMap<JobId, f64>>>);
+pub struct SharedJobValues(Arc<Mutex<BTreeMap<JobId, f64>>>);
 
-impl Worths {
+impl SharedJobValues {
     /// `job` is worth so much now.
     pub fn tell(&self, job: JobId, log_worth: f64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(job, log_worth);
@@ -91,23 +91,25 @@ impl Worths {
 
 /// Prices of recalling servers.
 #[derive(Clone, Debug, Default)]
-pub struct Judge {
+pub struct RecallPricing {
     /// How it departs from the published rule.
     pub lending: Lending,
     /// Values from the training policy.
-    pub worths: Worths,
+    pub worths: SharedJobValues,
 }
 
-impl Judge {
+impl RecallPricing {
     /// Prices of these jobs, relative to the mean of their logarithms; equal ones as published
     /// where nothing is learned. A job of unknown worth has the mean.
     pub(super) fn prices(&self, jobs: &[JobView<'_>]) -> Vec<Prices> {
+        // A minute is added so that the logarithm of a short restart is not far from the others.
         let lost = jobs.iter().map(|job| Some((f64::from(job.gpus()) * job.restart_secs() + 60.0).ln()));
         let lost = centred(lost.collect());
         let worth = centred(jobs.iter().map(|job| self.worths.of(job.id())).collect());
         let lending = &self.lending;
         let price = |(lost, worth): (f64, f64)| {
             let log = lending.price_by_restart * lost + lending.price_by_worth * worth;
+            // The clamp keeps prices within whole numbers that can be added up.
             Prices::relative(log.clamp(-8.0, 8.0).exp(), lending.price_of_scaling_in)
         };
         lost.into_iter().zip(worth).map(price).collect()

@@ -16,8 +16,8 @@ mod reclaim;
 mod variant;
 
 pub use composite::Composite;
-pub use lending::{Judge, Lending, Worths};
+pub use lending::{Lending, RecallPricing, SharedJobValues};
 pub use message::{Body, Message, Party};
 pub use orchestrator::{Orchestrator, Terms, lendable};
 pub use reclaim::{Occupant, Prices, Returned, cheapest};
-pub use variant::{Sharing, Variant, complete};
+pub use variant::{Sharing, Variant, beside_services, complete};

@@ -10,7 +10,7 @@ use goodput_env::state::Loan;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::{Judge, Occupant, Prices, cheapest};
+use super::{Occupant, Prices, RecallPricing, cheapest};
 use crate::compose::serving::{Claim, Outlook, kind_for, needed_for};
 
 /// Terms of loans.
@@ -47,7 +47,7 @@ pub fn lendable(pool: u32, need: f64, headroom: f64, per_server: u32) -> u32 {
 pub struct Orchestrator {
     outlook: Box<dyn Outlook>,
     terms: Terms,
-    judge: Judge,
+    judge: RecallPricing,
     /// Time of the next decision about lending.
     next: SimTime,
     /// Until when it lends nothing because it called back.
@@ -74,12 +74,12 @@ pub struct LoanDecision {
 impl Orchestrator {
     /// Lends by what `outlook` expects.
     pub fn new(outlook: Box<dyn Outlook>, terms: Terms) -> Self {
-        Self { outlook, terms, judge: Judge::default(), next: SimTime::ZERO, rests: SimTime::ZERO, owed: 0 }
+        Self { outlook, terms, judge: RecallPricing::default(), next: SimTime::ZERO, rests: SimTime::ZERO, owed: 0 }
     }
 
     /// Departs from the published rule as `judge` says.
     #[must_use]
-    pub fn judging(self, judge: Judge) -> Self {
+    pub fn judging(self, judge: RecallPricing) -> Self {
         Self { judge, ..self }
     }
 
@@ -116,9 +116,11 @@ impl Orchestrator {
         let mut loans = LoanDecision { pool: pool.gpus, need, deadline, ..LoanDecision::default() };
         let lending = self.judge.lending;
         let may_be_away = self.may_be_away(&pool, need, 0.0);
+        // The call is due with tolerance, but once it is due all that is missing comes back.
         if self.may_be_away(&pool, need, lending.tolerated_servers) < pool.lent.len() {
             self.call_back(view, &pool.lent, pool.lent.len() - may_be_away, &mut loans, plan);
             self.rests = view.now + lending.rest(&self.terms);
+        // Lending waits for its period, while calls are made at any decision.
         } else if view.now >= self.next.max(self.rests) {
             let for_long = match self.terms.lease > soon {
                 true => {
@@ -173,6 +175,7 @@ impl Orchestrator {
         let occupants: Vec<Occupant> = jobs.iter().zip(prices).map(|(job, prices)| occupant(job, prices)).collect();
         let returned = cheapest(lent, &occupants, count);
         loans.preempted = returned.preempted.len() as u32;
+        // The sorted copy allows a binary search; the order of choice stays in `returned`.
         let mut gone = returned.servers.clone();
         gone.sort_unstable();
         let away = |node: NodeId| gone.binary_search(&node).is_ok();
@@ -214,7 +217,7 @@ struct Servers {
 impl Servers {
     fn of(view: &ClusterView<'_>) -> Self {
         let mut pool = Self { gpus: 0, per_server: 1, lent: Vec::new(), empty: Vec::new() };
-        for (node, id) in view.cluster().nodes.iter().zip(0..) {
+        for (node, id) in view.cluster().nodes.iter().zip(view.cluster().node_ids()) {
             if node.pool != Pool::Inference || !view.owned(id) || node.gpus == 0 {
                 continue;
             }
@@ -240,6 +243,7 @@ fn occupant(job: &JobView<'_>, prices: Prices) -> Occupant {
             None => servers.push((slice.node, slice.gpus)),
         }
     }
+    // Scaling in would leave two partners with different placements.
     let alone = job.state.partner.is_none();
     let spare = if alone { job.gpus().saturating_sub(job.min_gpus()) } else { 0 };
     let id: JobId = job.id();

@@ -69,6 +69,7 @@ pub struct Returned {
 pub fn cheapest(lent: &[NodeId], occupants: &[Occupant], count: usize) -> Returned {
     let mut market = Market::new(lent, occupants);
     let mut returned = Returned::default();
+    // Each return changes the costs of others, so the cheapest is looked for anew.
     while returned.servers.len() < count {
         let open = market.servers.iter().enumerate().filter(|(_, server)| !server.returned);
         let Some((at, _)) = open.min_by_key(|(_, server)| (server.cost, server.given_up, server.node)) else { break };
@@ -144,6 +145,7 @@ impl Market {
         for index in std::mem::take(&mut self.servers[at].tenants) {
             let tenant = &mut self.tenants[index];
             let here = tenant.on(node);
+            // Prices of all servers of the job change, so they are noted before it lets go of them.
             let touched = tenant.held.clone();
             match here {
                 0 => continue,

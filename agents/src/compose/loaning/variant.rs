@@ -5,8 +5,8 @@ use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::Scenario;
 use goodput_forecast::Model;
 
-use super::{Composite, Judge, Orchestrator, Terms};
-use crate::compose::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
+use super::{Composite, Orchestrator, RecallPricing, Terms};
+use crate::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling};
 
 /// Settings of the three schedulers of a shared cluster, common to all variants.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Sharing {
     /// Terms of loans.
     pub terms: Terms,
     /// The forecaster of those that look ahead.
-    pub foresight: Foresight,
+    pub forecasting: ForecastingOptions,
 }
 
 /// How services are scaled and servers lent.
@@ -58,17 +58,17 @@ impl Variant {
 
     /// `training` with services and loans.
     pub fn around(self, training: Box<dyn Policy>, sharing: &Sharing) -> Composite {
-        self.judged(training, sharing, Judge::default())
+        self.judged(training, sharing, RecallPricing::default())
     }
 
     /// `training` with services and loans, at the prices of `judge`.
-    pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: Judge) -> Composite {
-        let foresight = &sharing.foresight;
+    pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: RecallPricing) -> Composite {
+        let forecasting = &sharing.forecasting;
         let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
             Self::None | Self::Reactive => [Box::new(Now), Box::new(Now)],
-            Self::Forecast => Ahead::new(foresight.clone()).pair(),
-            Self::ForecastBy(model) => Ahead::new(Foresight::by(model).at(foresight.level)).pair(),
-            Self::Oracle => [Box::new(Told), Box::new(Told)],
+            Self::Forecast => Ahead::new(forecasting.clone()).pair(),
+            Self::ForecastBy(model) => Ahead::new(ForecastingOptions::by(model).at(forecasting.level)).pair(),
+            Self::Oracle => [Box::new(OracleOutlook), Box::new(OracleOutlook)],
         };
         let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
         Composite::new(Autoscaler::new(of_services, sharing.scaling), orchestrator, training)
@@ -83,6 +83,11 @@ pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario, sharing: &Sharing)
     if !shared || !scenario.workload.requests.is_empty() {
         return policy;
     }
+    beside_services(policy, sharing)
+}
+
+/// `policy`, or around it the schedulers of services and loans where it decides about training only.
+pub fn beside_services(policy: Box<dyn Policy>, sharing: &Sharing) -> Box<dyn Policy> {
     match policy.scope() {
         Scope::Everything => policy,
         Scope::Borrowing | Scope::Training => Box::new(Variant::usual(&*policy).around(policy, sharing)),

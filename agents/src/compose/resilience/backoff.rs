@@ -37,6 +37,7 @@ impl BackOff {
 
 /// How long a job waits after this many failures, at least one.
 fn delay(failures: u32) -> SimTime {
+    // The shift is bounded because a job may fail more often than an integer has bits.
     SimTime::from_millis((FIRST.as_millis() << (failures - 1).min(10)).min(LONGEST.as_millis()))
 }
 
@@ -58,6 +59,7 @@ impl Policy for BackOff {
             known.is_ok_and(|at| self.waiting[at].2 > now)
         };
         let shown: Vec<JobId> =
+            // A job that runs again stays visible, or its policy would lose it.
             view.jobs().filter(|job| job.gpus() > 0 || !waits(job.id())).map(|job| job.id()).collect();
         self.wake = self.waiting.iter().map(|known| known.2).filter(|&until| until > now).min();
         if shown.is_empty() {

@@ -56,6 +56,7 @@ impl Quarantine {
     /// Takes note of failures since the last look.
     fn look(&mut self, view: &ClusterView<'_>) {
         let (now, machines) = (view.now, &view.cluster().nodes);
+        // At the first look there is no earlier number of accelerators to compare with.
         let known = !self.nodes.is_empty();
         self.nodes.resize(machines.len(), Node::default());
         let room = (self.most * machines.len() as f64) as usize;
@@ -68,6 +69,7 @@ impl Quarantine {
             }
             node.failed.retain(|&at| at + self.window > now);
             node.failed.push(now);
+            // At least one node may be excluded, however small the cluster.
             if node.failed.len() >= self.failures && node.until <= now && excluded < room.max(1) {
                 node.until = now + self.hold;
                 excluded += 1;

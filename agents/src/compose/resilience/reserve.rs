@@ -48,11 +48,12 @@ impl Reserve {
         let nodes = &view.cluster().nodes;
         self.reserved.resize(nodes.len(), false);
         for (reserved, node) in self.reserved.iter_mut().zip(nodes) {
+            // A node that is down is no reserve, so another one is drafted below.
             *reserved &= node.gpus > 0;
         }
         let mut busy = vec![false; nodes.len()];
         for job in view.jobs().filter(|job| (self.is_key)(job.request())) {
-            job.state.placement.slices().iter().for_each(|slice| busy[slice.node as usize] = true);
+            job.state.placement.slices().iter().for_each(|slice| busy[slice.node.index()] = true);
         }
         let mut have: u32 =
             nodes.iter().zip(&self.reserved).filter(|(_, held)| **held).map(|(node, _)| node.gpus).sum();
@@ -62,6 +63,7 @@ impl Reserve {
             self.reserved[at] = true;
             have += nodes[at].gpus;
         }
+        // Nodes drafted as replacements go back once the failed ones are repaired.
         for at in (0..nodes.len()).rev() {
             if self.reserved[at] && !busy[at] && have - nodes[at].gpus >= self.gpus {
                 self.reserved[at] = false;
@@ -81,20 +83,21 @@ impl Policy for Reserve {
         for job in view.jobs() {
             if (self.is_key)(job.request()) {
                 key.push(job.id());
-            } else if job.state.placement.slices().iter().any(|slice| self.reserved[slice.node as usize]) {
-                job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
+            } else if job.state.placement.slices().iter().any(|slice| self.reserved[slice.node.index()]) {
+                job.state.placement.slices().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
                 plan.set(job.id(), Placement::none());
                 self.again = Some(view.now + SimTime::from_secs(1));
             } else {
                 rest.push(job.id());
             }
         }
-        let part = |jobs: Vec<JobId>, mine: bool| Restriction {
-            cluster: only(view.cluster(), |at| self.reserved[at] == mine),
-            free: free.iter().zip(&self.reserved).map(|(&free, &held)| if held == mine { free } else { 0 }).collect(),
+        let part = |jobs: Vec<JobId>, nodes: &[bool]| Restriction {
+            cluster: only(view.cluster(), |at| nodes[at]),
+            free: free.iter().zip(nodes).map(|(&free, &open)| if open { free } else { 0 }).collect(),
             jobs,
         };
-        let (key, rest) = (part(key, true), part(rest, false));
+        let others: Vec<bool> = self.reserved.iter().map(|reserved| !reserved).collect();
+        let (key, rest) = (part(key, &self.reserved), part(rest, &others));
         if !key.jobs.is_empty() {
             plan.changes.extend(self.key.decide(&view.within(&key)).changes);
         }

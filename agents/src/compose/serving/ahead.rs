@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ServiceView;
 use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Predict, Series};
 
-use super::{Expected, Foresight, Outlook, SavedForecaster};
+use super::{Expected, ForecastingOptions, Outlook, SavedForecaster};
 
 /// Shortest step of a forecaster.
 const SHORTEST: SimTime = SimTime::from_secs(300);
@@ -29,14 +29,14 @@ const RECORDS: f64 = 2.0;
 /// The highest rate to expect, as forecast.
 #[derive(Clone, Debug)]
 pub struct Ahead {
-    foresight: Foresight,
+    forecasting: ForecastingOptions,
     watched: Vec<Option<Watched>>,
 }
 
 impl Ahead {
-    /// By the forecasters of `foresight`.
-    pub fn new(foresight: Foresight) -> Self {
-        Self { foresight, watched: Vec::new() }
+    /// By the forecasters of `forecasting`.
+    pub fn new(forecasting: ForecastingOptions) -> Self {
+        Self { forecasting, watched: Vec::new() }
     }
 
     /// Two that share their forecasters, for an autoscaler and an orchestrator.
@@ -50,8 +50,8 @@ impl Ahead {
         if self.watched.len() <= index {
             self.watched.resize_with(index + 1, || None);
         }
-        let foresight = &self.foresight;
-        self.watched[index].get_or_insert_with(|| Watched::new(foresight, service))
+        let forecasting = &self.forecasting;
+        self.watched[index].get_or_insert_with(|| Watched::new(forecasting, service))
     }
 }
 
@@ -63,7 +63,7 @@ impl Outlook for Ahead {
         if service.is_over() {
             return Expected::sure(rate);
         }
-        let level = self.foresight.level.clamp(0.001, 0.999);
+        let level = self.forecasting.level.clamp(0.001, 0.999);
         let watched = self.watched(service);
         watched.reach(until - service.now());
         watched.take(service.history());
@@ -92,18 +92,20 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(foresight: &Foresight, service: &ServiceView<'_>) -> Self {
+    fn new(forecasting: &ForecastingOptions, service: &ServiceView<'_>) -> Self {
         let own = service.history_step();
-        let saved = foresight.saved.get(service.name()).filter(|saved| saved.step_millis() == own.as_millis());
+        let saved = forecasting.saved.get(service.name()).filter(|saved| saved.step_millis() == own.as_millis());
         let taken_together = match saved {
+            // A saved forecaster was fitted to the steps of the load, so its steps stay as they
             Some(_) => 1,
+            // are.
             None => (SHORTEST.as_millis() as u64).div_ceil(own.as_millis().max(1) as u64) as usize,
         };
         let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
         let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
         let (models, nets) = match saved {
             Some(SavedForecaster::Trained { net, .. }) => (Vec::new(), vec![(**net).clone()]),
-            _ => (foresight.models.clone(), Vec::new()),
+            _ => (forecasting.models.clone(), Vec::new()),
         };
         let settings = Adaptive { models, nets, horizon_steps: 1, ..Adaptive::daily(day_steps) };
         let (settings, fitted) = match saved {
@@ -175,6 +177,7 @@ impl Watched {
                 continue;
             };
             if count.is_power_of_two() && count <= YOUNG_DAYS * settings.day_steps {
+                // With doublings, all estimates together cost about twice the last one.
                 let values: Vec<f64> = (0..count).map(value).collect();
                 let series = Series::new(0, self.step.as_millis(), values.into());
                 self.fitted = series.ok().and_then(|series| settings.fit(&series).ok());
@@ -201,6 +204,7 @@ impl Watched {
         // highest rate: how far maxima rise above the path belongs to what is not foreseen.
         let usual = fitted.uncorrected(steps).into_iter().fold(0.0, f64::max);
         let high = fitted.peak(window, &[level])?.first()?.max(usual);
+        // A forecaster that was fitted before knows its errors, so it needs no limit.
         let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };
         let rate = |value: f64| if self.logarithms { value.exp_m1() } else { value }.min(most);
         let expected = Expected { usual: rate(usual), high: rate(high) };

@@ -36,6 +36,7 @@ pub fn allot(claims: &[Claim], held: u32, free: u32) -> Vec<u32> {
     let left = fill(&mut due, &usual, claims, held);
     let usual_due = due.clone();
     fill(&mut due, &most, claims, left);
+    // What a service keeps needs no free room, so only additions compete for it.
     let mut now: Vec<u32> = due.iter().zip(claims).map(|(due, claim)| claim.has.min(*due)).collect();
     let left = fill(&mut now, &usual_due, claims, free);
     fill(&mut now, &due, claims, left);

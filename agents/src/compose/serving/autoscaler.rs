@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use goodput_env::cluster::TypeId;
 use goodput_env::model::serving::Fleet;
 use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
@@ -33,7 +34,7 @@ impl Default for Scaling {
 
 /// Replicas on accelerators of type `kind` that `rate` requests per second need: to stay at
 /// `utilisation` and to keep the objective.
-pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64) -> u32 {
+pub fn needed(service: &ServiceView<'_>, kind: TypeId, rate: f64, utilisation: f64) -> u32 {
     let (min, max) = service.replica_limits();
     let Some(profile) = service.profile(kind) else { return min };
     let throughput = profile.throughput() * utilisation;
@@ -41,6 +42,7 @@ pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64)
         return min;
     }
     let mut count = ((rate / throughput).ceil() as u32).clamp(min.max(1), max.max(1));
+    // Utilisation alone says nothing of latency, so replicas are added until the model keeps it.
     let demand = service.demand(rate);
     // One minute at that rate; requests are counted in millionths.
     let requests = (rate * 60.0 * 1e6) as u64;
@@ -58,12 +60,12 @@ pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64)
 /// Replicas for what is expected: the usual rate at `utilisation`, and the high one within the
 /// objective. The share that utilisation leaves free is there for what is not foreseen; keeping it
 /// free at the high rate as well would pay for that twice.
-pub fn needed_for(service: &ServiceView<'_>, kind: u16, expected: Expected, utilisation: f64) -> u32 {
+pub fn needed_for(service: &ServiceView<'_>, kind: TypeId, expected: Expected, utilisation: f64) -> u32 {
     for_tail(service, kind, expected, needed(service, kind, expected.usual, utilisation))
 }
 
 /// Replicas for the high rate, given the replicas for the usual rate.
-fn for_tail(service: &ServiceView<'_>, kind: u16, expected: Expected, usual: u32) -> u32 {
+fn for_tail(service: &ServiceView<'_>, kind: TypeId, expected: Expected, usual: u32) -> u32 {
     if expected.high <= expected.usual {
         return usual;
     }
@@ -115,15 +117,16 @@ impl Autoscaler {
         let off = expected.usual / (capacity * self.scaling.utilisation) - 1.0;
         // A little too much is left alone; too little for the objective never is.
         let target = if target < has && off.abs() <= self.scaling.tolerance { has } else { target };
-        let most = self.calm_down(service.id().index(), view.now, target);
+        let most = self.delay_scale_in(service.id().index(), view.now, target);
         Claim { gpus, has, usual, most }
     }
 
-    fn calm_down(&mut self, service: usize, now: SimTime, target: u32) -> u32 {
+    fn delay_scale_in(&mut self, service: usize, now: SimTime, target: u32) -> u32 {
         if self.wanted.len() <= service {
             self.wanted.resize_with(service + 1, VecDeque::new);
         }
         let wanted = &mut self.wanted[service];
+        // An earlier and smaller number can never be the largest again.
         while wanted.back().is_some_and(|(_, count)| *count <= target) {
             wanted.pop_back();
         }
@@ -137,7 +140,7 @@ impl Autoscaler {
 
 /// The accelerator type to count with: of those it can run on the one of the first server that
 /// serves.
-pub(crate) fn kind_for(view: &ClusterView<'_>, service: &ServiceView<'_>) -> Option<u16> {
+pub(crate) fn kind_for(view: &ClusterView<'_>, service: &ServiceView<'_>) -> Option<TypeId> {
     use goodput_env::cluster::Pool;
     let nodes = view.cluster().nodes.iter().filter(|node| node.pool != Pool::Training && node.gpus > 0);
     nodes.map(|node| node.accelerator).find(|&kind| service.profile(kind).is_some())

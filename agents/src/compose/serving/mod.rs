@@ -1,8 +1,8 @@
 //! Inference services on a cluster: how many replicas each should have, and where they go.
 //!
 //! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]),
-//!   or as it will be ([`Told`]).
-//! - [`Foresight`]: the forecasters, and the level of their quantiles.
+//!   or as it will be ([`OracleOutlook`]).
+//! - [`ForecastingOptions`]: the forecasters, and the level of their quantiles.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
 //! - [`allot`]: the division of too few replicas among services.
 //! - [`Replicas`]: the servers that gain or lose replicas, so that as many servers as possible stay
@@ -11,7 +11,7 @@
 mod ahead;
 mod allotment;
 mod autoscaler;
-mod foresight;
+mod forecasting;
 mod outlook;
 mod replicas;
 mod saved;
@@ -22,8 +22,8 @@ pub use ahead::Ahead;
 pub use allotment::{Claim, allot};
 pub(crate) use autoscaler::kind_for;
 pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
-pub use foresight::Foresight;
-pub use outlook::{Expected, Now, Outlook, Told};
+pub use forecasting::ForecastingOptions;
+pub use outlook::{Expected, Now, OracleOutlook, Outlook};
 pub use replicas::Replicas;
 pub use saved::{Misfit, SavedForecaster};
 

@@ -49,9 +49,9 @@ impl Outlook for Now {
 
 /// Oracle outlook: the true future rate, a bound for every forecast. It needs all information.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told;
+pub struct OracleOutlook;
 
-impl Outlook for Told {
+impl Outlook for OracleOutlook {
     fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
         let steps = super::steps_until(service.history_step(), service.history().len(), until);
         let future = service.future().unwrap_or_default().iter().take(steps);

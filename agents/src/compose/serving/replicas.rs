@@ -15,11 +15,11 @@ impl Replicas {
     /// Starts from what is free now and after `plan`'s loans: nothing on servers it lends, all of
     /// those in `home`, which it calls back and empties.
     pub fn reset(&mut self, view: &ClusterView<'_>, plan: &Plan, home: &[NodeId]) {
-        let nodes = 0..view.cluster().nodes.len() as NodeId;
+        let nodes = view.cluster().node_ids();
         self.free.clear();
         self.free.extend(nodes.map(|node| view.free_for_service(node)));
-        plan.lend.iter().for_each(|&node| self.free[node as usize] = 0);
-        home.iter().for_each(|&node| self.free[node as usize] = view.idle_on(node) + view.trained_on(node));
+        plan.lend.iter().for_each(|&node| self.free[node.index()] = 0);
+        home.iter().for_each(|&node| self.free[node.index()] = view.idle_on(node) + view.trained_on(node));
     }
 
     /// Accelerators that are free.
@@ -66,8 +66,8 @@ impl Replicas {
             let count = (self.free[node] / gpus).min(left);
             self.free[node] -= count * gpus;
             left -= count;
-            let before = by_node.iter().find(|(known, _)| *known == node as NodeId).map_or(0, |(_, count)| *count);
-            plan.scale(service.id(), node as NodeId, before + count);
+            let before = by_node.iter().find(|(known, _)| *known == NodeId::at(node)).map_or(0, |(_, count)| *count);
+            plan.scale(service.id(), NodeId::at(node), before + count);
         }
     }
 }
@@ -80,6 +80,7 @@ fn shrink(
     fewer: u32,
     plan: &mut Plan,
 ) {
+    // The emptiest servers go first because they are the soonest empty, and can then be lent.
     by_node.sort_by_key(|&(node, _)| (view.served_on(node), std::cmp::Reverse(node)));
     let mut left = fewer;
     for &mut (node, count) in by_node {

@@ -83,6 +83,7 @@ impl AfsShares {
         let mut left = gpus;
         let mut doubling = 0_u32;
         while left > 0 {
+            // Jobs further up that do not fit any more are dropped when their turn comes.
             self.waiting.retain_last(|&(_, at)| contenders[at as usize].min <= left);
             let turn = self.waiting.last().map(|&(_, at)| at);
             // Without a job that doubles, a waiting job wins every comparison, and no scan is

@@ -15,6 +15,7 @@ mod placing;
 pub use phases::{ArylDemand, ArylPhases};
 pub use placing::{ArylServer, ArylServers, WorkerRole, fragmentation, workers};
 
+use goodput_env::cluster::TypeId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
@@ -102,6 +103,7 @@ impl Aryl {
                 started.push((job, gpus, placement, kind));
             }
         }
+        // Flexible workers come after all base demands, which must not lose a place to them.
         for (job, gpus, mut placement, kind) in started {
             grow(servers, &mut placement, kind, gpus);
             plan.set(job.id(), placement);
@@ -132,10 +134,10 @@ fn start(
     servers: &mut ArylServers,
     job: &JobView<'_>,
     per_server: u32,
-) -> Option<(Placement, u16)> {
+) -> Option<(Placement, TypeId)> {
     let role = if is_elastic(job) { WorkerRole::Base } else { WorkerRole::Inelastic };
     let sizes = workers(job.min_gpus(), worker_of(job, per_server));
-    let kinds = (0..view.cluster().types.len() as u16).filter(|&kind| job.runs_on(kind));
+    let kinds = view.cluster().type_ids().filter(|&kind| job.runs_on(kind));
     kinds.into_iter().find_map(|kind| {
         let mut placement = Placement::none();
         servers.place(&mut placement, kind, role, &sizes).then_some((placement, kind))
@@ -143,6 +145,6 @@ fn start(
 }
 
 /// Adds flexible workers up to `gpus`, as many as find a place.
-fn grow(servers: &mut ArylServers, placement: &mut Placement, kind: u16, gpus: u32) {
+fn grow(servers: &mut ArylServers, placement: &mut Placement, kind: TypeId, gpus: u32) {
     while placement.gpus() < gpus && servers.place(placement, kind, WorkerRole::Flexible, &[1]) {}
 }

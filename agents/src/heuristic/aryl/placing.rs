@@ -8,7 +8,7 @@
 //! flexible workers on other servers than base workers, so that the former can return without a
 //! preemption.
 
-use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::placement::Placement;
 
 /// Role of a worker in its job.
@@ -30,7 +30,7 @@ pub struct ArylServer {
     /// Accelerators in all.
     pub gpus: u32,
     /// Type of accelerator.
-    pub kind: u16,
+    pub kind: TypeId,
     /// Whether the inference cluster lends the server.
     pub lent: bool,
     /// Accelerators of workers that only a preemption removes.
@@ -47,7 +47,7 @@ impl ArylServers {
     /// Starts from `free` accelerators by node; `lent` says which servers are lent.
     pub fn reset(&mut self, cluster: &Cluster, free: &[u32], lent: impl Fn(NodeId) -> bool) {
         self.0.clear();
-        self.0.extend(cluster.nodes.iter().zip(free).zip(0..).map(|((node, &free), id)| {
+        self.0.extend(cluster.nodes.iter().zip(free).zip(cluster.node_ids()).map(|((node, &free), id)| {
             let (gpus, kind) = (node.gpus, node.accelerator);
             ArylServer { free, gpus, kind, lent: lent(id), base: 0, flexible: 0 }
         }));
@@ -60,7 +60,7 @@ impl ArylServers {
         for slice in placement.slices() {
             let firm = left.min(slice.gpus);
             left -= firm;
-            let server = &mut self.0[slice.node as usize];
+            let server = &mut self.0[slice.node.index()];
             server.base += firm;
             server.flexible += slice.gpus - firm;
         }
@@ -73,7 +73,7 @@ impl ArylServers {
         let kept = placement.slices().iter().map(|slice| {
             let here = left.min(slice.gpus);
             left -= here;
-            let server = &mut self.0[slice.node as usize];
+            let server = &mut self.0[slice.node.index()];
             server.free += slice.gpus - here;
             server.flexible -= (slice.gpus - here).min(server.flexible);
             (slice.node, here)
@@ -83,7 +83,7 @@ impl ArylServers {
 
     /// Places workers of the given sizes on servers of type `kind`, and adds them to `placement`.
     /// Returns `false` and changes nothing where one of them finds no place.
-    pub fn place(&mut self, placement: &mut Placement, kind: u16, role: WorkerRole, workers: &[u32]) -> bool {
+    pub fn place(&mut self, placement: &mut Placement, kind: TypeId, role: WorkerRole, workers: &[u32]) -> bool {
         let mut added: Vec<(NodeId, u32)> = Vec::with_capacity(workers.len());
         for &gpus in workers {
             match self.best_fit(kind, role, gpus) {
@@ -92,7 +92,7 @@ impl ArylServers {
                     added.push((node, gpus));
                 }
                 None => {
-                    added.into_iter().for_each(|(node, gpus)| self.take_off(node, role, gpus));
+                    added.into_iter().for_each(|(node, gpus)| self.remove_workers(node, role, gpus));
                     return false;
                 }
             }
@@ -103,20 +103,20 @@ impl ArylServers {
 
     /// Server for one worker: by group, then used before empty, then the fullest, then the lowest
     /// id.
-    fn best_fit(&self, kind: u16, role: WorkerRole, gpus: u32) -> Option<NodeId> {
+    fn best_fit(&self, kind: TypeId, role: WorkerRole, gpus: u32) -> Option<NodeId> {
         let fits = self.0.iter().enumerate().filter(|(_, server)| server.kind == kind && server.free >= gpus);
         let rank = |server: &ArylServer| (server.group_for(role), server.free == server.gpus, server.free);
-        fits.min_by_key(|(_, server)| rank(server)).map(|(node, _)| node as NodeId)
+        fits.min_by_key(|(_, server)| rank(server)).map(|(node, _)| NodeId::at(node))
     }
 
     fn put(&mut self, node: NodeId, role: WorkerRole, gpus: u32) {
-        let server = &mut self.0[node as usize];
+        let server = &mut self.0[node.index()];
         server.free -= gpus;
         *if role == WorkerRole::Flexible { &mut server.flexible } else { &mut server.base } += gpus;
     }
 
-    fn take_off(&mut self, node: NodeId, role: WorkerRole, gpus: u32) {
-        let server = &mut self.0[node as usize];
+    fn remove_workers(&mut self, node: NodeId, role: WorkerRole, gpus: u32) {
+        let server = &mut self.0[node.index()];
         server.free += gpus;
         *if role == WorkerRole::Flexible { &mut server.flexible } else { &mut server.base } -= gpus;
     }

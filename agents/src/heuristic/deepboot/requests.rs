@@ -63,6 +63,7 @@ impl RequestScheduler {
         let mut full = false;
         let mut idle = view.instances().idle();
         for &request in view.waiting_requests() {
+            // Without room for new instances, only idle ones can answer more requests.
             if full && idle == 0 {
                 break;
             }
@@ -85,11 +86,11 @@ impl RequestScheduler {
     fn load(&mut self, view: &ClusterView<'_>, plan: &Plan) {
         self.free.clear();
         // At home a server of the inference pool is not training's to take, but requests may.
-        let nodes = 0..view.cluster().nodes.len() as NodeId;
+        let nodes = view.cluster().node_ids();
         let open = |node| if view.may_serve(node) { view.idle_on(node) } else { view.free_on(node) };
         self.free.extend(nodes.map(open));
         self.sleeping.clear();
-        self.sleeping.extend((0..view.free().len() as NodeId).map(|node| view.instances().sleeping_on(node)));
+        self.sleeping.extend(NodeId::first(view.free().len()).map(|node| view.instances().sleeping_on(node)));
         self.training.clear();
         self.training.resize(view.free().len(), 0);
         self.jobs.clear();
@@ -97,16 +98,17 @@ impl RequestScheduler {
             let held = &job.state.placement;
             let change = plan.changes.iter().find(|change| change.job == job.id());
             let after = change.map_or(held, |change| &change.placement);
+            // Changes are applied job by job, so a count may pass below 0 and come back: it wraps.
             if change.is_some() {
                 for slice in held.slices() {
-                    self.free[slice.node as usize] = self.free[slice.node as usize].wrapping_add(slice.gpus);
+                    self.free[slice.node.index()] = self.free[slice.node.index()].wrapping_add(slice.gpus);
                 }
                 for slice in after.slices() {
-                    self.free[slice.node as usize] = self.free[slice.node as usize].wrapping_sub(slice.gpus);
+                    self.free[slice.node.index()] = self.free[slice.node.index()].wrapping_sub(slice.gpus);
                 }
             }
             for slice in after.slices() {
-                self.training[slice.node as usize] += slice.gpus;
+                self.training[slice.node.index()] += slice.gpus;
             }
             if !after.is_empty() {
                 self.jobs.push((job.id(), after.clone()));
@@ -125,31 +127,32 @@ impl RequestScheduler {
         let idle = view.instances().of_model(model).filter(|(id, instance)| {
             instance.is_idle()
                 && !named(*id)
-                && (!instance.is_free() || self.sleeping[instance.node as usize] > 0)
+                && (!instance.is_free() || self.sleeping[instance.node.index()] > 0)
                 && stays_open(view, plan, instance.node)
         });
         let (_, _, id, node) = idle
             .map(|(id, instance)| (std::cmp::Reverse(instance.hits), instance.is_free(), id, instance.node))
             .min_by_key(|&(hits, free, id, _)| (hits, free, id))?;
         if view.instances().get(id)?.is_free() {
-            self.free[node as usize] -= 1;
-            self.sleeping[node as usize] -= 1;
+            self.free[node.index()] -= 1;
+            self.sleeping[node.index()] -= 1;
         }
         Some(Target::Instance(id))
     }
 
     /// Node for a new instance.
     fn somewhere(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<Target> {
-        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, plan, node as NodeId));
+        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, plan, NodeId::at(node)));
         let fewest = |node: &usize| (self.training[*node], *node);
         let empty = nodes().filter(|&node| self.free[node] > self.sleeping[node]).min_by_key(fewest);
         let node = match empty.or_else(|| nodes().filter(|&node| self.free[node] > 0).min_by_key(fewest)) {
             Some(node) => node,
-            None => self.take(view, plan)? as usize,
+            None => self.take(view, plan)?.index(),
         };
         self.free[node] -= 1;
+        // Where no empty accelerator was left, an instance that slept on one ends.
         self.sleeping[node] = self.sleeping[node].min(self.free[node]);
-        Some(Target::Node(node as NodeId))
+        Some(Target::Node(NodeId::at(node)))
     }
 
     /// Takes an accelerator from training, and returns its node.
@@ -173,12 +176,12 @@ impl RequestScheduler {
         let (id, held) = self.jobs[at].clone();
         let after = self.left(view.job(id)?.min_gpus(), &held, node);
         for slice in held.slices() {
-            self.free[slice.node as usize] += slice.gpus;
-            self.training[slice.node as usize] -= slice.gpus;
+            self.free[slice.node.index()] += slice.gpus;
+            self.training[slice.node.index()] -= slice.gpus;
         }
         for slice in after.slices() {
-            self.free[slice.node as usize] -= slice.gpus;
-            self.training[slice.node as usize] += slice.gpus;
+            self.free[slice.node.index()] -= slice.gpus;
+            self.training[slice.node.index()] += slice.gpus;
         }
         plan.changes.retain(|change| change.job != id);
         plan.changes.push(Change { job: id, placement: after.clone(), partner: None });
@@ -191,7 +194,7 @@ impl RequestScheduler {
 
     /// Whether new instances may be on `node`.
     fn serves(&self, view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> bool {
-        let chosen = self.nodes.as_ref().is_none_or(|nodes| nodes.get(node as usize) == Some(&true));
+        let chosen = self.nodes.as_ref().is_none_or(|nodes| nodes.get(node.index()) == Some(&true));
         chosen && stays_open(view, plan, node)
     }
 

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -18,8 +19,8 @@ use goodput_env::view::{ClusterView, JobView};
 use super::departures::Departures;
 use super::instance::{GavelInstance, TimeShares};
 use super::objectives::{makespan as least_makespan, makespan_secs, within};
-use super::policy::RoundTask;
 use super::python_random::PythonRandom;
+use super::rounds::{OpeningCredit, RoundTask};
 
 /// State of the simulator beside the policy's own.
 pub(super) struct Artifact {
@@ -52,10 +53,10 @@ impl Artifact {
     fn plan_work(&self, view: &ClusterView<'_>, task: &RoundTask, start_secs: f64, round_secs: f64) -> PlannedWork {
         let combination = task.combination;
         let rates = match combination.older {
-            Some(older) => view.shared_rates(older, combination.younger, task.kind as u16),
+            Some(older) => view.shared_rates(older, combination.younger, task.kind),
             None => view
                 .job(combination.younger)
-                .and_then(|job| job.rate_on(task.kind as u16, job.request().gpus).map(|rate| [rate; 2])),
+                .and_then(|job| job.rate_on(task.kind, job.request().gpus).map(|rate| [rate; 2])),
         };
         let mut work = PlannedWork { steps: [0.0; 2], ends_secs: start_secs, completes: false, stopped: false };
         for (at, job) in combination.jobs().enumerate() {
@@ -70,7 +71,7 @@ impl Artifact {
 }
 
 impl Departures for Artifact {
-    fn shuffle(&mut self, types: &mut [usize]) {
+    fn shuffle(&mut self, types: &mut [TypeId]) {
         self.random.shuffle(types);
     }
 
@@ -80,8 +81,8 @@ impl Departures for Artifact {
         true
     }
 
-    fn credits_pairs(&self) -> bool {
-        false
+    fn credit_of_pairs(&self) -> OpeningCredit {
+        OpeningCredit::Nothing
     }
 
     fn enter(&mut self, job: &JobView<'_>) {

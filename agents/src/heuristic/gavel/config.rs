@@ -1,6 +1,7 @@
 //! Settings of Gavel: the objective, and the mechanism of rounds.
 
 use super::fifo::TypeFifo;
+use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
 use super::water_filling::Inside;
 
@@ -34,29 +35,38 @@ pub enum GavelObjective {
     Gandiva(GandivaPairs),
 }
 
+/// Knowledge that an objective has of the speeds of jobs on accelerator types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeSpeeds {
+    /// The speed on each type.
+    Known,
+    /// Nothing: all types count alike.
+    Hidden,
+}
+
 /// Settings of [`Gavel`].
 #[derive(Clone, Debug)]
 pub struct GavelConfig {
     /// Objective that the shares of time optimise.
     pub objective: GavelObjective,
-    /// Whether speeds of types are known to the objective.
-    pub aware: bool,
+    /// Knowledge of types that the objective has.
+    pub types: TypeSpeeds,
     /// Whether two jobs may share accelerators.
     pub sharing: bool,
     /// Length of a round, seconds.
     pub round_secs: f64,
     /// Least time between resets of the counts of received time, seconds.
     pub reset_secs: f64,
-    /// Behaves as the artifact's simulator, defects included.
-    pub artifact: bool,
+    /// Form of the policy.
+    pub form: GavelForm,
     /// Seed of all draws.
     pub seed: u64,
 }
 
 impl GavelConfig {
     /// The paper's settings: rounds of 6 minutes, counts kept for 32 minutes.
-    pub fn published(objective: GavelObjective, aware: bool, seed: u64) -> Self {
+    pub fn published(objective: GavelObjective, types: TypeSpeeds, seed: u64) -> Self {
         let sharing = matches!(objective, GavelObjective::Gandiva(_));
-        Self { objective, aware, sharing, round_secs: 360.0, reset_secs: 1920.0, artifact: false, seed }
+        Self { objective, types, sharing, round_secs: 360.0, reset_secs: 1920.0, form: GavelForm::Published, seed }
     }
 }

@@ -4,6 +4,7 @@
 //! are the paper's behaviour; [`Artifact`](super::artifact::Artifact) overrides them with the
 //! simulator's.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Information;
 use goodput_env::seed::{Stream, rng};
@@ -14,13 +15,13 @@ use rand_chacha::ChaCha8Rng;
 
 use super::instance::{GavelInstance, TimeShares};
 use super::objectives;
-use super::policy::RoundTask;
+use super::rounds::{OpeningCredit, RoundTask};
 
 /// Behaviour that differs between the paper and its simulator. Tasks are those of the present
 /// round, and always in the order in which [`start_round`](Self::start_round) got them.
 pub(super) trait Departures: Send {
     /// Shuffles accelerator types for objectives that are unaware of their speeds.
-    fn shuffle(&mut self, types: &mut [usize]);
+    fn shuffle(&mut self, types: &mut [TypeId]);
 
     /// Whether two jobs of equal size may be paired, given the accelerator types on which the pair
     /// runs.
@@ -28,9 +29,9 @@ pub(super) trait Departures: Send {
         runs.contains(&true)
     }
 
-    /// Whether a new pair starts with half a round of time received, as a new single job does.
-    fn credits_pairs(&self) -> bool {
-        true
+    /// Time that a new pair counts as having received.
+    fn credit_of_pairs(&self) -> OpeningCredit {
+        OpeningCredit::HalfRound
     }
 
     /// Takes note of a job that arrives.
@@ -122,7 +123,7 @@ impl PublishedGavel {
 }
 
 impl Departures for PublishedGavel {
-    fn shuffle(&mut self, types: &mut [usize]) {
+    fn shuffle(&mut self, types: &mut [TypeId]) {
         for i in (1..types.len()).rev() {
             types.swap(i, self.random.random_range(0..=i));
         }

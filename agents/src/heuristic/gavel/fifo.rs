@@ -47,6 +47,7 @@ impl TypeFifo {
         }
         let mut room: Vec<i64> = instance.counts.iter().map(|&count| i64::from(count)).collect();
         let mut waiting: Vec<usize> = (0..ids.len()).filter(|&job| !self.assigned.contains_key(&ids[job])).collect();
+        // Jobs are popped from the end, so the first of the queue stands last.
         waiting.reverse();
         let gpus = |job: usize| i64::from(instance.jobs[job].gpus);
         let runs = |job: usize, kind: usize| instance.rows[job].rates[kind].is_some();

@@ -9,6 +9,7 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use super::form::GavelForm;
 use super::instance::{GavelInstance, TimeShares};
 use super::python_random::PythonRandom;
 
@@ -26,6 +27,7 @@ impl PairDraws {
         match self {
             Self::Own(random) => {
                 let first = random.random_range(0..len);
+                // Drawing from one number fewer and replacing a hit keeps all pairs equally likely.
                 let second = random.random_range(0..len - 1);
                 [first, if second == first { len - 1 } else { second }]
             }
@@ -44,11 +46,12 @@ pub struct GandivaPairs {
 }
 
 impl GandivaPairs {
-    /// No pairs yet. `artifact`: draws pairs as Python does, and keeps them as the artifact does.
-    pub fn new(seed: u64, artifact: bool) -> Self {
-        let draws = match artifact {
-            true => PairDraws::Python(Box::new(PythonRandom::new(seed))),
-            false => PairDraws::Own(Box::new(rng(seed, Stream::Policy))),
+    /// No pairs yet. The artifact's pairs are drawn as Python draws, and kept as the artifact keeps
+    /// them.
+    pub fn new(seed: u64, form: GavelForm) -> Self {
+        let draws = match form {
+            GavelForm::Artifact => PairDraws::Python(Box::new(PythonRandom::new(seed))),
+            GavelForm::Published => PairDraws::Own(Box::new(rng(seed, Stream::Policy))),
         };
         Self { draws, assigned: Vec::new() }
     }
@@ -81,6 +84,7 @@ impl GandivaPairs {
             self.pair_up(instance, ids, row_of);
             let row = |&(job, partner): &(JobId, Option<JobId>)| match partner {
                 None => ids.binary_search(&job).ok(),
+                // A pair stands in the list twice, and its row is taken once.
                 Some(partner) if partner > job => row_of(job, partner),
                 Some(_) => None,
             };
@@ -92,6 +96,7 @@ impl GandivaPairs {
             let share = |count: u32| f64::from(count) / rows.len() as f64 / gpus;
             let time: f64 = instance.counts.iter().map(|&count| share(count)).sum();
             for (of_kind, &count) in allocation.row_mut(row).iter_mut().zip(&instance.counts) {
+                // No pair and no job can have more than all of its time.
                 *of_kind = share(count) / time.max(1.0);
             }
         }

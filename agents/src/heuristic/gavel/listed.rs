@@ -4,8 +4,9 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
-use super::config::{GavelConfig, GavelObjective};
+use super::config::{GavelConfig, GavelObjective, TypeSpeeds};
 use super::fifo::{TypeChoice, TypeFifo};
+use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
 use super::policy::Gavel;
 use super::python_random::PythonRandom;
@@ -20,19 +21,19 @@ const AWARE: Traits = Traits { preemptive: true, elastic: false, heterogeneous: 
 const UNAWARE: Traits = Traits { preemptive: true, elastic: false, heterogeneous: false };
 
 macro_rules! listed {
-    ($name:literal, $about:literal, $traits:expr, |$seed:ident, $artifact:ident| $objective:expr) => {
+    ($name:literal, $about:literal, $traits:expr, |$seed:ident, $form:ident| $objective:expr) => {
         ListedPolicy {
             name: $name,
             about: $about,
             source: SOURCE,
             traits: $traits,
             build: |$seed| {
-                let $artifact = false;
-                made($objective, $traits.heterogeneous, $seed, $artifact)
+                let $form = GavelForm::Published;
+                made($objective, $traits, $seed, $form)
             },
             replica: Some(|$seed| {
-                let $artifact = true;
-                made($objective, $traits.heterogeneous, $seed, $artifact)
+                let $form = GavelForm::Artifact;
+                made($objective, $traits, $seed, $form)
             }),
         }
     };
@@ -40,47 +41,47 @@ macro_rules! listed {
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[
-    listed!("gavel-isolated", "an equal part of the cluster for each job", UNAWARE, |_seed, _artifact| {
+    listed!("gavel-isolated", "an equal part of the cluster for each job", UNAWARE, |_seed, _form| {
         GavelObjective::Isolated
     }),
-    listed!("gavel-max-min", "max-min fairness over speeds on types", AWARE, |_seed, _artifact| GavelObjective::MaxMin),
-    listed!("gavel-max-min-agnostic", "max-min fairness over time, blind to types", UNAWARE, |_seed, _artifact| {
+    listed!("gavel-max-min", "max-min fairness over speeds on types", AWARE, |_seed, _form| GavelObjective::MaxMin),
+    listed!("gavel-max-min-agnostic", "max-min fairness over time, blind to types", UNAWARE, |_seed, _form| {
         GavelObjective::MaxMin
     }),
-    listed!("gavel-water-filling", "max-min fairness, carried on above the minimum", AWARE, |_seed, _artifact| {
+    listed!("gavel-water-filling", "max-min fairness, carried on above the minimum", AWARE, |_seed, _form| {
         GavelObjective::WaterFilling
     }),
-    listed!("gavel-hierarchical", "water-filling over tenants, fair inside each", AWARE, |_seed, _artifact| {
+    listed!("gavel-hierarchical", "water-filling over tenants, fair inside each", AWARE, |_seed, _form| {
         GavelObjective::Hierarchical(Inside::Fair)
     }),
     listed!(
         "gavel-hierarchical-fifo",
         "water-filling over tenants, first in, first out inside",
         AWARE,
-        |_seed, _artifact| { GavelObjective::Hierarchical(Inside::Fifo) }
+        |_seed, _form| { GavelObjective::Hierarchical(Inside::Fifo) }
     ),
-    listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _artifact| {
+    listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _form| {
         GavelObjective::FinishTime
     }),
-    listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", UNAWARE, |_seed, _artifact| {
+    listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", UNAWARE, |_seed, _form| {
         GavelObjective::FinishTime
     }),
-    listed!("gavel-makespan", "least time for all jobs", AWARE, |_seed, _artifact| GavelObjective::Makespan),
-    listed!("gavel-makespan-agnostic", "least time for all jobs, blind to types", UNAWARE, |_seed, _artifact| {
+    listed!("gavel-makespan", "least time for all jobs", AWARE, |_seed, _form| GavelObjective::Makespan),
+    listed!("gavel-makespan-agnostic", "least time for all jobs, blind to types", UNAWARE, |_seed, _form| {
         GavelObjective::Makespan
     }),
-    listed!("gavel-min-jct", "least sum of completion times", AWARE, |_seed, _artifact| GavelObjective::MinJct),
-    listed!("gavel-max-throughput", "most steps per second over all jobs", AWARE, |_seed, _artifact| {
+    listed!("gavel-min-jct", "least sum of completion times", AWARE, |_seed, _form| GavelObjective::MinJct),
+    listed!("gavel-max-throughput", "most steps per second over all jobs", AWARE, |_seed, _form| {
         GavelObjective::MaxThroughput
     }),
-    listed!("gavel-cost", "most steps per dollar over all jobs", AWARE, |_seed, _artifact| {
+    listed!("gavel-cost", "most steps per dollar over all jobs", AWARE, |_seed, _form| {
         GavelObjective::Cost(PRICES.to_vec())
     }),
     listed!(
         "gavel-cost-slo",
         "most steps per dollar while jobs with a deadline are done by it",
         AWARE,
-        |_seed, _artifact| { GavelObjective::CostWithDeadlines(PRICES.to_vec()) }
+        |_seed, _form| { GavelObjective::CostWithDeadlines(PRICES.to_vec()) }
     ),
     ListedPolicy {
         name: "gavel-max-min-packed",
@@ -88,28 +89,29 @@ pub const LISTED: &[ListedPolicy] = &[
         source: SOURCE,
         traits: AWARE,
         build: |seed| {
-            let published = GavelConfig::published(GavelObjective::MaxMin, true, seed);
+            let published = GavelConfig::published(GavelObjective::MaxMin, TypeSpeeds::Known, seed);
             Box::new(Gavel::new(GavelConfig { sharing: true, ..published }))
         },
         replica: None,
     },
-    listed!("gavel-fifo", "oldest first, on a type drawn at random", UNAWARE, |seed, artifact| {
-        GavelObjective::Fifo(TypeFifo::new(match artifact {
-            true => TypeChoice::LastOfAll(Box::new(PythonRandom::new(seed))),
-            false => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
+    listed!("gavel-fifo", "oldest first, on a type drawn at random", UNAWARE, |seed, form| {
+        GavelObjective::Fifo(TypeFifo::new(match form {
+            GavelForm::Artifact => TypeChoice::LastOfAll(Box::new(PythonRandom::new(seed))),
+            GavelForm::Published => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
         }))
     }),
-    listed!("gavel-fifo-perf", "oldest first, on the fastest type left", AWARE, |_seed, _artifact| {
+    listed!("gavel-fifo-perf", "oldest first, on the fastest type left", AWARE, |_seed, _form| {
         GavelObjective::Fifo(TypeFifo::new(TypeChoice::Fastest))
     }),
     listed!(
         "gavel-gandiva",
         "random pairs share accelerators when there are more jobs than those",
         UNAWARE,
-        |seed, artifact| { GavelObjective::Gandiva(GandivaPairs::new(seed, artifact)) }
+        |seed, form| { GavelObjective::Gandiva(GandivaPairs::new(seed, form)) }
     ),
 ];
 
-fn made(objective: GavelObjective, aware: bool, seed: u64, artifact: bool) -> Box<dyn Policy> {
-    Box::new(Gavel::new(GavelConfig { artifact, ..GavelConfig::published(objective, aware, seed) }))
+fn made(objective: GavelObjective, traits: Traits, seed: u64, form: GavelForm) -> Box<dyn Policy> {
+    let types = if traits.heterogeneous { TypeSpeeds::Known } else { TypeSpeeds::Hidden };
+    Box::new(Gavel::new(GavelConfig { form, ..GavelConfig::published(objective, types, seed) }))
 }

@@ -16,6 +16,7 @@ pub mod artifact;
 mod config;
 mod departures;
 pub mod fifo;
+mod form;
 pub mod gandiva;
 pub mod instance;
 pub mod isolated;
@@ -27,6 +28,7 @@ mod python_random;
 pub mod rounds;
 pub mod water_filling;
 
-pub use config::{GavelConfig, GavelObjective};
+pub use config::{GavelConfig, GavelObjective, TypeSpeeds};
+pub use form::GavelForm;
 pub use listed::LISTED;
 pub use policy::Gavel;

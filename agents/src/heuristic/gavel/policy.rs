@@ -1,6 +1,6 @@
 //! Gavel as a policy: an objective gives shares of time, the ledger turns the shares into rounds.
 
-use goodput_env::cluster::AcceleratorType;
+use goodput_env::cluster::{AcceleratorType, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -10,12 +10,13 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::artifact::Artifact;
-use super::config::{GavelConfig, GavelObjective};
+use super::config::{GavelConfig, GavelObjective, TypeSpeeds};
 use super::departures::{Departures, PublishedGavel};
+use super::form::GavelForm;
 use super::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use super::isolated::{isolated, isolated_rate};
 use super::objectives;
-use super::rounds::{ChosenAccount, Combination, RoundLedger};
+use super::rounds::{ChosenAccount, Combination, MayRun, OpeningCredit, RoundLedger, RoundTask};
 use super::water_filling::{Entity, Inside, water_filling};
 
 /// Gavel over a cluster. Jobs run at the size they asked for, on one type at a time. Nothing starts
@@ -45,20 +46,12 @@ struct KnownJob {
     isolated_secs: f64,
 }
 
-/// Job combination that runs in the present round, with its placement.
-#[derive(Clone, Debug)]
-pub(super) struct RoundTask {
-    pub(super) combination: Combination,
-    pub(super) kind: usize,
-    pub(super) placement: Placement,
-}
-
 impl Gavel {
     /// A policy with the given settings.
     pub fn new(config: GavelConfig) -> Self {
-        let departures: Box<dyn Departures> = match config.artifact {
-            true => Box::new(Artifact::new(config.seed)),
-            false => Box::new(PublishedGavel::new(config.seed)),
+        let departures: Box<dyn Departures> = match config.form {
+            GavelForm::Artifact => Box::new(Artifact::new(config.seed)),
+            GavelForm::Published => Box::new(PublishedGavel::new(config.seed)),
         };
         Self {
             config,
@@ -105,16 +98,16 @@ impl Gavel {
 
     fn enter(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger, job: &JobView<'_>) {
         let runs = runs(view, job);
-        ledger.open(Combination::single(job.id()), job.request().gpus, runs, true);
+        ledger.open(Combination::single(job.id()), job.request().gpus, runs, OpeningCredit::HalfRound);
         if self.config.sharing {
             for other in &self.jobs {
                 let Some(other) = view.job(other.id) else { continue };
-                let kinds = 0..view.cluster().types.len();
-                let beside = kinds.map(|kind| view.shared_rates(other.id(), job.id(), kind as u16).is_some());
+                let kinds = view.cluster().type_ids();
+                let beside = kinds.map(|kind| view.shared_rates(other.id(), job.id(), kind).is_some());
                 let runs: Vec<bool> = beside.collect();
                 if other.request().gpus == job.request().gpus && self.departures.opens_pair(&runs) {
                     let combination = Combination::pair(job.id(), other.id());
-                    ledger.open(combination, job.request().gpus, runs, self.departures.credits_pairs());
+                    ledger.open(combination, job.request().gpus, runs, self.departures.credit_of_pairs());
                 }
             }
         }
@@ -147,7 +140,11 @@ impl Gavel {
         let participants: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
         let ids: Vec<JobId> = participants.iter().map(|&at| self.jobs[at].id).collect();
         let (mut instance, accounts) = self.instance(view, ledger, &ids, capacity);
-        let seen = if self.config.aware || self.config.sharing { instance.clone() } else { self.unaware(&instance) };
+        let seen = if self.config.types == TypeSpeeds::Known || self.config.sharing {
+            instance.clone()
+        } else {
+            self.unaware(&instance)
+        };
         for (job, &at) in participants.iter().enumerate() {
             let left = instance.jobs[job].steps_left;
             let known = &mut self.jobs[at];
@@ -183,6 +180,7 @@ impl Gavel {
             GavelJob {
                 age_secs: self.start_secs - job.request().submit.as_secs_f64(),
                 weight: f64::from(job.request().weight_milli) / 1000.0,
+                // Programs divide by the steps left, which therefore stay above 0.
                 ..GavelJob::new(job.request().gpus, left.unwrap_or(1.0).max(1e-9))
             }
         });
@@ -194,12 +192,12 @@ impl Gavel {
             match older {
                 None => {
                     let view = view.job(younger).expect("close_round keeps active jobs only");
-                    let rates = (0..kinds).map(|kind| view.rate_on(kind as u16, account.gpus));
+                    let rates = TypeId::first(kinds).map(|kind| view.rate_on(kind, account.gpus));
                     singles[job] = (CombinationRow::single(job, rates), at);
                 }
                 Some(older) => {
                     let Some(first) = position(older) else { continue };
-                    let rates = (0..kinds).map(|kind| view.shared_rates(older, younger, kind as u16)).collect();
+                    let rates = TypeId::first(kinds).map(|kind| view.shared_rates(older, younger, kind)).collect();
                     pairs.push((CombinationRow { first, second: Some(job), rates }, at));
                 }
             }
@@ -254,9 +252,9 @@ impl Gavel {
         }
     }
 
-    fn order_of_types(&mut self, count: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..count).collect();
-        if !self.config.aware && !self.config.sharing {
+    fn order_of_types(&mut self, count: usize) -> Vec<TypeId> {
+        let mut order: Vec<TypeId> = TypeId::first(count).collect();
+        if self.config.types == TypeSpeeds::Hidden && !self.config.sharing {
             self.departures.shuffle(&mut order);
         }
         order
@@ -267,13 +265,16 @@ impl Gavel {
         // A round places all jobs anew, so what running jobs hold counts as free.
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.state.counts()) {
-            job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
+            job.state.placement.slices().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());
         // In first in, first out a job without a type waits; elsewhere idle accelerators go to jobs
         // without a share.
-        let only_allocated = matches!(self.config.objective, GavelObjective::Fifo(_));
-        let chosen = ledger.choose(&order, of_types(view, &free), only_allocated);
+        let may_run = match self.config.objective {
+            GavelObjective::Fifo(_) => MayRun::Allocated,
+            _ => MayRun::All,
+        };
+        let chosen = ledger.choose(&order, of_types(view, &free), may_run);
         let held = |combination: Combination| {
             let task = self.tasks.iter().find(|task| task.combination == combination)?;
             Some((task.kind, task.placement.clone()))
@@ -357,8 +358,8 @@ impl Policy for Gavel {
 
 /// Whether `job` runs on each type.
 fn runs(view: &ClusterView<'_>, job: &JobView<'_>) -> Vec<bool> {
-    let kinds = 0..view.cluster().types.len();
-    kinds.map(|kind| job.rate_on(kind as u16, job.request().gpus).is_some_and(|rate| rate > 0.0)).collect()
+    let kinds = view.cluster().type_ids();
+    kinds.map(|kind| job.rate_on(kind, job.request().gpus).is_some_and(|rate| rate > 0.0)).collect()
 }
 
 /// Number of accelerators by type.
@@ -371,7 +372,7 @@ fn capacity(view: &ClusterView<'_>) -> Vec<u32> {
 fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
     let mut sums = vec![0; view.cluster().types.len()];
     for (node, gpus) in view.cluster().nodes.iter().zip(by_node) {
-        sums[node.accelerator as usize] += gpus;
+        sums[node.accelerator.index()] += gpus;
     }
     sums
 }

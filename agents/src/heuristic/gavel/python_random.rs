@@ -40,6 +40,7 @@ impl PythonRandom {
         };
         step(1_664_525, &|turn| key[turn % key.len()].wrapping_add((turn % key.len()) as u32), STATE);
         step(1_566_083_941, &|i| (i as u32).wrapping_neg(), STATE - 1);
+        // The topmost bit makes sure that the state is not all zeros.
         state[0] = 0x8000_0000;
         Self { state, at: STATE }
     }
@@ -63,6 +64,7 @@ impl PythonRandom {
 
     /// A number below `limit`, which is at least 1 and below 2^31, as `randrange(limit)` draws it.
     pub fn below(&mut self, limit: usize) -> usize {
+        // Python draws as many bits as the limit has, and draws again where they exceed it.
         let bits = usize::BITS - limit.leading_zeros();
         loop {
             let drawn = (self.word() >> (32 - bits)) as usize;

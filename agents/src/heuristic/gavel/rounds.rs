@@ -5,7 +5,7 @@
 //! priorities run; ties go to the combination that is further behind its share. So over many rounds
 //! the time received approaches the shares, whatever objective they come from.
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::{Placement, pack};
 
@@ -34,6 +34,14 @@ impl Combination {
     pub fn jobs(self) -> impl Iterator<Item = JobId> {
         self.older.into_iter().chain([self.younger])
     }
+}
+
+/// Job combination that runs in the present round, with its placement.
+#[derive(Clone, Debug)]
+pub(super) struct RoundTask {
+    pub(super) combination: Combination,
+    pub(super) kind: TypeId,
+    pub(super) placement: Placement,
 }
 
 /// Account of a job combination: the share it was allocated and the time it has received, by
@@ -67,13 +75,31 @@ pub struct RoundLedger {
     last_reset: f64,
 }
 
+/// Time that a new account counts as having received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpeningCredit {
+    /// The account starts empty.
+    Nothing,
+    /// Half a round, as every account has after a reset.
+    HalfRound,
+}
+
+/// Combinations that may run in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayRun {
+    /// All combinations; those without a share come last.
+    All,
+    /// Combinations with a share of time only.
+    Allocated,
+}
+
 /// Account chosen for one round, and on which type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChosenAccount {
     /// Index of the account.
     pub account: usize,
     /// Index of the accelerator type.
-    pub kind: usize,
+    pub kind: TypeId,
 }
 
 impl RoundLedger {
@@ -97,11 +123,13 @@ impl RoundLedger {
         self.last_reset
     }
 
-    /// Opens an account. `credited`: with half a round received, as every account has after a
-    /// reset.
-    pub fn open(&mut self, combination: Combination, gpus: u32, runs: Vec<bool>, credited: bool) {
+    /// Opens an account.
+    pub fn open(&mut self, combination: Combination, gpus: u32, runs: Vec<bool>, credit: OpeningCredit) {
         let kinds = self.total.len();
-        let received = vec![if credited { self.credit } else { 0.0 }; kinds];
+        let received = match credit {
+            OpeningCredit::HalfRound => vec![self.credit; kinds],
+            OpeningCredit::Nothing => vec![0.0; kinds],
+        };
         let account = CombinationAccount { combination, gpus, runs, share: None, received, deficit: vec![0.0; kinds] };
         let at = self.accounts.partition_point(|other| other.combination < combination);
         self.accounts.insert(at, account);
@@ -113,10 +141,10 @@ impl RoundLedger {
     }
 
     /// Adds time received on type `kind`, seconds.
-    pub fn receive(&mut self, combination: Combination, kind: usize, secs: f64) {
+    pub fn receive(&mut self, combination: Combination, kind: TypeId, secs: f64) {
         if let Ok(at) = self.accounts.binary_search_by_key(&combination, |account| account.combination) {
-            self.accounts[at].received[kind] += secs;
-            self.total[kind] += secs;
+            self.accounts[at].received[kind.index()] += secs;
+            self.total[kind.index()] += secs;
         }
     }
 
@@ -135,42 +163,46 @@ impl RoundLedger {
         self.last_reset = now;
     }
 
-    fn priority(&self, account: &CombinationAccount, kind: usize) -> f64 {
+    fn priority(&self, account: &CombinationAccount, kind: TypeId) -> f64 {
         let Some(share) = &account.share else { return 0.0 };
-        let part = if self.total[kind] > 0.0 { account.received[kind] / self.total[kind] } else { 0.0 };
-        match share[kind] {
+        let part = if self.total[kind.index()] > 0.0 {
+            account.received[kind.index()] / self.total[kind.index()]
+        } else {
+            0.0
+        };
+        match share[kind.index()] {
             0.0 => 0.0,
             share if part > 0.0 => share / part,
-            // Before all others, and among each other by share.
+            // One that had no time yet comes before all others, and by share among its like.
             share => share * 1e9,
         }
     }
 
     /// Combinations that run in the next round, types in the order of `kinds`, given the
     /// accelerators of each type. A job runs once, and a combination that does not fit is passed
-    /// over. `only_allocated`: no combination runs without a share.
-    pub fn choose(&self, kinds: &[usize], mut left: Vec<u32>, only_allocated: bool) -> Vec<ChosenAccount> {
+    /// over.
+    pub fn choose(&self, kinds: &[TypeId], mut left: Vec<u32>, may_run: MayRun) -> Vec<ChosenAccount> {
         let mut taken: Vec<JobId> = Vec::new();
         let mut chosen = Vec::new();
         let mut ranked: Vec<(f64, f64, f64, usize)> = Vec::with_capacity(self.accounts.len());
         for &kind in kinds {
             ranked.clear();
-            ranked.extend(self.accounts.iter().enumerate().filter(|(_, account)| account.runs[kind]).map(
+            ranked.extend(self.accounts.iter().enumerate().filter(|(_, account)| account.runs[kind.index()]).map(
                 |(at, account)| {
-                    let share = account.share.as_ref().map_or(0.0, |share| share[kind]);
-                    (self.priority(account, kind), account.deficit[kind], share, at)
+                    let share = account.share.as_ref().map_or(0.0, |share| share[kind.index()]);
+                    (self.priority(account, kind), account.deficit[kind.index()], share, at)
                 },
             ));
             // The sort is stable: equal entries keep the order of combinations, as in the artifact.
             ranked.sort_by(descending);
             for &(priority, _, _, at) in &ranked {
-                if left[kind] == 0 {
+                if left[kind.index()] == 0 {
                     break;
                 }
                 let account = &self.accounts[at];
-                let fits = account.gpus <= left[kind] && !(only_allocated && priority <= 0.0);
+                let fits = account.gpus <= left[kind.index()] && !(may_run == MayRun::Allocated && priority <= 0.0);
                 if fits && account.combination.jobs().all(|job| taken.binary_search(&job).is_err()) {
-                    left[kind] -= account.gpus;
+                    left[kind.index()] -= account.gpus;
                     for job in account.combination.jobs() {
                         let position = taken.partition_point(|&other| other < job);
                         taken.insert(position, job);
@@ -188,7 +220,7 @@ impl RoundLedger {
     pub fn place(
         &self,
         chosen: &[ChosenAccount],
-        held: impl Fn(Combination) -> Option<(usize, Placement)>,
+        held: impl Fn(Combination) -> Option<(TypeId, Placement)>,
         cluster: &Cluster,
         mut free: Vec<u32>,
     ) -> Vec<(ChosenAccount, Placement)> {
@@ -204,17 +236,17 @@ impl RoundLedger {
                 let before = held(self.accounts[chosen.account].combination).filter(|(kind, _)| *kind == chosen.kind);
                 let whole = before
                     .map(|(_, placement)| placement)
-                    .filter(|placement| placement.slices().iter().all(|slice| free[slice.node as usize] >= slice.gpus));
+                    .filter(|placement| placement.slices().iter().all(|slice| free[slice.node.index()] >= slice.gpus));
                 match whole {
                     Some(placement) => {
-                        placement.slices().iter().for_each(|slice| free[slice.node as usize] -= slice.gpus);
+                        placement.slices().iter().for_each(|slice| free[slice.node.index()] -= slice.gpus);
                         placed.push((chosen, placement));
                     }
                     None => new.push(chosen),
                 }
             }
             for chosen in new {
-                placed.extend(pack(cluster, &mut free, chosen.kind as u16, gpus(&chosen)).map(|at| (chosen, at)));
+                placed.extend(pack(cluster, &mut free, chosen.kind, gpus(&chosen)).map(|at| (chosen, at)));
             }
         }
         placed

@@ -42,13 +42,13 @@ pub fn water_filling(instance: &GavelInstance, entities: &[Entity]) -> Option<Ti
     let mut allocation = None;
     // Each turn freezes at least one job.
     for _ in 0..jobs {
-        let rise = rates_of_rise(instance, entities, &frozen);
+        let rise = level_rates(instance, entities, &frozen);
         let Some((shares, risen)) = raise(instance, &level, &rise) else { break };
         allocation = Some(shares);
         for job in 0..jobs {
             level[job] += risen * rise[job];
         }
-        let Some(able) = able_to_rise(instance, &level, &rise) else { break };
+        let Some(able) = can_increase(instance, &level, &rise) else { break };
         let mut some = false;
         for job in (0..jobs).filter(|&job| rise[job] > 0.0 && !able[job]) {
             (frozen[job], some) = (true, true);
@@ -61,7 +61,7 @@ pub fn water_filling(instance: &GavelInstance, entities: &[Entity]) -> Option<Ti
 }
 
 /// Rate at which each job's level rises; zero for jobs that are frozen or wait for their turn.
-fn rates_of_rise(instance: &GavelInstance, entities: &[Entity], frozen: &[bool]) -> Vec<f64> {
+fn level_rates(instance: &GavelInstance, entities: &[Entity], frozen: &[bool]) -> Vec<f64> {
     let mut rise = vec![0.0; frozen.len()];
     let per_gpu = |job: usize| 1.0 / f64::from(instance.jobs[job].gpus);
     if entities.is_empty() {
@@ -111,7 +111,7 @@ fn raise(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option<(TimeS
 
 /// Jobs that can be above their levels by [`SLACK`] while none falls below. Feasible allocations
 /// are convex, so jobs that can rise one by one can rise together, and one program finds them all.
-fn able_to_rise(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option<Vec<bool>> {
+fn can_increase(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option<Vec<bool>> {
     let mut program = ShareProgram::new(instance);
     let mut gains = vec![None; level.len()];
     for job in 0..level.len() {

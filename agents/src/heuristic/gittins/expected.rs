@@ -11,7 +11,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::{ArtifactTable, LengthSample};
-use crate::heuristic::srtf::{Admission, Ask, keep_line};
+use crate::heuristic::srtf::{AcceleratorDemand, Admission, keep_line};
 
 /// SERPT over a cluster. Ties are broken by (submission, id), and jobs older than all samples go
 /// last.
@@ -22,8 +22,8 @@ pub struct Serpt {
     /// Jobs as of the last decision.
     known: Vec<JobExpectation>,
     decided: SimTime,
-    keyed: Vec<(u64, Ask)>,
-    asks: Vec<Ask>,
+    keyed: Vec<(u64, AcceleratorDemand)>,
+    asks: Vec<AcceleratorDemand>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,7 @@ impl Policy for Serpt {
         self.keyed.extend(view.jobs().map(|job| {
             let remaining = sample.mean_remaining(job.attained_gpu_millis() as f64 / 1000.0);
             let key = if remaining > 0.0 || sample.count() == 0.0 { remaining } else { f64::INFINITY };
+            // Floats that are not negative sort as their bits do.
             (key.to_bits(), ask(&job))
         }));
         self.keyed.sort_unstable_by_key(|(key, ask)| (*key, ask.job));
@@ -68,8 +69,8 @@ impl Policy for Serpt {
     }
 }
 
-fn ask(job: &JobView<'_>) -> Ask {
-    Ask { job: job.id(), min: job.request().gpus, max: job.request().gpus, held: job.gpus() }
+fn ask(job: &JobView<'_>) -> AcceleratorDemand {
+    AcceleratorDemand { job: job.id(), min: job.request().gpus, max: job.request().gpus, held: job.gpus() }
 }
 
 /// `shortest-expected` of the Tiresias simulator, for reproduction only.
@@ -83,8 +84,8 @@ pub struct SerptArtifact {
     table: ArtifactTable,
     admission: Admission,
     line: Vec<JobId>,
-    keyed: Vec<(f64, Ask)>,
-    asks: Vec<Ask>,
+    keyed: Vec<(f64, AcceleratorDemand)>,
+    asks: Vec<AcceleratorDemand>,
     /// Expected length of each job of the workload, seconds, by id.
     expected: Vec<f64>,
     last: Option<JobId>,

@@ -14,6 +14,7 @@ pub mod usage;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -130,7 +131,7 @@ impl KaiTenant {
 struct Victim {
     job: JobId,
     tenant: u32,
-    kind: u16,
+    kind: TypeId,
     gpus: u32,
     priority: i32,
     since: SimTime,
@@ -145,7 +146,7 @@ struct KaiCycle<'a, 'v> {
     tenants: BTreeMap<u32, KaiTenant>,
     running: Vec<Victim>,
     /// (Tenant, accelerators, type) that cannot be reclaimed for.
-    unreclaimable: BTreeSet<(u32, u32, u16)>,
+    unreclaimable: BTreeSet<(u32, u32, TypeId)>,
     /// Whether a job still waits.
     unserved: bool,
     plan: Plan,
@@ -170,7 +171,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
             let (id, tenant) = (job.id(), job.request().tenant);
             let state = tenants.entry(tenant).or_insert_with(fresh);
             *asked.entry(tenant).or_default() += job.gpus().max(job.request().gpus);
-            let (kind, gpus) = (view.cluster().nodes[first.node as usize].accelerator, job.gpus());
+            let (kind, gpus) = (view.cluster().type_of(first.node), job.gpus());
             state.held += gpus;
             running.push(Victim {
                 job: id,
@@ -181,7 +182,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
                 since: job.state.changed,
             });
             if let Some((tree, usage)) = quotas.as_mut().filter(|(tree, _)| (tenant as usize) < tree.tenants()) {
-                tree.add(usage, tenant as usize, usize::from(kind), u64::from(gpus));
+                tree.add(usage, tenant as usize, kind, u64::from(gpus));
             }
         }
         for (shape, count) in lines.counts() {
@@ -196,9 +197,8 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
         let queues: Vec<ShareQueue> = tenants
             .keys()
             .map(|&tenant| {
-                let own = |tree: &QuotaTree| {
-                    (0..tree.resources()).map(|kind| tree.subtree(tenant as usize, kind)).sum::<u64>()
-                };
+                let own =
+                    |tree: &QuotaTree| tree.resources().map(|kind| tree.subtree(tenant as usize, kind)).sum::<u64>();
                 let tree = view.quotas().filter(|tree| (tenant as usize) < tree.tenants());
                 ShareQueue {
                     deserved: tree.map_or(0, own) as f64,
@@ -244,7 +244,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
                 started = kinds.iter().any(|&kind| self.reclaim(&job, kind) && self.start(&job, kind));
                 self.unserved |= !started;
             }
-            let key = |&kind: &u16| (tenant, job.request().gpus, kind);
+            let key = |&kind: &TypeId| (tenant, job.request().gpus, kind);
             // Until a job is evicted the free accelerators only become fewer, so an equal job would
             // fail too.
             let blocked = !started && kinds.iter().all(|kind| self.unreclaimable.contains(&key(kind)));
@@ -257,17 +257,17 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
     }
 
     /// Starts the job on free accelerators of type `kind`.
-    fn start(&mut self, job: &JobView<'_>, kind: u16) -> bool {
+    fn start(&mut self, job: &JobView<'_>, kind: TypeId) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
         if let Some((tree, usage)) = &self.quotas {
             let known = (tenant as usize) < tree.tenants();
-            if !known || tree.available(usage, tenant as usize, usize::from(kind)) < i64::from(gpus) {
+            if !known || tree.available(usage, tenant as usize, kind) < i64::from(gpus) {
                 return false;
             }
         }
         let Some(placement) = self.free.pack(self.view.cluster(), kind, gpus) else { return false };
         if let Some((tree, usage)) = &mut self.quotas {
-            tree.add(usage, tenant as usize, usize::from(kind), u64::from(gpus));
+            tree.add(usage, tenant as usize, kind, u64::from(gpus));
         }
         if let Some(state) = self.tenants.get_mut(&tenant) {
             state.held += gpus;
@@ -278,7 +278,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
 
     /// Evicts the fewest jobs that make room for `job` on `kind`, least important and newest first.
     /// Evicts none where that is not allowed or not enough.
-    fn reclaim(&mut self, job: &JobView<'_>, kind: u16) -> bool {
+    fn reclaim(&mut self, job: &JobView<'_>, kind: TypeId) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
         if self.unreclaimable.contains(&(tenant, gpus, kind)) {
             return false;
@@ -323,6 +323,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
             self.unreclaimable.insert((tenant, gpus, kind));
             return false;
         }
+        // Later victims may have made earlier ones superfluous; the last ones are spared first.
         for at in (0..victims.len()).rev() {
             if left - victims[at].gpus >= gpus {
                 left -= victims.remove(at).gpus;
@@ -334,14 +335,13 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
 
     /// Whether the tenant's quota covers the job once the victims are gone; true where there are no
     /// quotas.
-    fn within_quota(&self, tenant: u32, kind: u16, gpus: u32, victims: &[Victim]) -> bool {
+    fn within_quota(&self, tenant: u32, kind: TypeId, gpus: u32, victims: &[Victim]) -> bool {
         let Some((tree, usage)) = &self.quotas else { return true };
         let mut usage = usage.clone();
         for of in victims.iter().filter(|of| (of.tenant as usize) < tree.tenants()) {
-            tree.remove(&mut usage, of.tenant as usize, usize::from(of.kind), u64::from(of.gpus));
+            tree.remove(&mut usage, of.tenant as usize, of.kind, u64::from(of.gpus));
         }
-        (tenant as usize) < tree.tenants()
-            && tree.available(&usage, tenant as usize, usize::from(kind)) >= i64::from(gpus)
+        (tenant as usize) < tree.tenants() && tree.available(&usage, tenant as usize, kind) >= i64::from(gpus)
     }
 
     fn evict(&mut self, victim: &Victim) {
@@ -354,9 +354,10 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
         if let Some((tree, usage)) = &mut self.quotas
             && (victim.tenant as usize) < tree.tenants()
         {
-            tree.remove(usage, victim.tenant as usize, usize::from(victim.kind), u64::from(victim.gpus));
+            tree.remove(usage, victim.tenant as usize, victim.kind, u64::from(victim.gpus));
         }
         self.running.retain(|of| of.job != victim.job);
+        // An eviction makes room, so what was hopeless may be tried again.
         self.unreclaimable.clear();
         self.tenants.values_mut().for_each(|state| state.waiting.reopen());
         self.plan.set(victim.job, Placement::none());

@@ -15,12 +15,14 @@
 //! first on which preemption would help (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`).
 //! Types count as different resources in shares.
 
+pub mod claim;
 pub mod preemption;
 pub mod tournament;
 mod victims;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -33,7 +35,8 @@ use crate::allocation::queue::{Line, Lines};
 use crate::allocation::quotas::Quotas;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
-use preemption::{Evict, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption};
+use claim::JobClaim;
+use preemption::{Evict, FairSharingStrategy, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
@@ -128,6 +131,7 @@ impl Policy for Kueue {
         self.decided = view.now;
         self.wake = view.tenants().next_change(view.now);
         self.free.reset(view.free());
+        // The quotas leave `self`, because the cycle borrows the rest of it.
         let mut quotas = std::mem::take(&mut self.quotas);
         let mut cycle = KueueCycle::new(view, quotas.tree(view), self);
         cycle.run();
@@ -155,7 +159,7 @@ struct KueueCycle<'a, 'v> {
     /// Waiting jobs by tenant.
     waiting: BTreeMap<u32, Line>,
     /// (Tenant, resource, amount, priority) of claims that cannot be admitted.
-    inadmissible: BTreeSet<(usize, usize, u64, i32)>,
+    inadmissible: BTreeSet<(usize, TypeId, u64, i32)>,
     plan: Plan,
 }
 
@@ -170,7 +174,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
                 None => lines.push(job.id()),
                 Some(_) if !known(job.request().tenant) => {}
                 Some(first) => {
-                    let kind = view.cluster().nodes[first.node as usize].accelerator;
+                    let kind = view.cluster().type_of(first.node);
                     let claim = claim(&job, kind, job.gpus(), job.state.changed);
                     tree.add(usage, claim.tenant, claim.resource, claim.amount);
                     running.push(claim);
@@ -179,7 +183,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
         }
         let waiting = lines.by_tenant();
         // Where no tenant owns anything, a limit to what is owned would admit no job.
-        let owns = |tenant: usize| (0..tree.resources()).any(|kind| tree.subtree(tenant, kind) > 0);
+        let owns = |tenant: usize| tree.resources().any(|kind| tree.subtree(tenant, kind) > 0);
         let lends = *lends || !(0..tree.tenants()).any(owns);
         let (plan, inadmissible) = (Plan::keep(), BTreeSet::new());
         Self { view, tree, rules, lends, usage, free, evicted, running, waiting, inadmissible, plan }
@@ -230,7 +234,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
         let within = self.lends || self.tree.used(self.usage, claim.tenant, claim.resource) + amount <= own;
         within
             && self.tree.available(self.usage, claim.tenant, claim.resource) >= amount as i64
-            && self.free.of_type(self.view.cluster(), claim.resource as u16) >= amount as u32
+            && self.free.of_type(self.view.cluster(), claim.resource) >= amount as u32
     }
 
     /// Starts the job, evicting others where that is needed and allowed.
@@ -239,13 +243,15 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
             let victims: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
             let freed: u64 = self.running.iter().filter(|of| victims.contains(&of.job)).map(|of| of.amount).sum();
-            let free = u64::from(self.free.of_type(self.view.cluster(), claim.resource as u16));
+            let free = u64::from(self.free.of_type(self.view.cluster(), claim.resource));
+            // Jobs of unknown tenants hold accelerators that no quota counts, so the room is
+            // checked too.
             if victims.is_empty() || free + freed < claim.amount {
                 return false;
             }
             self.evict(&victims);
         }
-        let (cluster, kind) = (self.view.cluster(), claim.resource as u16);
+        let (cluster, kind) = (self.view.cluster(), claim.resource);
         let Some(placement) = self.free.pack(cluster, kind, claim.amount as u32) else { return false };
         self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
         self.plan.set(claim.job, placement);
@@ -271,17 +277,17 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
     }
 }
 
-fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> JobClaim {
+fn claim(job: &JobView<'_>, kind: TypeId, gpus: u32, since: SimTime) -> JobClaim {
     JobClaim {
         job: job.id(),
         tenant: job.request().tenant as usize,
-        resource: usize::from(kind),
+        resource: kind,
         amount: u64::from(gpus),
         priority: job.request().priority,
         since,
     }
 }
 
-fn shape_of(claim: &JobClaim) -> (usize, usize, u64, i32) {
+fn shape_of(claim: &JobClaim) -> (usize, TypeId, u64, i32) {
     (claim.tenant, claim.resource, claim.amount, claim.priority)
 }

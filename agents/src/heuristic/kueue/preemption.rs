@@ -12,26 +12,9 @@ use std::cmp::Reverse;
 
 use goodput_env::job::JobId;
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
-use goodput_env::time::SimTime;
 
+use super::claim::JobClaim;
 use super::victims::Victims;
-
-/// Quota that an admitted or incoming job claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobClaim {
-    /// Identifier of the job.
-    pub job: JobId,
-    /// Tenant of the job.
-    pub tenant: GroupId,
-    /// Index of the resource that the job uses: its accelerator type.
-    pub resource: usize,
-    /// Accelerators of the resource.
-    pub amount: u64,
-    /// Priority; higher is more important.
-    pub priority: i32,
-    /// Time of submission of a waiting job, time of admission of a running one.
-    pub since: SimTime,
-}
 
 /// Jobs that an incoming job may evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

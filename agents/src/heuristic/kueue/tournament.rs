@@ -12,7 +12,7 @@ use goodput_env::job::JobId;
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 use goodput_env::time::SimTime;
 
-use super::preemption::JobClaim;
+use super::claim::JobClaim;
 
 /// Order of two members of a cohort; the smaller wins.
 type TournamentKey = (bool, DominantShare, Reverse<i32>, SimTime, JobId);

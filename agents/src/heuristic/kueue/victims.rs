@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 
-use super::preemption::JobClaim;
+use super::claim::JobClaim;
 
 /// Tenants with candidates, returned one at a time while shares change in between.
 pub(super) struct Victims<'a> {
@@ -84,6 +84,7 @@ impl<'a> Victims<'a> {
             }
         }
         match (tenant, inner) {
+            // At equal shares a cohort goes before a tenant.
             (tenant, Some((largest, inner))) if tenant.is_none_or(|(share, _)| largest >= share) => {
                 self.below(inner, usage)
             }

@@ -1,6 +1,6 @@
 //! State under construction, with the accelerators that are free in it.
 
-use super::lanes::{self, Lanes};
+use super::lanes::{self, Lanes, NodeSpan};
 use super::objective::PolluxProblem;
 
 /// Rows of all jobs and the quantities derived from them.
@@ -28,7 +28,7 @@ impl StateDraft {
         self.shared.resize(problem.nodes, false);
         self.term.clear();
         for job in 0..problem.jobs.len() {
-            self.term.push(problem.moved(job, false, 0)[0]);
+            self.term.push(problem.stopped(job)[0]);
             if self.can_stay(problem, job) {
                 self.stay(problem, job);
             }
@@ -50,10 +50,11 @@ impl StateDraft {
         let distributed = lanes::is_distributed(row);
         for (node, replicas) in used(row) {
             self.free[node] += replicas;
+            // There is one distributed job on a node at most, so if it was this one, none is left.
             self.shared[node] &= !distributed;
         }
         row.fill([0; 16]);
-        self.term[job] = problem.moved(job, false, 0)[0];
+        self.term[job] = problem.stopped(job)[0];
     }
 
     /// Gives a job without accelerators a row, which must fit.
@@ -66,7 +67,7 @@ impl StateDraft {
         self.rows[job * problem.width..(job + 1) * problem.width].copy_from_slice(row);
         self.term[job] = match lanes::same(row, problem.row(job)) {
             true => problem.kept(job)[0],
-            false => problem.moved(job, distributed, lanes::sum(row))[0],
+            false => problem.moved(job, NodeSpan::of(distributed), lanes::sum(row))[0],
         };
     }
 
@@ -112,7 +113,7 @@ impl StateDraft {
         let (single, distributed) = self.room();
         let mut best = (self.term[job], 0);
         for replicas in problem.sizes(job).take_while(|&replicas| replicas <= most.min(single.max(distributed))) {
-            let [term, _] = problem.moved(job, replicas > single, replicas);
+            let [term, _] = problem.moved(job, NodeSpan::of(replicas > single), replicas);
             best = if term < best.0 { (term, replicas) } else { best };
         }
         let held = lanes::sum(problem.row(job));
@@ -120,7 +121,7 @@ impl StateDraft {
             self.stay(problem, job);
         } else if best.1 > 0 {
             let mut row = std::mem::take(&mut self.row);
-            self.find_nodes(problem, best.1, best.1 > single, &mut row);
+            self.find_nodes(problem, best.1, NodeSpan::of(best.1 > single), &mut row);
             self.put(problem, job, &row);
             self.row = row;
         }
@@ -128,10 +129,10 @@ impl StateDraft {
 
     /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among
     /// equals.
-    fn find_nodes(&self, problem: &PolluxProblem, replicas: u32, distributed: bool, row: &mut Vec<Lanes>) {
+    fn find_nodes(&self, problem: &PolluxProblem, replicas: u32, span: NodeSpan, row: &mut Vec<Lanes>) {
         row.clear();
         row.resize(problem.width, [0; 16]);
-        if !distributed {
+        if span == NodeSpan::OneNode {
             let fitting = (0..problem.nodes).filter(|&node| u32::from(self.free[node]) >= replicas);
             if let Some(node) = fitting.min_by_key(|&node| self.free[node]) {
                 row[node / 16][node % 16] = replicas as u8;

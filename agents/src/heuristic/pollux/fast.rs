@@ -14,7 +14,7 @@ use goodput_env::scenario::Batching;
 use goodput_env::view::ClusterView;
 
 use super::draft::StateDraft;
-use super::lanes::{self, Lanes};
+use super::lanes::{self, Lanes, NodeSpan};
 use super::objective::{PolluxProblem, StateValue};
 
 /// Rounds of descent; the descent has usually settled after two.
@@ -83,6 +83,7 @@ impl Fast {
         let (jobs, total, node) = (problem.jobs.len(), problem.total_gpus(), problem.largest_node());
         let columns = total as usize + 1;
         self.least.clear();
+        // Without any job, every number of accelerators costs nothing.
         self.least.resize(columns, 0.0);
         self.taken.clear();
         for job in 0..jobs {
@@ -91,7 +92,8 @@ impl Fast {
             for replicas in std::iter::once(0).chain(problem.sizes(job)) {
                 // A job that keeps its count is assumed to keep its nodes, and so not to restart.
                 let kept = replicas == held;
-                let [term, _] = if kept { problem.kept(job) } else { problem.moved(job, replicas > node, replicas) };
+                let [term, _] =
+                    if kept { problem.kept(job) } else { problem.moved(job, NodeSpan::of(replicas > node), replicas) };
                 self.options.push((replicas, term));
             }
             let start = self.taken.len();
@@ -131,7 +133,7 @@ impl Fast {
             self.draft.place(problem, job, count);
             // The placement is worse than the knapsack assumed: too few replicas, or more than one
             // node.
-            if self.draft.term[job] > problem.moved(job, count > node, count)[0] {
+            if self.draft.term[job] > problem.moved(job, NodeSpan::of(count > node), count)[0] {
                 self.clear_for(problem, job, count);
             }
         }

@@ -98,7 +98,7 @@ impl Genetic {
     pub fn search(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> (&[Lanes], StateValue) {
         let mut first = self.begin(problem, rng);
         for _ in 1..self.config.generations {
-            if !self.breed(problem, rng) {
+            if !self.add_children(problem, rng) {
                 break;
             }
             first = self.survival.select(
@@ -153,6 +153,7 @@ impl Genetic {
             }
             self.settle(problem, slot, rng);
         }
+        // All slots fit, so nothing is dropped: this only sorts the states into fronts.
         self.survival.select(&self.values, &mut self.alive, slots.into(), &mut self.spare, rng)
     }
 
@@ -185,7 +186,7 @@ impl Genetic {
     }
 
     /// Adds a population's worth of new children. Returns whether there is any.
-    fn breed(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> bool {
+    fn add_children(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> bool {
         let parents = self.alive.len();
         let wanted = parents + usize::from(self.config.population);
         self.seen.clear(2 * self.config.population);
@@ -199,6 +200,7 @@ impl Genetic {
             for _ in 0..(wanted - self.alive.len()).div_ceil(2) {
                 let (a, b) = (self.parent(parents, rng), self.parent(parents, rng));
                 // One cut between jobs: a row is never split.
+                // Without crossover the cut is 0, and each child is a copy of one parent.
                 let cut = match rng.next_u32() < CROSSOVER {
                     true => below(rng, problem.jobs.len() as u32) as usize * problem.width,
                     false => 0,

@@ -54,6 +54,7 @@ pub(super) fn smaller(a: Lanes, b: Lanes) -> u128 {
 #[inline]
 pub(super) fn nonzero(a: Lanes) -> u128 {
     let flags = flags(a);
+    // The shift loses the flag of the topmost byte, and wrapping makes up for it.
     (flags << 8).wrapping_sub(flags)
 }
 
@@ -90,6 +91,7 @@ pub(super) fn sum(row: &[Lanes]) -> u32 {
 #[inline]
 fn sum_one(lanes: Lanes) -> u32 {
     let bits = u128::from_le_bytes(lanes);
+    // A lane of 16 bits never exceeds 16 times 255, so nothing carries into the next one.
     let pairs = (bits & EVEN_BYTES) + ((bits >> 8) & EVEN_BYTES);
     let quads = (pairs as u64) + ((pairs >> 64) as u64);
     (quads.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
@@ -98,6 +100,35 @@ fn sum_one(lanes: Lanes) -> u32 {
 /// Number of nodes that a row uses.
 pub(super) fn nodes(row: &[Lanes]) -> u32 {
     row.iter().map(|lanes| sum_one(ones(*lanes))).sum()
+}
+
+/// Nodes that the accelerators of a job are on. The network takes part where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeSpan {
+    OneNode,
+    ManyNodes,
+}
+
+impl NodeSpan {
+    /// NodeSpan of a job that is, or is not, on more than one node.
+    #[inline]
+    pub(super) const fn of(distributed: bool) -> Self {
+        if distributed { Self::ManyNodes } else { Self::OneNode }
+    }
+
+    /// Number of nodes by which a model of goodput knows the span.
+    pub(super) const fn nodes(self) -> u32 {
+        match self {
+            Self::OneNode => 1,
+            Self::ManyNodes => 2,
+        }
+    }
+}
+
+/// Nodes that a row is on.
+#[inline]
+pub(super) fn span(row: &[Lanes]) -> NodeSpan {
+    NodeSpan::of(is_distributed(row))
 }
 
 /// Whether a row uses more than one node.

@@ -68,6 +68,7 @@ impl FrontSelection {
     /// Fills `by_front`, each front in descending order of fitness.
     fn sort(&mut self, values: &[StateValue], pool: &[u16]) {
         let key =
+            // The slot makes keys unique, so an unstable sort has only one result.
             |slot: u16| (!values[slot as usize].fitness.to_bits(), !values[slot as usize].utility.to_bits(), slot);
         self.sorted.clear();
         self.sorted.extend(pool.iter().map(|&slot| key(slot)));
@@ -139,6 +140,7 @@ fn crowd(front: &[u16], values: &[StateValue], crowding: &mut [f64]) {
     let value = |at: usize| values[front[at] as usize];
     let (best, worst) = (value(0), value(front.len() - 1));
     let (fitness, utility) = (best.fitness - worst.fitness, worst.utility - best.utility);
+    // On one front, equal fitness means equal utility: neither range may be divided by.
     if fitness == 0.0 {
         front.iter().for_each(|&slot| crowding[slot as usize] = 0.0);
         return;

@@ -9,13 +9,14 @@
 
 use std::collections::BTreeMap;
 
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::model::GoodputModel;
 use goodput_env::placement::Placement;
 use goodput_env::view::ClusterView;
 
 pub use super::lanes::Lanes;
-use super::lanes::{add, and, is_distributed, nonzero, same, sum};
+use super::lanes::{NodeSpan, add, and, nonzero, same, span, sum};
 
 /// Seconds that a restart costs in the objective, whatever the true cost (artifact, `pollux.py`).
 const RESTART_SECS: f64 = 30.0;
@@ -122,10 +123,11 @@ impl PolluxProblem {
     pub fn load(&mut self, view: &ClusterView<'_>) {
         let cluster = view.cluster();
         let gpus_of =
-            |kind: u16| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum();
-        let most = (0..cluster.types.len() as u16).map(|kind| (gpus_of(kind), kind));
-        let (_, kind) =
-            most.reduce(|best: (u32, u16), next| if next.0 > best.0 { next } else { best }).unwrap_or((0, 0));
+            |kind: TypeId| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum();
+        let most = cluster.type_ids().map(|kind| (gpus_of(kind), kind));
+        let (_, kind) = most
+            .reduce(|best: (u32, TypeId), next| if next.0 > best.0 { next } else { best })
+            .unwrap_or((0, TypeId(0)));
 
         let mut capacity: Vec<u32> = view.free().to_vec();
         let mut order: Vec<(i64, JobId)> = view.jobs().map(|job| (job.attained_gpu_millis(), job.id())).collect();
@@ -133,7 +135,7 @@ impl PolluxProblem {
         let contenders = order.into_iter().filter_map(|(_, id)| view.job(id)).map(|job| {
             let held = job.state.placement.clone();
             for slice in held.slices() {
-                capacity[slice.node as usize] += slice.gpus;
+                capacity[slice.node.index()] += slice.gpus;
             }
             PolluxJob {
                 job: job.id(),
@@ -164,6 +166,7 @@ impl PolluxProblem {
             self.capacity[node / 16][node % 16] = gpus.min(255) as u8;
         }
         let total: u32 = self.capacity.iter().flatten().map(|&gpus| u32::from(gpus)).sum();
+        // The artifact scales by nodes times the share of one accelerator in the total.
         self.scale = self.nodes as f64 / f64::from(total.max(1));
         self.fair = total.div_ceil(jobs.len().max(1) as u32).max(1);
 
@@ -171,7 +174,7 @@ impl PolluxProblem {
         self.current.resize(jobs.len() * self.width, [0; 16]);
         for (job, row) in jobs.iter().zip(self.current.chunks_mut(self.width)) {
             for slice in job.held.slices() {
-                row[slice.node as usize / 16][slice.node as usize % 16] = slice.gpus.min(255) as u8;
+                row[slice.node.index() / 16][slice.node.index() % 16] = slice.gpus.min(255) as u8;
             }
         }
         self.jobs = jobs;
@@ -200,20 +203,21 @@ impl PolluxProblem {
         for job in 0..self.jobs.len() {
             let base = match self.jobs[job].model {
                 None => f64::from(self.fair),
-                Some(model) => self.goodput(job, false, self.fair.min(model.limits.most_replicas()).max(1)),
+                Some(model) => self.goodput(job, NodeSpan::OneNode, self.fair.min(model.limits.most_replicas()).max(1)),
             };
+            // A job that cannot run on its fair share has a speedup of 0 everywhere.
             self.base.push(if base > 0.0 { base } else { f64::INFINITY });
         }
         self.kept.clear();
         for job in 0..self.jobs.len() {
             let held = &self.jobs[job].held;
-            let speedup = self.speedup(job, held.is_distributed(), held.gpus());
+            let speedup = self.speedup(job, NodeSpan::of(held.is_distributed()), held.gpus());
             self.kept.push([term(speedup * self.scale), speedup]);
         }
     }
 
     /// Best goodput of the job; without a model its number of replicas.
-    fn goodput(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
+    fn goodput(&mut self, job: usize, span: NodeSpan, replicas: u32) -> f64 {
         let contender = &self.jobs[job];
         let Some(model) = contender.model else { return f64::from(replicas) };
         let table = self.goodputs.entry(contender.job).or_insert_with(|| GoodputTables {
@@ -221,33 +225,46 @@ impl PolluxProblem {
             single: Vec::new(),
             distributed: Vec::new(),
         });
-        let row = if distributed { &mut table.distributed } else { &mut table.single };
+        let row = match span {
+            NodeSpan::OneNode => &mut table.single,
+            NodeSpan::ManyNodes => &mut table.distributed,
+        };
         if row.len() <= replicas as usize {
             row.resize(replicas as usize + 1, f64::NAN);
         }
         let entry = &mut row[replicas as usize];
         if entry.is_nan() {
-            *entry = model.best(1 + u32::from(distributed), replicas).map_or(0.0, |best| best.goodput);
+            *entry = model.best(span.nodes(), replicas).map_or(0.0, |best| best.goodput);
         }
         *entry
     }
 
-    fn speedup(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
-        if replicas == 0 { 0.0 } else { self.goodput(job, distributed, replicas) / self.base[job] }
+    fn speedup(&mut self, job: usize, span: NodeSpan, replicas: u32) -> f64 {
+        if replicas == 0 { 0.0 } else { self.goodput(job, span, replicas) / self.base[job] }
     }
 
     /// Term and speedup of a job that restarts on `replicas`, at most its maximum.
     #[inline]
-    pub(super) fn moved(&mut self, job: usize, distributed: bool, replicas: u32) -> [f64; 2] {
+    pub(super) fn moved(&mut self, job: usize, span: NodeSpan, replicas: u32) -> [f64; 2] {
         let table = &self.tables[job];
-        let at = (if distributed { table.distributed } else { table.single } + replicas) as usize;
+        let row = match span {
+            NodeSpan::OneNode => table.single,
+            NodeSpan::ManyNodes => table.distributed,
+        };
+        let at = (row + replicas) as usize;
         let known = self.moved[at];
-        if known[0].is_nan() { self.ask(job, distributed, replicas, at) } else { known }
+        if known[0].is_nan() { self.ask(job, span, replicas, at) } else { known }
+    }
+
+    /// Term and speedup of a job without accelerators.
+    #[inline]
+    pub(super) fn stopped(&mut self, job: usize) -> [f64; 2] {
+        self.moved(job, NodeSpan::OneNode, 0)
     }
 
     #[cold]
-    fn ask(&mut self, job: usize, distributed: bool, replicas: u32, at: usize) -> [f64; 2] {
-        let speedup = self.speedup(job, distributed, replicas);
+    fn ask(&mut self, job: usize, span: NodeSpan, replicas: u32, at: usize) -> [f64; 2] {
+        let speedup = self.speedup(job, span, replicas);
         self.moved[at] = [term(speedup * self.scale * self.factor[job]), speedup];
         self.moved[at]
     }
@@ -260,7 +277,7 @@ impl PolluxProblem {
             let row = &state[job * self.width..(job + 1) * self.width];
             let [term, speedup] = match same(row, self.row(job)) {
                 true => self.kept(job),
-                false => self.moved(job, is_distributed(row), sum(row)),
+                false => self.moved(job, span(row), sum(row)),
             };
             sums = [sums[0] + term, sums[1] + speedup];
             used.iter_mut().zip(row).for_each(|(used, row)| *used = add(*used, *row));
@@ -321,6 +338,6 @@ impl PolluxProblem {
 
     /// The row as a placement, in order of nodes.
     pub(super) fn placement(&self, row: &[Lanes]) -> Placement {
-        row.iter().flatten().enumerate().map(|(node, &gpus)| (node as u32, u32::from(gpus))).collect()
+        row.iter().flatten().enumerate().map(|(node, &gpus)| (NodeId::at(node), u32::from(gpus))).collect()
     }
 }

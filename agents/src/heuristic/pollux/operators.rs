@@ -6,7 +6,9 @@
 use rand::Rng;
 
 use super::draws::{Skips, below};
-use super::lanes::{self, Lanes, add, and, is_distributed, nonzero, ones, set_lanes, smaller, sub, sum};
+use super::lanes::{
+    self, Lanes, NodeSpan, add, and, is_distributed, nonzero, ones, set_lanes, smaller, span, sub, sum,
+};
 use super::objective::{PolluxProblem, StateValue};
 
 /// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a
@@ -101,11 +103,14 @@ impl Operators {
             let (chunk, lane) = (usize::from(node) / 16, usize::from(node) % 16);
             while job < jobs {
                 let replicas = &mut cells[job * width + chunk][lane];
+                // Elements that are not zero had their chance above.
                 if *replicas == 0 {
                     *replicas = below(rng, u32::from(problem.capacity[chunk][lane]) + 1) as u8;
                 }
                 job += 1 + self.skips.next(rng);
             }
+            // What is left of the gap goes on at the next node, as if all elements stood in one
+            // line.
             job -= jobs;
         }
     }
@@ -143,15 +148,15 @@ impl Operators {
         for (job, row) in cells.chunks_exact_mut(width).enumerate() {
             let [term, speedup] = if lanes::is_empty(row) {
                 // A stopped job counts alike whether or not it held accelerators.
-                problem.moved(job, false, 0)
+                problem.stopped(job)
             } else {
-                let (distributed, replicas) = self.repair_row(problem, job, row, avoid, rng);
+                let (span, replicas) = self.repair_row(problem, job, row, avoid, rng);
                 for (chunk, lanes) in row.iter().enumerate() {
                     hash = hash.wrapping_add(lanes::hash(*lanes, job * width + chunk));
                 }
                 match lanes::same(row, problem.row(job)) {
                     true => problem.kept(job),
-                    false => problem.moved(job, distributed, replicas),
+                    false => problem.moved(job, span, replicas),
                 }
             };
             sums = [sums[0] + term, sums[1] + speedup];
@@ -160,7 +165,7 @@ impl Operators {
         (problem.total(sums, active), hash)
     }
 
-    /// Repairs one row. Returns whether the row is distributed, and its number of replicas.
+    /// Repairs one row. Returns its nodes and its number of replicas.
     #[inline(always)]
     fn repair_row(
         &mut self,
@@ -169,7 +174,7 @@ impl Operators {
         row: &mut [Lanes],
         avoid: bool,
         rng: &mut impl Rng,
-    ) -> (bool, u32) {
+    ) -> (NodeSpan, u32) {
         if avoid && is_distributed(row) {
             for (lanes, taken) in row.iter_mut().zip(&mut self.taken) {
                 let mask = nonzero(*lanes);
@@ -193,7 +198,7 @@ impl Operators {
             *left = sub(*left, *lanes);
             *active |= nonzero(*lanes);
         }
-        (is_distributed(row), replicas)
+        (span(row), replicas)
     }
 }
 

@@ -2,7 +2,7 @@
 //! section 3.3). They are few enough for one variable each, and jobs of these sizes always fit
 //! their nodes without being split.
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, TypeId};
 
 /// Sizes on one type of accelerator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,10 +24,10 @@ impl TypeSizes {
 
 /// Sizes by accelerator type of `cluster`.
 pub fn sizes(cluster: &Cluster) -> Vec<TypeSizes> {
-    (0..cluster.types.len().max(1) as u16).map(|kind| sizes_of(cluster, kind)).collect()
+    TypeId::first(cluster.types.len().max(1)).map(|kind| sizes_of(cluster, kind)).collect()
 }
 
-fn sizes_of(cluster: &Cluster, kind: u16) -> TypeSizes {
+fn sizes_of(cluster: &Cluster, kind: TypeId) -> TypeSizes {
     let per_node = cluster.gpus_per_node_of(kind);
     let of_type = || cluster.nodes.iter().filter(|node| node.accelerator == kind);
     let whole = of_type().filter(|node| node.gpus == per_node).count() as u32;

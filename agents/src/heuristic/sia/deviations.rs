@@ -1,6 +1,7 @@
 //! Departures of the public artifact from the paper, each apart, so that the effect of each can be
 //! measured.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::model::{GoodputModel, SwitchCost};
 use goodput_env::placement::Placement;
 use goodput_env::view::JobView;
@@ -66,6 +67,7 @@ impl Deviations {
             return utility.powf(POWER) * (1.0 + ORDER * rank);
         }
         let cost = f64::from((utility as f32).powf(POWER as f32));
+        // Python rounds halves to even.
         ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
     }
 
@@ -81,7 +83,7 @@ impl Deviations {
             return restart_factor(age, job.state.restarts, job.restart_secs());
         }
         let name = job.application().map_or("", |app| app.name.as_str());
-        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
+        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1) as f64 / 1e3;
         if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
     }
 
@@ -110,7 +112,7 @@ impl Deviations {
     }
 
     /// Speed of one accelerator of `kind`, for the ratio between types.
-    pub(super) fn single_speed(self, job: &JobView<'_>, kind: u16) -> Option<f64> {
+    pub(super) fn single_speed(self, job: &JobView<'_>, kind: TypeId) -> Option<f64> {
         if self.first_model { job.largest_over_slowest(kind) } else { job.single_throughput(kind) }
     }
 }

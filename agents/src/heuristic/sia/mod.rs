@@ -12,6 +12,7 @@ pub mod deviations;
 pub mod estimate;
 pub mod program;
 
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -71,7 +72,7 @@ impl Sia {
     fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<SizeOption> {
         let mut capacity = vec![0; self.types.len()];
         for (node, available) in view.cluster().nodes.iter().zip(available) {
-            capacity[usize::from(node.accelerator)] += available;
+            capacity[node.accelerator.index()] += available;
         }
         let mut choices = Vec::with_capacity(view.active());
         let mut rows = Vec::with_capacity(view.active());
@@ -81,7 +82,7 @@ impl Sia {
             let (kind, gpus) = (job.kind(), job.gpus());
             choices.push(SizeOption { job: job.id(), kind, gpus, pinned });
             if pinned {
-                let left = &mut capacity[usize::from(kind)];
+                let left = &mut capacity[kind.index()];
                 *left = left.saturating_sub(gpus);
             } else {
                 rows.push(self.columns(&job, rank as f64 / jobs));
@@ -109,7 +110,7 @@ pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct SizeOption {
     job: JobId,
-    kind: u16,
+    kind: TypeId,
     gpus: u32,
     pinned: bool,
 }
@@ -120,14 +121,14 @@ impl Policy for Sia {
         let available = available(view);
         let choices = self.choose(view, &available);
         let mut plan = Plan::keep();
-        for kind in 0..self.types.len() as u16 {
+        for kind in TypeId::first(self.types.len()) {
             let here: Vec<&SizeOption> =
                 choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
             let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
             let cluster = view.cluster();
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
-            let size = self.types[usize::from(kind)].per_node;
-            let nodes = Nodes::new(of_type.map(|id| (id as u32, available[id])), size);
+            let size = self.types[kind.index()].per_node;
+            let nodes = Nodes::new(of_type.map(|id| (NodeId::at(id), available[id])), size);
             let places = self.deviations.place(nodes, &wanted);
             here.iter().zip(places).for_each(|(choice, place)| set(&mut plan, view, choice.job, place));
         }
@@ -148,7 +149,7 @@ fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     for job in view.jobs() {
         for slice in job.state.placement.slices() {
-            available[slice.node as usize] += slice.gpus;
+            available[slice.node.index()] += slice.gpus;
         }
     }
     available

@@ -6,6 +6,7 @@
 //! never better than none and is left out; so is one that costs as much as another of its job and
 //! type with fewer accelerators. Neither changes the optimum.
 
+use goodput_env::cluster::TypeId;
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
 /// Cost of leaving a job without accelerators (`lambda_n` of the artifact).
@@ -18,7 +19,7 @@ const MOST_NODES: u64 = 5_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiaColumn {
     /// Index of the accelerator type.
-    pub kind: u16,
+    pub kind: TypeId,
     /// Number of accelerators of the type.
     pub gpus: u32,
     /// Cost in the objective: a utility to the power of -0.5.
@@ -31,6 +32,7 @@ pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
     let greedy = greedy(jobs, &useful, capacity);
     solve(jobs, &useful, capacity, gap)
+        // A search that ends at its limit may have found less than the greedy choice has.
         .filter(|found| total_cost(jobs, found) <= total_cost(jobs, &greedy))
         .unwrap_or(greedy)
 }
@@ -42,7 +44,7 @@ pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
 
 /// Columns of a job that can be part of an optimum.
 fn useful(columns: &[SiaColumn], capacity: &[u32]) -> Vec<usize> {
-    let fits = |column: &SiaColumn| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
+    let fits = |column: &SiaColumn| column.cost < WITHOUT && column.gpus <= capacity[column.kind.index()];
     let beaten = |at: usize, column: &SiaColumn| {
         columns.iter().enumerate().any(|(other_at, other)| {
             let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
@@ -59,10 +61,12 @@ fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: 
     let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
     let mut variables = Vec::with_capacity(jobs.len());
     for (columns, useful) in jobs.iter().zip(useful) {
+        // Costs are relative to no accelerators, so that a column which is not chosen counts 0.
         let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - WITHOUT)).collect();
         for (&at, &variable) in useful.iter().zip(&of_job) {
-            used[usize::from(columns[at].kind)].push((variable, f64::from(columns[at].gpus)));
+            used[columns[at].kind.index()].push((variable, f64::from(columns[at].gpus)));
         }
+        // A single binary variable needs no row that keeps it at 1.
         if of_job.len() > 1 {
             let one: Vec<_> = of_job.iter().map(|&variable| (variable, 1.0)).collect();
             problem.add_constraint(&one[..], ComparisonOp::Le, 1.0);
@@ -82,6 +86,7 @@ fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: 
         Some(useful[at])
     };
     let choice: Vec<_> = useful.iter().zip(&variables).map(|(useful, of_job)| chosen(useful, of_job)).collect();
+    // The solver works within tolerances; a choice beyond the capacity must not leave here.
     is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
@@ -97,7 +102,7 @@ fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> V
     let mut choice = vec![None; jobs.len()];
     for (_, job, at) in order {
         let column = jobs[job][at];
-        let left = &mut left[usize::from(column.kind)];
+        let left = &mut left[column.kind.index()];
         if choice[job].is_none() && column.gpus <= *left {
             *left -= column.gpus;
             choice[job] = Some(at);
@@ -110,7 +115,7 @@ fn is_feasible(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], capacity: &[u3
     let mut left = capacity.to_vec();
     jobs.iter().zip(choice).all(|(columns, chosen)| {
         let Some(column) = chosen.map(|at| columns[at]) else { return true };
-        let left = &mut left[usize::from(column.kind)];
+        let left = &mut left[column.kind.index()];
         let fits = column.gpus <= *left;
         *left = left.saturating_sub(column.gpus);
         fits

@@ -113,6 +113,7 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
             wins[step.at] -= step.size;
         }
         *steps = heap;
+        // What the others would gain without this agent is what the agent pays for.
         (-gain).exp().min(1.0)
     };
     // Steps that no longer fitted are looked at again, with the room that an agent's win would

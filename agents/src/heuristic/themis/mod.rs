@@ -89,6 +89,7 @@ impl Contention {
         self.area += self.active * (view.now - self.at).as_millis();
         (self.at, self.active) = (view.now, view.active() as i64);
         self.entered.resize(view.workload_len(), None);
+        // Jobs come in order of id, so the first one that is known ends those that are new.
         for job in view.jobs().rev() {
             let entered = &mut self.entered[job.id().index()];
             if entered.is_some() {
@@ -229,6 +230,7 @@ impl Themis {
 /// make a job faster.
 fn give_leftovers(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
+    // Each round offers every job one step, so that no job takes everything.
     while *left > 0 && !turn.is_empty() {
         turn.retain(|&at| {
             let (job, held) = (&jobs[at], counts[at]);
@@ -249,6 +251,7 @@ impl Policy for Themis {
         self.contention.update(view);
         let mut plan = Plan::keep();
         let Trigger { arrival, completion, fault, .. } = view.trigger;
+        // Other free accelerators than were left over last time are a change that no trigger names.
         let churn = arrival || completion || fault || view.total_free() != self.unwanted;
         self.leases.retain(|(job, end)| *end > view.now && view.job(*job).is_some_and(|job| job.state.is_allocated()));
         let leased = |job: &JobView<'_>| self.leases.binary_search_by_key(&job.id(), |lease| lease.0).is_ok();

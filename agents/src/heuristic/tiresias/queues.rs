@@ -104,6 +104,7 @@ impl Tiresias {
                 rank: f64::NAN,
             });
         }
+        // The view was walked from its newest job back.
         self.queues[0][first..].reverse();
         self.unseen = self.queues[0].last().map_or(self.unseen, |last| self.unseen.max(JobId(last.job.0 + 1)));
     }
@@ -142,6 +143,8 @@ impl Tiresias {
                 } else if *knob > 0.0 && entry.counted() > SimTime::ZERO {
                     entry.waited += view.now - entry.checked;
                     if at > 0 && entry.waited >= patience(*knob, entry) {
+                        // A promoted job starts over: neither its service nor its wait counts any
+                        // more.
                         (entry.forgiven, entry.waited, entry.rank) = (entry.executed, SimTime::ZERO, f64::NAN);
                         moved.push((*entry, 0));
                         return false;
@@ -268,6 +271,8 @@ impl Tiresias {
                 }
             }
             if *running_first && unsorted {
+                // The sort is stable, so the order of entry is kept among jobs that run and among
+                // those that wait.
                 queue.sort_by_key(|entry| !entry.running);
             }
         }

@@ -84,12 +84,14 @@ impl ReservedQueues {
         let mut left = capacity - self.classes.iter().map(WidthClass::used).sum::<i64>();
         let mut reserved = vec![0; self.classes.len()];
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
+        // The sort is stable, so classes of equal demand keep the order of the hash table.
         order.sort_by_key(|&at| demand(&self.classes[at]));
         for &at in &order {
             let class = &self.classes[at];
             if demand(class) == 0 {
                 continue;
             }
+            // The simulator rounds shares to two digits.
             let share = rounded(demand(class) as f64 / demands as f64, 2) * capacity as f64;
             let fair = (share / class.gpus as f64).floor() as i64 * class.gpus;
             let mut extra = (fair.min(demand(class)) - class.used()).max(0);
@@ -101,6 +103,7 @@ impl ReservedQueues {
         }
         order.sort_by_key(|&at| self.classes[at].gpus);
         let mut full = 0;
+        // What is left is given out one job's width at a time, the narrowest class first.
         while left > 0 && full < order.len() {
             full = 0;
             for &at in &order {

@@ -5,7 +5,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::part::{Part, relu, through};
-use super::{Pass, Said};
+use super::{NetOutput, Pass};
 use crate::nets::shard::Shard;
 use crate::nets::weights::Weights;
 
@@ -25,7 +25,7 @@ struct Perceptron<'a> {
 }
 
 impl<'a> MlpPass<'a> {
-    pub fn forward(weights: &'a Weights, shard: &'a Shard) -> (Said, Box<dyn Pass + 'a>) {
+    pub fn forward(weights: &'a Weights, shard: &'a Shard) -> (NetOutput, Box<dyn Pass + 'a>) {
         let layout = weights.layout();
         let kept = shard.slots * layout.slot_features;
         let view = |width, data| ArrayView2::from_shape((shard.rows, width), data).expect("gathered in this shape");
@@ -45,13 +45,14 @@ impl<'a> MlpPass<'a> {
         };
         let (actor, scores) = Perceptron::forward((0..depth).map(layer).collect(), &x);
         let (critic, values) = Perceptron::forward((depth..2 * depth).map(layer).collect(), &x);
-        let said = Said { scores: scores.into_raw_vec_and_offset().0, values: values.into_raw_vec_and_offset().0 };
-        (said, Box::new(Self { weights, x, actor, critic }))
+        let output =
+            NetOutput { scores: scores.into_raw_vec_and_offset().0, values: values.into_raw_vec_and_offset().0 };
+        (output, Box::new(Self { weights, x, actor, critic }))
     }
 }
 
 impl Pass for MlpPass<'_> {
-    fn backward(self: Box<Self>, slopes: &Said) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
         let rows = slopes.values.len();
         let mut gradient = vec![0.0; self.weights.data().len()];
         for (perceptron, slopes) in [(&self.actor, &slopes.scores), (&self.critic, &slopes.values)] {

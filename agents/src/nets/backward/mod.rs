@@ -20,7 +20,7 @@ use crate::nets::shard::Shard;
 use crate::nets::weights::{NetConfig, Weights};
 
 /// Outputs of a net for the rows of a shard.
-pub(crate) struct Said {
+pub(crate) struct NetOutput {
     /// `[rows, actions kept]`, whether allowed or not; those of empty slots mean nothing.
     pub scores: Vec<f32>,
     /// Values of shape `[rows]`.
@@ -31,11 +31,11 @@ pub(crate) struct Said {
 pub(crate) trait Pass {
     /// The gradient of every parameter, in the order of the flat vector, from those of scores and
     /// values.
-    fn backward(self: Box<Self>, slopes: &Said) -> Vec<f32>;
+    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32>;
 }
 
 /// Evaluates a net.
-pub(crate) fn forward<'a>(weights: &'a Weights, shard: &'a Shard, device: &Device) -> (Said, Box<dyn Pass + 'a>) {
+pub(crate) fn forward<'a>(weights: &'a Weights, shard: &'a Shard, device: &Device) -> (NetOutput, Box<dyn Pass + 'a>) {
     match weights.config() {
         NetConfig::Mlp(_) => MlpPass::forward(weights, shard),
         NetConfig::Set(config) if config.heads == 0 => SetPass::forward(weights, shard),
@@ -51,16 +51,16 @@ struct BurnPass {
 }
 
 impl BurnPass {
-    fn forward<'a>(weights: &Weights, shard: &Shard, device: &Device) -> (Said, Box<dyn Pass + 'a>) {
+    fn forward<'a>(weights: &Weights, shard: &Shard, device: &Device) -> (NetOutput, Box<dyn Pass + 'a>) {
         let net = Net::new(weights, device);
         let (scores, values) = net.forward(&shard.inputs(weights.config(), device));
-        let said = Said { scores: host(scores.clone()), values: host(values.clone()) };
-        (said, Box::new(Self { net, scores, values }))
+        let output = NetOutput { scores: host(scores.clone()), values: host(values.clone()) };
+        (output, Box::new(Self { net, scores, values }))
     }
 }
 
 impl Pass for BurnPass {
-    fn backward(self: Box<Self>, slopes: &Said) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
         let device = self.scores.device();
         let of_scores = Tensor::<2>::from_data(TensorData::new(slopes.scores.clone(), self.scores.dims()), &device);
         let of_values = Tensor::<1>::from_data(TensorData::new(slopes.values.clone(), self.values.dims()), &device);
@@ -120,22 +120,22 @@ mod tests {
             // Slots at the end that no row uses are left out by hand; burn has all of them.
             let (cut, whole) = (Shard::gather(&source, &all, kept), Shard::gather(&source, &all, slots));
             let device = Device::flex().autodiff();
-            let (said, pass) = forward(&weights, &cut, &device);
+            let (output, pass) = forward(&weights, &cut, &device);
             let (want, by_burn) = BurnPass::forward(&weights, &whole, &device);
             let values: Vec<f32> = (0..rows).map(|_| noise()).collect();
-            let room = |shard: &Shard| Said { scores: vec![0.0; shard.penalty.len()], values: values.clone() };
+            let room = |shard: &Shard| NetOutput { scores: vec![0.0; shard.penalty.len()], values: values.clone() };
             let (mut of_cut, mut of_whole) = (room(&cut), room(&whole));
             let close = |one: f32, other: f32| (one - other).abs() <= 2e-5 * other.abs().max(1.0);
             for (row, action) in (0..rows).flat_map(|row| (0..layout.actions()).map(move |action| (row, action))) {
                 let here = row * cut.actions() + cut.local_action(&layout, action);
                 let there = row * layout.actions() + action;
                 if masks[there] == 1 {
-                    prop_assert!(close(said.scores[here], want.scores[there]), "score of {action} in row {row}");
+                    prop_assert!(close(output.scores[here], want.scores[there]), "score of {action} in row {row}");
                     let slope = noise();
                     (of_cut.scores[here], of_whole.scores[there]) = (slope, slope);
                 }
             }
-            prop_assert!(said.values.iter().zip(&want.values).all(|(one, other)| close(*one, *other)));
+            prop_assert!(output.values.iter().zip(&want.values).all(|(one, other)| close(*one, *other)));
             for (at, (one, other)) in pass.backward(&of_cut).into_iter().zip(by_burn.backward(&of_whole)).enumerate() {
                 prop_assert!(close(one, other), "parameter {at}: {one} {other}");
             }

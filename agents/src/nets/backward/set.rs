@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView2, Zip, s};
 
 use super::part::{Part, relu, through};
-use super::{Pass, Said};
+use super::{NetOutput, Pass};
 use crate::nets::fused::pool;
 use crate::nets::shard::Shard;
 use crate::nets::weights::{Weights, set_layer as layer};
@@ -29,7 +29,7 @@ pub(super) struct SetPass<'a> {
 }
 
 impl<'a> SetPass<'a> {
-    pub fn forward(weights: &'a Weights, shard: &'a Shard) -> (Said, Box<dyn Pass + 'a>) {
+    pub fn forward(weights: &'a Weights, shard: &'a Shard) -> (NetOutput, Box<dyn Pass + 'a>) {
         let layout = weights.layout();
         let apply = |index: usize, x: &Array2<f32>| Part::of(weights, index).forward(&[x.view()]);
         let (jobs, slots, features) = occupied(shard, layout.slot_features);
@@ -73,12 +73,12 @@ impl<'a> SetPass<'a> {
         let valued = [one, two];
         let pass =
             Self { weights, shard, jobs, slots, features, first, embedded, pooled, widened, context, informed, valued };
-        (Said { scores, values }, Box::new(pass))
+        (NetOutput { scores, values }, Box::new(pass))
     }
 }
 
 impl Pass for SetPass<'_> {
-    fn backward(self: Box<Self>, slopes: &Said) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
         let layout = self.weights.layout();
         let mut gradient = vec![0.0; self.weights.data().len()];
         // The slopes of what went into a layer; those of its parameters are written down.
@@ -100,6 +100,7 @@ impl Pass for SetPass<'_> {
         }
         let of_informed = through(&self.informed, back(layer::VERBS, &self.informed, &of_verbs));
         let mut of_context = through(&self.context, back(layer::WAIT, &self.context, &of_others));
+        // Jobs took in the context before its ReLU, so their slopes do not pass through it.
         for (jobs, mut of_context) in self.jobs.iter().zip(of_context.rows_mut()) {
             for job in jobs.clone() {
                 of_context += &of_informed.row(job);

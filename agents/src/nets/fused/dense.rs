@@ -98,6 +98,7 @@ impl Dense {
     ) {
         let [head, tail] = ends;
         self.run::<false>(head.clone(), &self.bias, 1, &x[head], 0, sums);
+        // The tail goes on from the sums of the head, which keeps the order of additions.
         match activation {
             Activation::None => self.run::<false>(tail.clone(), sums, 1, &x[tail], 0, y),
             Activation::Relu => self.run::<true>(tail.clone(), sums, 1, &x[tail], 0, y),
@@ -157,6 +158,7 @@ fn block<const R: usize, const P: usize>(
     start: [Panel; P],
     inputs: usize,
 ) -> [[Panel; P]; R] {
+    // Slices of one known length free the loop of checks of bounds.
     let panels = panels.map(|panel| &panel[..inputs]);
     let x = x.map(|row| &row[..inputs]);
     let mut sums = [start; R];

@@ -203,6 +203,7 @@ impl Fused {
         }
         changes.iter_mut().for_each(|logit| *logit /= temperature);
         distribution.set(changes, others);
+        // What is left of the number is uniform again, so one draw serves both choices.
         distribution.sample((uniform - end) / (1.0 - end))
     }
 

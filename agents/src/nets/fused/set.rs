@@ -66,6 +66,7 @@ impl SetForward {
         let [pool1, pool2, project] = [layer::POOL1, layer::POOL2, layer::PROJECT].map(|i| &self.layers[i]);
         pool1.forward(1, &scratch.pooled, 0, Activation::Relu, &mut scratch.hidden);
         pool2.forward(1, &scratch.hidden, 0, Activation::None, &mut scratch.context);
+        // All jobs share the context, so it is added once, to the bias.
         for (start, (&context, &bias)) in scratch.start.iter_mut().zip(scratch.context.iter().zip(project.bias())) {
             *start = context + bias;
         }

@@ -5,6 +5,7 @@
 //! counts of requests, so it is a whole number: thousandths of an accelerator times requests.
 //! Divide by [`Fragmentation::weight`] for thousandths.
 
+use goodput_env::cluster::TypeId;
 use std::collections::BTreeMap;
 
 use super::{Node, Request};
@@ -90,7 +91,7 @@ impl Fragmentation {
     ///
     /// For one typical request it is all that is idle where the request cannot run here or needs no
     /// accelerator, else what is idle on the accelerators that have too little left for it.
-    pub fn measure(&self, kind: u16, cpu_milli: u32, idle: impl Iterator<Item = u16>) -> i32 {
+    pub fn measure(&self, kind: TypeId, cpu_milli: u32, idle: impl Iterator<Item = u16>) -> i32 {
         // By level: accelerators with enough idle for it, and thousandths idle on the others.
         let (mut enough, mut short, mut total) = ([0_u32; MOST_LEVELS], [0_i32; MOST_LEVELS], 0_i32);
         for milli in idle {

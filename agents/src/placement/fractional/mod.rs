@@ -24,7 +24,7 @@ pub mod strategy;
 mod tie_break;
 
 pub use fragmentation::{Fragmentation, Typical};
-pub use node::{Class, Node, Taken};
+pub use node::{Class, Node, TakenAccelerators};
 pub use placer::{Placed, Placer};
 pub use request::{Kinds, MILLI, Request, RequestError};
 pub use strategy::{Listed, Strategy};

@@ -1,6 +1,7 @@
 //! One machine and what is left of it.
 
 use super::{MILLI, Request};
+use goodput_env::cluster::TypeId;
 
 /// Sort of work on a node's accelerators: parts of one, or so many whole ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,13 +13,13 @@ pub enum Class {
 }
 
 /// Accelerators given to a request, by their index on the node.
-pub type Taken = Vec<u16>;
+pub type TakenAccelerators = Vec<u16>;
 
 /// Free resources of a node; integers only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
     /// Accelerator type, by its index.
-    pub kind: u16,
+    pub kind: TypeId,
     /// Thousandths of processor cores left.
     pub cpu_milli: u32,
     /// Memory left, MiB.
@@ -31,7 +32,7 @@ pub struct Node {
 
 impl Node {
     /// An idle node.
-    pub fn idle(kind: u16, cpu_milli: u32, memory_mib: u32, accelerators: u32) -> Self {
+    pub fn idle(kind: TypeId, cpu_milli: u32, memory_mib: u32, accelerators: u32) -> Self {
         let idle = vec![MILLI as u16; accelerators as usize];
         Self { kind, cpu_milli, memory_mib, idle, classes: Vec::new() }
     }
@@ -67,7 +68,7 @@ impl Node {
     }
 
     /// The lowest idle accelerators, for a request of whole ones.
-    pub fn whole(&self, request: &Request) -> Taken {
+    pub fn whole(&self, request: &Request) -> TakenAccelerators {
         let free = (0..self.idle.len() as u16).filter(|&at| u32::from(self.idle[usize::from(at)]) == MILLI);
         free.take(request.accelerators as usize).collect()
     }

@@ -13,7 +13,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Node, Request, Strategy, Taken, TieBreak};
+use super::{Node, Request, Strategy, TakenAccelerators, TieBreak};
 
 /// Score of a node that the request does not fit.
 const NOWHERE: i32 = i32::MIN;
@@ -24,7 +24,7 @@ pub struct Placed {
     /// Index of the node in the list given.
     pub node: u32,
     /// Accelerators of it, by index.
-    pub accelerators: Taken,
+    pub accelerators: TakenAccelerators,
 }
 
 /// Nodes, a strategy, and the scores kept. Inside, nodes are in the order that breaks ties, so the
@@ -40,7 +40,7 @@ pub struct Placer {
     place_of: Vec<u32>,
     /// Look of each node.
     look: Vec<u32>,
-    looks: Looks,
+    looks: NodePotentials,
     /// Nodes in the order they changed, and the length of the log just after the last change of
     /// each.
     changes: Vec<u32>,
@@ -51,7 +51,7 @@ pub struct Placer {
 
 /// The different ways nodes look, each with its potential.
 #[derive(Default)]
-struct Looks {
+struct NodePotentials {
     ids: BTreeMap<Node, u32>,
     potentials: Vec<i32>,
 }
@@ -78,7 +78,7 @@ impl Placer {
             place_of[node as usize] = place as u32;
         }
         let nodes: Vec<Node> = original.iter().map(|&node| nodes[node as usize].clone()).collect();
-        let mut looks = Looks::default();
+        let mut looks = NodePotentials::default();
         Self {
             draws: ties == TieBreak::Random || strategy.draws(),
             rng,
@@ -157,12 +157,14 @@ impl Placer {
         };
         if by_node.is_empty() {
             by_node.extend((0..nodes.len()).map(score));
+        // A log longer than the cluster costs more to read than each node's last change.
         } else if changes.len() - *read > nodes.len() {
             for (at, found) in by_node.iter_mut().enumerate().filter(|(at, _)| last_change[*at] > *read) {
                 *found = score(at);
             }
         } else {
             for (at, &place) in changes.iter().enumerate().skip(*read) {
+                // A node that changed several times is scored once, at its last change.
                 if last_change[place as usize] == at + 1 {
                     by_node[place as usize] = score(place as usize);
                 }
@@ -196,7 +198,7 @@ impl Placer {
     }
 }
 
-impl Looks {
+impl NodePotentials {
     fn id(&mut self, node: &Node, strategy: &dyn Strategy) -> u32 {
         let next = self.potentials.len() as u32;
         let id = *self.ids.entry(node.key()).or_insert(next);

@@ -1,5 +1,6 @@
 //! Request for a share of an accelerator, or for whole ones.
 
+use goodput_env::cluster::TypeId;
 use thiserror::Error;
 
 /// Thousandths in one whole accelerator.
@@ -15,14 +16,14 @@ impl Kinds {
 
     /// Adds a type, by its index below 64. Any type becomes only this one.
     #[must_use]
-    pub fn with(self, kind: u16) -> Self {
-        assert!(kind < 64, "at most 64 accelerator types, not {kind}");
-        Self(self.0 | 1 << kind)
+    pub fn with(self, kind: TypeId) -> Self {
+        assert!(kind.0 < 64, "at most 64 accelerator types, not {kind}");
+        Self(self.0 | 1 << kind.0)
     }
 
     /// Whether type `kind` is among them.
-    pub fn allow(self, kind: u16) -> bool {
-        self.0 == 0 || self.0 >> kind & 1 == 1
+    pub fn allow(self, kind: TypeId) -> bool {
+        self.0 == 0 || self.0 >> kind.0 & 1 == 1
     }
 }
 

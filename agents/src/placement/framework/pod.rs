@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::model::sharing::{Card, ShareRequest};
 use goodput_env::time::SimTime;
@@ -65,7 +65,7 @@ pub struct Resident {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeInfo {
     /// Name of the accelerator type.
-    pub kind: u16,
+    pub kind: TypeId,
     /// Labels, `accelerator` among them.
     pub labels: BTreeMap<String, String>,
     /// Number of accelerators.
@@ -92,7 +92,7 @@ impl Snapshot {
     /// any pod yet.
     pub fn new(cluster: &Cluster, free: &[u32], now: SimTime) -> Self {
         let node = |(node, &free): (&goodput_env::cluster::Node, &u32)| {
-            let kind = &cluster.types[usize::from(node.accelerator)].name;
+            let kind = &cluster.types[node.accelerator.index()].name;
             let labels = BTreeMap::from([("accelerator".to_string(), kind.clone())]);
             NodeInfo { kind: node.accelerator, labels, gpus: node.gpus, free, ..NodeInfo::default() }
         };
@@ -101,17 +101,17 @@ impl Snapshot {
 
     /// Node of the snapshot.
     pub fn node(&self, node: NodeId) -> &NodeInfo {
-        &self.nodes[node as usize]
+        &self.nodes[node.index()]
     }
 
     /// Free accelerators of type `kind`.
-    pub fn free_of(&self, kind: u16) -> u32 {
+    pub fn free_of(&self, kind: TypeId) -> u32 {
         self.nodes.iter().filter(|node| node.kind == kind).map(|node| node.free).sum()
     }
 
     /// Types of accelerators, ascending.
-    pub fn kinds(&self) -> Vec<u16> {
-        let mut kinds: Vec<u16> = self.nodes.iter().map(|node| node.kind).collect();
+    pub fn kinds(&self) -> Vec<TypeId> {
+        let mut kinds: Vec<TypeId> = self.nodes.iter().map(|node| node.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
         kinds

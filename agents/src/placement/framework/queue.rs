@@ -25,6 +25,7 @@ impl Queue {
         if self.pods.is_empty() {
             return None;
         }
+        // The last pod takes the root's place and sinks to where it belongs.
         let first = self.pods.swap_remove(0);
         let mut at = 0;
         loop {

@@ -128,7 +128,7 @@ impl Framework {
     fn find(&mut self, snapshot: &Snapshot, pod: &Pod) -> Result<NodeId, Vec<NodeId>> {
         let passed = self.plugins.iter_mut().all(|enabled| enabled.plugin.pre_filter(snapshot, pod));
         let (mut feasible, mut resolvable) = (Vec::new(), Vec::new());
-        for node in 0..snapshot.nodes.len() as NodeId {
+        for node in NodeId::first(snapshot.nodes.len()) {
             let worst = self.plugins.iter().map(|enabled| enabled.plugin.filter(snapshot, pod, node)).max();
             match worst.unwrap_or(Filtered::Fits) {
                 Filtered::Fits => feasible.push(node),
@@ -137,6 +137,8 @@ impl Framework {
             }
         }
         if !passed || feasible.is_empty() {
+            // PreFilter refuses without a node, so eviction on any that is not ruled out might
+            // help.
             feasible.append(&mut resolvable);
             feasible.sort_unstable();
             return Err(feasible);
@@ -153,7 +155,8 @@ impl Framework {
     }
 
     fn reserve(&mut self, snapshot: &mut Snapshot, pod: &Pod, node: NodeId) -> Scheduled {
-        snapshot.nodes[node as usize].free -= pod.gpus;
+        // The place is taken before plugins are asked, so a refusal always has one to give back.
+        snapshot.nodes[node.index()].free -= pod.gpus;
         let refused = self.plugins.iter_mut().position(|enabled| !enabled.plugin.reserve(snapshot, pod, node));
         if let Some(refused) = refused {
             self.unreserve_first(snapshot, pod, node, refused);
@@ -207,7 +210,7 @@ impl Framework {
 
     /// Releases the place of `pod`, where only the first `plugins` had reserved it.
     fn unreserve_first(&mut self, snapshot: &mut Snapshot, pod: &Pod, node: NodeId, plugins: usize) {
-        snapshot.nodes[node as usize].free += pod.gpus;
+        snapshot.nodes[node.index()].free += pod.gpus;
         for enabled in self.plugins[..plugins].iter_mut().rev() {
             enabled.plugin.unreserve(snapshot, pod, node);
         }
@@ -220,7 +223,7 @@ impl Framework {
                 let resident = snapshot.nodes[node].residents.remove(at);
                 snapshot.nodes[node].free += resident.gpus;
                 for enabled in &mut self.plugins {
-                    enabled.plugin.evicted(snapshot, &resident, node as NodeId);
+                    enabled.plugin.evicted(snapshot, &resident, NodeId::at(node));
                 }
             }
         }

@@ -63,6 +63,7 @@ impl Nodes {
                 (node, looked) = ((node + 1) % self.free.len(), looked + 1);
             }
             let mut empty = 0;
+            // A whole turn of the ring without anything free means that there is nothing left.
             while left > 0 && empty < self.free.len() {
                 let here = left.min(self.free[node]);
                 empty = if here == 0 { empty + 1 } else { 0 };

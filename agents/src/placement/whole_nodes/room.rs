@@ -69,7 +69,7 @@ impl<'a> Room<'a> {
             if !self.fits(gpus) {
                 self.make_room(gpus);
             }
-            let place = self.find(gpus).unwrap_or_else(|| self.scraps(gpus));
+            let place = self.find(gpus).unwrap_or_else(|| self.place_on_fragments(gpus));
             self.settle(at, place);
         }
         self.places
@@ -110,6 +110,7 @@ impl<'a> Room<'a> {
         self.by_free.entry(free).or_default().insert(node);
         let (jobs, on) = (self.jobs, &self.on[node]);
         for (&wanted, nodes) in &mut self.clearable {
+            // The key of an entry follows from what was free, so the old one needs no search.
             nodes.remove(&(wanted.saturating_sub(before), node));
             nodes.extend(missing(jobs, on, free, wanted).map(|missing| (missing, node)));
         }
@@ -152,6 +153,7 @@ impl<'a> Room<'a> {
     /// Moves the smaller jobs of the nodes where fewest accelerators have to be freed, until `gpus`
     /// fit or no job is left to move.
     fn make_room(&mut self, gpus: u32) {
+        // A job of several nodes needs whole ones, which are cleared one after the other.
         let wanted = gpus.min(self.size);
         let (jobs, free, on) = (self.jobs, &self.free, &self.on);
         self.clearable.entry(wanted).or_insert_with(|| {
@@ -174,7 +176,7 @@ impl<'a> Room<'a> {
 
     /// Any free accelerators, from the emptiest nodes: the last resort of sizes that are no power
     /// of two.
-    fn scraps(&self, gpus: u32) -> Placement {
+    fn place_on_fragments(&self, gpus: u32) -> Placement {
         let mut left = gpus;
         let emptiest = self.by_free.iter().rev().flat_map(|(_, nodes)| nodes);
         emptiest

@@ -35,6 +35,7 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
         let tracked = features.clone();
         let (scores, _) = net.forward(&inputs);
         let local = shard.local_action(&layout, action);
+        // Rows do not depend on one another, so the gradient of the sum is that of each row.
         let gradients = scores.slice([0..chunk.len(), local..local + 1]).sum().backward();
         let Some(gradient) = tracked.grad(&gradients) else { continue };
         for row in host(gradient).chunks_exact(shard.slots * layout.slot_features) {

@@ -70,7 +70,7 @@ impl Played {
         };
         let action = Action::Change { slot, verb }.encode(layout);
         let verb = match verb {
-            Verb::Place(kind) => self.scored.types.get(usize::from(kind)).map(|name| format!("place on {name}")),
+            Verb::Place(kind) => self.scored.types.get(kind.index()).map(|name| format!("place on {name}")),
             _ => None,
         }
         .unwrap_or_else(|| verb.to_string());
@@ -143,6 +143,7 @@ fn integrated(
         if let Some(job) = job {
             all[start..start + job.len()].copy_from_slice(job);
         }
+        // The line is straight in what the net sees, after scaling, as completeness needs it to be.
         if let Some(normaliser) = &scored.normaliser {
             normaliser.apply(&mut all);
         }
@@ -161,6 +162,7 @@ fn integrated(
         let parts: Vec<f64> =
             slopes.iter().zip(moved).map(|(slope, (to, from))| slope * f64::from(to - from)).collect();
         let missed = (difference - parts.iter().sum::<f64>()).abs();
+        // The floor on the difference ends the search where two scores are almost equal.
         if missed <= COMPLETE * difference.abs().max(1e-3) || points >= POINTS.1 {
             return parts;
         }

@@ -8,7 +8,7 @@ use goodput_env::view::ClusterView;
 use super::{Contribution, Decision, Explanation, Reasons};
 use crate::policies::rounds::Decoder;
 use crate::policies::utility::features::{FEATURES, weight};
-use crate::policies::utility::{Observer, Utility, UtilityPolicy, Worth};
+use crate::policies::utility::{JobValue, Observer, Utility, UtilityPolicy};
 
 /// A learned utility with an observer beside it.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Utilities {
 /// Job values and weights at a decision.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    worths: Vec<Worth>,
+    worths: Vec<JobValue>,
     weights: Vec<f64>,
 }
 
@@ -37,6 +37,7 @@ impl Utilities {
 
     pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
         let plan = self.decide(view);
+        // Worths are of the decision just made, because `decide` shows it to the observer first.
         let (worths, _) = self.observer.worths(view);
         let scores = worths.iter().map(|worth| (worth.job, worth.score)).collect();
         let weights = self.observer.weights().to_vec();

@@ -27,6 +27,7 @@ impl Experience {
         let quantiles = |mut works: Vec<f64>| {
             works.sort_by(f64::total_cmp);
             let kept = works.len().min(QUANTILES);
+            // These are midpoints of equal parts, so that each quantile stands for as many jobs.
             (0..kept).map(|at| works[(2 * at + 1) * works.len() / (2 * kept)] as f32).collect()
         };
         Self { models: all.into_iter().map(|(model, works)| (model.to_owned(), quantiles(works))).collect() }

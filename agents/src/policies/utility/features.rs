@@ -73,6 +73,7 @@ impl JobFacts {
         // Hours, with a minute as the shortest time that matters.
         let hours = |secs: f64| ((secs + 60.0) / 3600.0).ln();
         let flag = |on: bool| f64::from(u8::from(on));
+        // The floor keeps the logarithm finite where a speed is unknown.
         let [fair, node, most] = self.speedups.map(|speedup| speedup.max(0.05).ln());
         let (attained, remaining) = (hours(self.attained_gpu_secs), hours(self.remaining_gpu_secs));
         let done = (self.done_gpu_secs + 1.0) / (self.done_gpu_secs + self.remaining_gpu_secs + 1.0);

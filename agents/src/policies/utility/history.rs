@@ -74,6 +74,7 @@ impl History {
         rate: impl Fn(usize, &JobView<'_>) -> Option<f64>,
     ) {
         let now = view.now.as_secs_f64();
+        // Policies are not told of completions: a job that is gone is taken to be complete.
         for seen in std::mem::take(&mut self.seen) {
             if view.job(seen.job).is_none() {
                 // It went on at the speed it had until some moment since.
@@ -97,6 +98,8 @@ impl History {
             if let Some(rate) = rate(at, &job).filter(|&rate| rate > 0.0) {
                 model.rates = (model.rates.0 + rate, model.rates.1 + 1.0);
             }
+            // The speed at its present size tells how far a job got that is gone at the next
+            // decision.
             let speed = job.rate(job.gpus()).unwrap_or(0.0);
             self.seen.push(Seen { job: job.id(), model: name.to_owned(), done, at: now, rate: speed });
         }
@@ -119,9 +122,11 @@ impl History {
         let Some(rate) = rate.filter(|&rate| rate > 0.0).or(usual) else {
             return Left { gpu_secs: theta.more() * theta.first_secs(), done_gpu_secs: 0.0 };
         };
+        // The second term keeps a job that has just begun from having nothing left.
         let own = theta.more() * (done + theta.first_secs() * rate / gpus);
         let (count, excess) = model.map_or((0.0, 0.0), |model| model.beyond(done));
-        let left = (excess + theta.doubt() * own) / (count + theta.doubt());
+        // This is a mean over the completed jobs and `peer_uncertainty` copies of the own guess.
+        let left = (excess + theta.peer_uncertainty() * own) / (count + theta.peer_uncertainty());
         Left { gpu_secs: left / rate * gpus, done_gpu_secs: done / rate * gpus }
     }
 }
@@ -137,6 +142,7 @@ impl Model {
         self.lives.extend(self.totals.iter().map(|&total| (total, total)));
         self.lives.extend(self.active.iter().map(|&done| (done, done * (1.0 + more))));
         self.lives.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        // Suffix sums answer any later question by one search.
         let mut sum = 0.0;
         for life in self.lives.iter_mut().rev() {
             sum += life.1;

@@ -38,4 +38,4 @@ pub use experience::Experience;
 pub use group::Group;
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
-pub use worth::{Observer, Worth};
+pub use worth::{JobValue, Observer};

@@ -1,6 +1,6 @@
 //! The policy: features, weights, one division, and as little moving as possible.
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -17,7 +17,7 @@ use super::speeds::Speeds;
 use super::tenants::Tenants;
 use super::theta::Theta;
 use crate::allocation::knapsack::{Hull, Offer};
-use crate::compose::loaning::Worths;
+use crate::compose::loaning::SharedJobValues;
 use crate::placement::whole_nodes::{Nodes, Wanted};
 
 /// Learned utility: parameters, experience and options.
@@ -49,12 +49,12 @@ pub struct UtilityPolicy {
     /// Choices of the job at hand.
     offers: Vec<Offer>,
     /// Type and size of all choices, job by job, and where each job's begin.
-    choices: Vec<(u16, u32)>,
+    choices: Vec<(TypeId, u32)>,
     starts: Vec<usize>,
     /// Accelerators to divide, by type.
     capacity: Vec<u32>,
     /// Channel to the orchestrator for the values of jobs.
-    worths: Option<Worths>,
+    worths: Option<SharedJobValues>,
 }
 
 impl UtilityPolicy {
@@ -79,7 +79,7 @@ impl UtilityPolicy {
 
     /// Says at each decision what jobs are worth to it.
     #[must_use]
-    pub fn telling(self, worths: Worths) -> Self {
+    pub fn telling(self, worths: SharedJobValues) -> Self {
         Self { worths: Some(worths), ..self }
     }
 
@@ -96,6 +96,7 @@ impl UtilityPolicy {
         if let Some(worths) = &self.worths {
             worths.tell(job.id(), weight.ln());
         }
+        // A job that waits counts with the speed of its smallest size.
         let now = speeds.speedup(at, held_on, held).max(1.0);
         let remaining = left.gpu_secs / (f64::from(least) * now);
         let moved = match held {
@@ -103,14 +104,16 @@ impl UtilityPolicy {
             _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
         };
         let (q, floor) = (round.exponent, theta.floor());
+        // Without this, a size of no speed would have a value other than 0.
         let nothing = floor.powf(q);
-        let offer = |kind: u16, gpus: u32| {
+        let offer = |kind: TypeId, gpus: u32| {
             let speedup = speeds.speedup(at, kind, gpus);
             let speed = if (kind, gpus) == (held_on, held) { speedup } else { speedup * moved };
             Offer { kind, weight: gpus, value: weight * ((speed + floor).powf(q) - nothing) / q }
         };
         self.offers.clear();
-        for kind in 0..view.cluster().types.len().max(1) as u16 {
+        for kind in TypeId::first(view.cluster().types.len().max(1)) {
+            // The present size may be off the ladder, and keeping it must remain a choice.
             let mut keep = (held > 0 && kind == held_on).then_some(held);
             for &(gpus, _) in speeds.on(at, kind) {
                 if let Some(held) = keep.take_if(|held| *held <= gpus) {
@@ -141,11 +144,14 @@ impl UtilityPolicy {
                 self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
             }
             if is_left_alone(view, &job) {
-                let left = &mut self.capacity[usize::from(job.kind())];
+                // What a job keeps is not there to divide, and its group is empty so that groups
+                // match jobs.
+                let left = &mut self.capacity[job.kind().index()];
                 *left = left.saturating_sub(job.gpus());
                 self.division.group::<Offer>([]);
             } else {
                 self.value(view, at, &job, &round);
+                // A job that the knapsack leaves out gets nothing.
                 self.goals[at].gpus = 0;
             }
             self.starts.push(self.choices.len());
@@ -160,10 +166,10 @@ impl UtilityPolicy {
     }
 
     /// Puts the jobs of one type on its nodes.
-    fn place(&self, view: &ClusterView<'_>, kind: u16, available: &[u32], plan: &mut Plan) {
+    fn place(&self, view: &ClusterView<'_>, kind: TypeId, available: &[u32], plan: &mut Plan) {
         let cluster = view.cluster();
         let of_kind = (0..cluster.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
-        let nodes = of_kind.map(|node| (node as NodeId, available[node]));
+        let nodes = of_kind.map(|node| (NodeId::at(node), available[node]));
         let here: Vec<&Goal> = self.goals.iter().filter(|goal| goal.kind == kind).collect();
         let wanted = |goal: &&Goal| {
             let job = view.job(goal.job);
@@ -197,6 +203,7 @@ pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
         Phase::Running => {
             let restart = job.restart_secs();
             let times = job.state.restarts / PATIENCE;
+            // The undisturbed time grows with the number of restarts.
             times > 0 && (view.now - job.state.changed).as_secs_f64() < restart * f64::from(1 + times)
         }
     }
@@ -207,7 +214,7 @@ pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     // What two jobs share is held once.
     for job in view.jobs().filter(|job| job.state.counts()) {
-        job.state.placement.slices().iter().for_each(|slice| available[slice.node as usize] += slice.gpus);
+        job.state.placement.slices().iter().for_each(|slice| available[slice.node.index()] += slice.gpus);
     }
     available
 }
@@ -216,7 +223,7 @@ pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
 pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
     let mut capacity = vec![0; view.cluster().types.len().max(1)];
     for (node, available) in view.cluster().nodes.iter().zip(available) {
-        capacity[usize::from(node.accelerator)] += available;
+        capacity[node.accelerator.index()] += available;
     }
     capacity
 }
@@ -226,7 +233,7 @@ pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
 struct Goal {
     job: JobId,
     gpus: u32,
-    kind: u16,
+    kind: TypeId,
 }
 
 /// Quantities that all jobs of a round share.
@@ -268,7 +275,7 @@ pub(super) fn facts(
 impl UtilityRound {
     /// Of the jobs in view on what is there of each type.
     pub fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
-        let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(kind as u16).max(1));
+        let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(TypeId::at(kind)).max(1));
         let total: u32 = capacity.iter().sum();
         let jobs = (view.active() as u32).max(1);
         // Nodes of types differ; the mean goes by accelerators.
@@ -291,7 +298,7 @@ impl Policy for UtilityPolicy {
         let available = available(view);
         self.divide(view, &available);
         let mut plan = Plan::keep();
-        (0..self.capacity.len() as u16).for_each(|kind| self.place(view, kind, &available, &mut plan));
+        TypeId::first(self.capacity.len()).for_each(|kind| self.place(view, kind, &available, &mut plan));
         plan
     }
 

@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use goodput_env::cluster::TypeId;
 use goodput_env::model::{GoodputModel, GradientStats, ThroughputParams};
 use goodput_env::state::TypeProfile;
 use goodput_env::view::{ClusterView, JobView};
@@ -54,7 +55,7 @@ impl Siblings {
             // A cluster may get nodes of a new type while it runs.
             model.types.resize(view.cluster().types.len().max(1), None);
             for seen in profile.types() {
-                let Some(known) = model.types.get_mut(usize::from(seen.kind())) else { continue };
+                let Some(known) = model.types.get_mut(seen.kind().index()) else { continue };
                 let reach = (seen.max_replicas(), seen.samples().len());
                 if known.is_none_or(|known| (known.replicas, known.samples) < reach) {
                     *known = Some(Measured { params: seen.params(), replicas: reach.0, samples: reach.1 });
@@ -64,10 +65,11 @@ impl Siblings {
     }
 
     /// Believed speeds of `job` on a type: what it has measured itself where that reaches as far.
-    pub fn model(&self, job: &JobView<'_>, kind: u16) -> Option<GoodputModel> {
+    pub fn model(&self, job: &JobView<'_>, kind: TypeId) -> Option<GoodputModel> {
         let own = || job.goodput_model_on(kind);
-        let Some(model) = self.kin(job) else { return own() };
-        let Some(known) = model.types.get(usize::from(kind)).copied().flatten() else { return own() };
+        let Some(model) = self.model_of(job) else { return own() };
+        let Some(known) = model.types.get(kind.index()).copied().flatten() else { return own() };
+        // Its own measurements reach as far, and they are of this very job.
         if job.state.profile.on(kind).is_some_and(|seen| seen.max_replicas() >= known.replicas) {
             return own();
         }
@@ -77,15 +79,15 @@ impl Siblings {
 
     /// Most replicas that a job of its model was measured on, on any type.
     pub fn replicas(&self, job: &JobView<'_>) -> u32 {
-        let types = self.kin(job).map_or(&[][..], |model| &model.types);
+        let types = self.model_of(job).map_or(&[][..], |model| &model.types);
         types.iter().flatten().map(|known| known.replicas).max().unwrap_or(0)
     }
 
     /// The model of `job`, unless the job contradicts it.
-    fn kin(&self, job: &JobView<'_>) -> Option<&Model> {
+    fn model_of(&self, job: &JobView<'_>) -> Option<&Model> {
         let model = self.models.get(job.model_name())?;
         let alike = |seen: &TypeProfile| {
-            let known = model.types.get(usize::from(seen.kind())).copied().flatten();
+            let known = model.types.get(seen.kind().index()).copied().flatten();
             let furthest = seen.samples().iter().max_by_key(|sample| sample.replicas);
             known.zip(furthest).is_none_or(|(known, sample)| {
                 let ratio = sample.step_secs / known.params.optim_time(sample.nodes, sample.replicas, sample.atomic);

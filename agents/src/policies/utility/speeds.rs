@@ -6,6 +6,7 @@
 //! placed; so is the first guess of a job that never ran (Sia, SOSP'23, section 3.3). How far these
 //! ratios are believed is learned ([`Theta`]).
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::model::{GoodputModel, GradientStats};
 use goodput_env::scenario::{Batching, Information};
@@ -31,6 +32,7 @@ pub(super) fn sizes(min: u32, max: u32, per_node: u32) -> impl Iterator<Item = u
             size if size < WHOLE_NODES * per_node => (size / per_node + 1) * per_node,
             size => (size + size / 4) / per_node * per_node,
         };
+        // Rounding down to whole nodes must not stop the ladder or step past the most.
         Some(up.clamp(size + 1, max))
     };
     std::iter::successors((min <= max && min > 0).then_some(min), next)
@@ -47,7 +49,7 @@ struct Row {
     /// Speeds by accelerator type.
     curves: Vec<SpeedCurve>,
     /// Type of the measurements that stand for all types.
-    telling: usize,
+    telling: TypeId,
     /// Speed of the smallest size on the slowest type; 0 where nothing is known.
     base: f64,
 }
@@ -106,10 +108,10 @@ impl Speeds {
         let mut before = self.before.drain(..).peekable();
         for job in view.jobs() {
             while before.next_if(|row| row.job < job.id()).is_some() {}
-            let model = |kind: usize| {
+            let model = |kind: TypeId| {
                 let model = match siblings {
-                    Some(siblings) => siblings.model(&job, kind as u16),
-                    None => job.goodput_model_on(kind as u16),
+                    Some(siblings) => siblings.model(&job, kind),
+                    None => job.goodput_model_on(kind),
                 };
                 // Without a gradient everything is noise, and larger batches are as efficient as
                 // small ones.
@@ -117,10 +119,11 @@ impl Speeds {
                     if blind { GoodputModel { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..model } } else { model }
                 })
             };
-            let models = (0..self.kinds.len()).map(model);
+            let models = TypeId::first(self.kinds.len()).map(model);
             let measured = job.state.profile.max_replicas();
             let explored = siblings.map_or(measured, |siblings| siblings.replicas(&job).max(measured));
             let range = (job.min_gpus(), job.max_gpus_explored(explored).max(job.min_gpus()));
+            // Speeds follow from the models and the range alone, so an equal row is reused.
             let same = before.next_if(|row| {
                 let known = row.models.iter().any(Option::is_some) && models.clone().eq(row.models.iter().copied());
                 row.job == job.id() && row.range == range && known
@@ -132,23 +135,23 @@ impl Speeds {
     fn count(&mut self, view: &ClusterView<'_>) {
         let cluster = view.cluster();
         let kinds = cluster.types.len().max(1);
-        let of = |kind: u16| {
+        let of = |kind: TypeId| {
             let nodes = cluster.nodes.iter().filter(|node| node.accelerator == kind);
             let total = if kinds > 1 { nodes.map(|node| node.gpus).sum() } else { u32::MAX };
             Kind { per_node: cluster.gpus_per_node_of(kind), total }
         };
-        self.kinds = (0..kinds as u16).map(of).collect();
+        self.kinds = TypeId::first(kinds).map(of).collect();
     }
 
     /// Sizes and speeds of the job at `at` on a type, ascending. Speeds are 0 where nothing is
     /// known.
-    pub fn on(&self, at: usize, kind: u16) -> &[(u32, f64)] {
-        self.rows[at].curves.get(usize::from(kind)).map_or(&[], |curve| &curve.rates)
+    pub fn on(&self, at: usize, kind: TypeId) -> &[(u32, f64)] {
+        self.rows[at].curves.get(kind.index()).map_or(&[], |curve| &curve.rates)
     }
 
     /// Type with the most informative measurements of the job at `at`.
-    pub fn telling(&self, at: usize) -> u16 {
-        self.rows[at].telling as u16
+    pub fn telling(&self, at: usize) -> TypeId {
+        self.rows[at].telling
     }
 
     /// Smallest size of the job at `at`.
@@ -163,9 +166,9 @@ impl Speeds {
 
     /// Speed of the job at `at` on `gpus` of a type relative to [`Self::least`], between sizes as
     /// on the next smaller one; a job of which nothing is known is believed to scale perfectly.
-    pub fn speedup(&self, at: usize, kind: u16, gpus: u32) -> f64 {
+    pub fn speedup(&self, at: usize, kind: TypeId, gpus: u32) -> f64 {
         let row = &self.rows[at];
-        let Some(curve) = row.curves.get(usize::from(kind)) else { return 0.0 };
+        let Some(curve) = row.curves.get(kind.index()) else { return 0.0 };
         let place = curve.rates.partition_point(|rate| rate.0 <= gpus);
         match place.checked_sub(1) {
             None => 0.0,
@@ -175,7 +178,7 @@ impl Speeds {
     }
 
     /// Speed relative to that of the smallest size on that type.
-    pub fn scaling(&self, at: usize, kind: u16, gpus: u32) -> f64 {
+    pub fn scaling(&self, at: usize, kind: TypeId, gpus: u32) -> f64 {
         self.speedup(at, kind, gpus) / self.speedup(at, kind, self.smallest(at)).max(f64::MIN_POSITIVE)
     }
 
@@ -183,7 +186,7 @@ impl Speeds {
     /// slowest.
     pub fn spread(&self, at: usize) -> f64 {
         let row = &self.rows[at];
-        (0..row.curves.len()).map(|kind| self.speedup(at, kind as u16, row.range.0)).fold(1.0, f64::max)
+        TypeId::first(row.curves.len()).map(|kind| self.speedup(at, kind, row.range.0)).fold(1.0, f64::max)
     }
 }
 
@@ -195,9 +198,9 @@ fn row(
     models: Vec<Option<GoodputModel>>,
     range: (u32, u32),
 ) -> Row {
-    let runs = |kind: usize| job.runs_on(kind as u16);
-    let sizes = |kind: usize| sizes(range.0, range.1.min(kinds[kind].total), kinds[kind].per_node);
-    let mut curves: Vec<SpeedCurve> = (0..kinds.len())
+    let runs = |kind: TypeId| job.runs_on(kind);
+    let sizes = |kind: TypeId| sizes(range.0, range.1.min(kinds[kind.index()].total), kinds[kind.index()].per_node);
+    let mut curves: Vec<SpeedCurve> = TypeId::first(kinds.len())
         .map(|kind| {
             let speed = |gpus: u32| (gpus, rate(view, job, kind, gpus, kinds, &models).unwrap_or(0.0));
             let rates = if runs(kind) { sizes(kind).map(speed).collect() } else { Vec::new() };
@@ -205,31 +208,34 @@ fn row(
         })
         .collect();
     let known = |curve: &SpeedCurve| curve.rates.iter().any(|rate| rate.1 > 0.0);
-    let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
-    let told = (0..kinds.len()).filter(|&kind| known(&curves[kind]));
+    let measured = |kind: TypeId| job.state.profile.on(kind).map_or(0, |seen| seen.max_replicas());
+    let told = TypeId::first(kinds.len()).filter(|&kind| known(&curves[kind.index()]));
     let telling = told.reduce(|best, next| if measured(next) > measured(best) { next } else { best });
-    let single = |kind: usize| job.single_throughput(kind as u16);
+    let single = |kind: TypeId| job.single_throughput(kind);
     match telling {
         Some(telling) => {
-            for kind in (0..kinds.len()).filter(|&kind| runs(kind)) {
-                if known(&curves[kind]) {
+            for kind in TypeId::first(kinds.len()).filter(|&kind| runs(kind)) {
+                if known(&curves[kind.index()]) {
                     continue;
                 }
-                let ratio = single(kind).zip(single(telling)).map(|(other, own)| theta.trusted(other / own, true));
+                let ratio = single(kind).zip(single(telling)).map(|(other, own)| theta.trusted_after_run(other / own));
                 let speed = |gpus: u32| Some(ratio? * rate(view, job, telling, gpus, kinds, &models)?);
-                curves[kind].rates = sizes(kind).map(|gpus| (gpus, speed(gpus).unwrap_or(0.0))).collect();
+                curves[kind.index()].rates = sizes(kind).map(|gpus| (gpus, speed(gpus).unwrap_or(0.0))).collect();
             }
         }
         None => {
-            let slowest = (0..kinds.len()).filter(|&kind| runs(kind)).filter_map(single).fold(f64::INFINITY, f64::min);
-            for (kind, curve) in curves.iter_mut().enumerate() {
-                curve.guess = single(kind).map_or(1.0, |speed| theta.trusted(speed / slowest, false));
+            // Nothing has been measured of this job, so only ratios of single accelerators are
+            // known.
+            let slowest =
+                TypeId::first(kinds.len()).filter(|&kind| runs(kind)).filter_map(single).fold(f64::INFINITY, f64::min);
+            for (kind, curve) in TypeId::first(kinds.len()).zip(&mut curves) {
+                curve.guess = single(kind).map_or(1.0, |speed| theta.trusted_before_run(speed / slowest));
             }
         }
     }
     let firsts = curves.iter().filter_map(|curve| curve.rates.first()).map(|rate| rate.1);
     let base = firsts.filter(|&rate| rate > 0.0).fold(f64::INFINITY, f64::min);
-    let home = (0..kinds.len()).find(|&kind| runs(kind)).unwrap_or(0);
+    let home = TypeId::first(kinds.len()).find(|&kind| runs(kind)).unwrap_or(TypeId(0));
     let base = if base.is_finite() { base } else { 0.0 };
     Row { job: job.id(), models, range, curves, telling: telling.unwrap_or(home), base }
 }
@@ -237,17 +243,17 @@ fn row(
 fn rate(
     view: &ClusterView<'_>,
     job: &JobView<'_>,
-    kind: usize,
+    kind: TypeId,
     gpus: u32,
     kinds: &[Kind],
     models: &[Option<GoodputModel>],
 ) -> Option<f64> {
-    match (view.batching, view.information, models.get(kind).copied().flatten()) {
+    match (view.batching, view.information, models.get(kind.index()).copied().flatten()) {
         (Batching::Agent, Information::Profiled, Some(model)) => {
-            let best = model.best(gpus.div_ceil(kinds[kind].per_node.max(1)), gpus)?;
+            let best = model.best(gpus.div_ceil(kinds[kind.index()].per_node.max(1)), gpus)?;
             Some(best.goodput / f64::from(model.limits.init))
         }
-        _ => job.rate_on(kind as u16, gpus),
+        _ => job.rate_on(kind, gpus),
     }
 }
 

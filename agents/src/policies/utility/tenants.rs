@@ -25,6 +25,7 @@ impl Tenants {
         }
         let weight = |tenant: usize| f64::from(view.tenants().weight_milli(tenant as u32));
         let active = held.iter().enumerate().filter(|(_, held)| held.is_some());
+        // Tenants without active jobs leave their part to the others.
         let all = active.map(|(tenant, _)| weight(tenant)).sum::<f64>().max(1.0);
         let share = |(tenant, held): (usize, &Option<u32>)| {
             let due = f64::from(capacity) * weight(tenant) / all;

@@ -167,13 +167,18 @@ impl Theta {
         self.shape(8).clamp(0.0, 15.0).exp()
     }
 
-    pub(super) fn doubt(&self) -> f64 {
+    pub(super) fn peer_uncertainty(&self) -> f64 {
         self.shape(9).clamp(-5.0, 5.0).exp()
     }
 
-    /// Trusted ratio of two types' speeds on one accelerator, by whether the job has run at all.
-    pub(super) fn trusted(&self, ratio: f64, ran: bool) -> f64 {
-        ratio.powf(self.shape(10 + usize::from(ran)).clamp(0.0, 2.0))
+    /// Trusted ratio of two types' speeds on one accelerator, for a job that has not run.
+    pub(super) fn trusted_before_run(&self, ratio: f64) -> f64 {
+        ratio.powf(self.shape(10).clamp(0.0, 2.0))
+    }
+
+    /// Trusted ratio of two types' speeds on one accelerator, for a job that has run.
+    pub(super) fn trusted_after_run(&self, ratio: f64) -> f64 {
+        ratio.powf(self.shape(11).clamp(0.0, 2.0))
     }
 }
 

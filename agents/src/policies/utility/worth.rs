@@ -5,6 +5,7 @@
 //! for how much speed an accelerator buys, of the type where it buys most. So the score of a job
 //! comes apart exactly.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::view::{ClusterView, JobView};
 
@@ -25,7 +26,7 @@ pub struct Observer {
 
 /// Value of a job at a decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Worth {
+pub struct JobValue {
     /// Job that is valued.
     pub job: JobId,
     /// Features of the job, by [`FEATURES`].
@@ -61,18 +62,19 @@ impl Observer {
 
     /// Worths of the active jobs at the decision point observed last, and by type the accelerators
     /// for the jobs that are not left alone.
-    pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
+    pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<JobValue>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
         let round = UtilityRound::new(view, &self.theta, &capacity);
-        let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
+        let worths: Vec<JobValue> =
+            view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
         for job in view.jobs().filter(|job| is_left_alone(view, job)) {
-            let left = &mut capacity[usize::from(job.kind())];
+            let left = &mut capacity[job.kind().index()];
             *left = left.saturating_sub(job.gpus());
         }
         (worths, capacity)
     }
 
-    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) -> Worth {
+    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) -> JobValue {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let (held_on, held) = (job.kind(), job.gpus());
         let least = speeds.smallest(at).max(1);
@@ -85,19 +87,20 @@ impl Observer {
             _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
         };
         let (q, floor) = (round.exponent, theta.floor());
-        let stays = |kind: u16, gpus: u32| (kind, gpus) == (held_on, held);
+        let stays = |kind: TypeId, gpus: u32| (kind, gpus) == (held_on, held);
         let speed = |kind, gpus| speeds.speedup(at, kind, gpus) * if stays(kind, gpus) { 1.0 } else { moved };
         let bought = |kind, gpus| ((speed(kind, gpus) + floor).powf(q) - floor.powf(q)) / q;
-        let kinds = if is_left_alone(view, job) { 0 } else { view.cluster().types.len().max(1) as u16 };
-        let mut sizes: Vec<(u16, u32)> =
-            (0..kinds).flat_map(|kind| speeds.on(at, kind).iter().map(move |rate| (kind, rate.0))).collect();
+        let kinds = if is_left_alone(view, job) { 0 } else { view.cluster().types.len().max(1) };
+        let mut sizes: Vec<(TypeId, u32)> =
+            TypeId::first(kinds).flat_map(|kind| speeds.on(at, kind).iter().map(move |rate| (kind, rate.0))).collect();
+        // The present size may be off the ladder, and keeping it is a choice of the policy too.
         sizes.extend((held > 0 && kinds > 0).then_some((held_on, held)));
         sizes.sort_unstable();
         sizes.dedup();
         let best = sizes.iter().map(|&(kind, gpus)| bought(kind, gpus) / f64::from(gpus)).fold(0.0, f64::max);
         let weight = weight(theta.weights(), &features);
         let offer = |(kind, gpus)| Offer { kind, weight: gpus, value: weight * bought(kind, gpus) };
-        Worth {
+        JobValue {
             job: job.id(),
             features,
             offers: sizes.into_iter().map(offer).collect(),

@@ -16,7 +16,7 @@ pub fn metrics() -> Listing {
 
 /// Listing of `goodput list reproductions`.
 pub fn reproductions() -> Listing {
-    let mut rows = Listing::new(&["table", "about", "source", "files"]);
+    let mut rows = Listing::new(&["table", "about", "source", "files"]).brief(&["table", "about"]);
     for table in REPRODUCTIONS {
         rows.push(vec![table.name.into(), table.about.into(), table.source.into(), table.files.join(" ").into()]);
     }

@@ -5,7 +5,7 @@ use goodput_datasets::import::FORMATS;
 
 /// Listing of `goodput list formats`.
 pub fn formats() -> Listing {
-    let mut rows = Listing::new(&["format", "reads", "columns", "origin"]);
+    let mut rows = Listing::new(&["format", "reads", "columns", "origin"]).brief(&["format", "reads"]);
     for format in FORMATS {
         rows.push(vec![
             format.name.into(),

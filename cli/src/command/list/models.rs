@@ -6,7 +6,13 @@ use goodput_env::model::switching::{NAMED, Switch};
 
 /// Listing of `goodput list accelerators`.
 pub fn accelerators() -> Listing {
-    let mut rows = Listing::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]);
+    let mut rows = Listing::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]).brief(&[
+        "accelerator",
+        "kind",
+        "memory_mib",
+        "benchmarks",
+        "models",
+    ]);
     for row in Accelerators::shipped().rows() {
         rows.push(vec![
             row.accelerator.name.as_str().into(),
@@ -24,7 +30,8 @@ pub fn accelerators() -> Listing {
 /// jobs go from 4 accelerators to 2 or 8, or to 4 other ones.
 pub fn switch_costs() -> Listing {
     let mut rows =
-        Listing::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"]);
+        Listing::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"])
+            .brief(&["model", "application", "cold", "grow", "shrink", "move", "resume"]);
     for named in NAMED {
         for application in ["bert", "imagenet"] {
             let secs = |from, to, started| {

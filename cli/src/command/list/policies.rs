@@ -52,7 +52,7 @@ pub fn zoo() -> Result<Listing, CommandError> {
 
 /// Listing of `goodput list placements`.
 pub fn placements() -> Listing {
-    let mut rows = Listing::new(&["placement", "about", "source"]);
+    let mut rows = Listing::new(&["placement", "about", "source"]).brief(&["placement", "about"]);
     for placement in strategy::STRATEGIES {
         rows.push(vec![placement.name.into(), placement.about.into(), placement.source.into()]);
     }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::command::config::{ConfigSchema, schemas};
+use goodput_configs::kind::Kind;
+use goodput_configs::schema;
 use goodput_console::markdown::{anchor, code, head, inline, table};
 
 /// Longest default that a cell shows, in characters.
@@ -19,12 +20,12 @@ pub fn page() -> String {
          Tables that several kinds of file share stand here once.",
     );
     let mut sections = Sections::default();
-    for ConfigSchema { kind, file, schema } in schemas() {
-        let schema = schema.to_value();
-        page.push_str(&format!("\n## {kind}\n\n"));
+    for kind in Kind::ALL {
+        let schema = schema::of(kind).to_value();
+        page.push_str(&format!("\n## {}\n\n", kind.heading()));
         page.push_str(&format!("{}\n\n", inline(text(&schema, "description"))));
-        page.push_str(&format!("Editors find the schema in `configs/schema/{file}`.\n"));
-        sections.begin(kind, &schema);
+        page.push_str(&format!("Editors find the schema in `configs/schema/{}`.\n", kind.schema_file()));
+        sections.begin(kind.heading(), &schema);
         sections.keys("", &schema);
         page.push_str(&std::mem::take(&mut sections.page));
     }
@@ -45,6 +46,14 @@ struct Sections {
     titles: BTreeMap<(String, String), String>,
     anchors: BTreeSet<String>,
     page: String,
+}
+
+/// How often a table occurs at its place in a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occurrence {
+    Once,
+    /// Any number of times, each under `[[NAME]]`.
+    Listed,
 }
 
 /// Table or choice that still needs a section.
@@ -72,7 +81,7 @@ impl Sections {
         let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         for (key, property) in &properties {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            let kind = self.kind_of(property, &below, false, &mut pending);
+            let kind = self.kind_of(property, &below, Occurrence::Once, &mut pending);
             let default = if required.contains(&key.as_str()) { "required".into() } else { default(property) };
             rows.push(vec![code(key), kind, default, inline(text(property, "description"))]);
         }
@@ -93,10 +102,12 @@ impl Sections {
             let properties = variant.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
             match properties.iter().next() {
                 Some((key, body)) if properties.len() == 1 => {
-                    let kind = self.kind_of(body, &format!("{path}.{key}"), false, &mut pending);
+                    let kind = self.kind_of(body, &format!("{path}.{key}"), Occurrence::Once, &mut pending);
                     rows.push(vec![code(key), kind, meaning]);
                 }
-                _ => rows.push(vec![String::new(), self.kind_of(variant, path, false, &mut pending), meaning]),
+                _ => {
+                    rows.push(vec![String::new(), self.kind_of(variant, path, Occurrence::Once, &mut pending), meaning])
+                }
             }
         }
         self.page.push_str(&format!("\n{}", table(&["value", "type", "meaning"], &rows)));
@@ -119,18 +130,18 @@ impl Sections {
 
     /// Type of a value in words. A table or choice is a link to its section, which is added to
     /// `pending` unless it is there.
-    fn kind_of(&mut self, schema: &Value, path: &str, listed: bool, pending: &mut Vec<PendingTable>) -> String {
+    fn kind_of(&mut self, schema: &Value, path: &str, occurs: Occurrence, pending: &mut Vec<PendingTable>) -> String {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             let name = name.trim_start_matches("#/$defs/");
             let definition = self.definitions.get(name).cloned().unwrap_or_default();
             if !has_section(&definition) {
-                return self.kind_of(&definition, path, listed, pending);
+                return self.kind_of(&definition, path, occurs, pending);
             }
             let key = (name.to_string(), definition.to_string());
             if let Some(title) = self.titles.get(&key) {
                 return link(title);
             }
-            let title = self.title(path, listed, &definition);
+            let title = self.title(path, occurs, &definition);
             self.titles.insert(key, title.clone());
             pending.push(PendingTable { title: title.clone(), path: path.into(), schema: definition });
             return link(&title);
@@ -138,10 +149,10 @@ impl Sections {
         if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
             // An optional value is the choice between its type and null.
             let one = variants.iter().find(|variant| text(variant, "type") != "null");
-            return one.map_or_else(String::new, |one| self.kind_of(one, path, listed, pending));
+            return one.map_or_else(String::new, |one| self.kind_of(one, path, occurs, pending));
         }
         if has_section(schema) {
-            let title = self.title(path, listed, schema);
+            let title = self.title(path, occurs, schema);
             pending.push(PendingTable { title: title.clone(), path: path.into(), schema: schema.clone() });
             return link(&title);
         }
@@ -157,14 +168,16 @@ impl Sections {
             Some("string") => "text".into(),
             Some("array") => match (schema.get("items"), schema.get("prefixItems").and_then(Value::as_array)) {
                 (_, Some(items)) => {
-                    let kinds = items.iter().map(|item| self.kind_of(item, path, true, pending));
+                    let kinds = items.iter().map(|item| self.kind_of(item, path, Occurrence::Listed, pending));
                     format!("list of {}", kinds.collect::<Vec<_>>().join(" and "))
                 }
-                (Some(items), None) => format!("list of {}", self.kind_of(items, path, true, pending)),
+                (Some(items), None) => format!("list of {}", self.kind_of(items, path, Occurrence::Listed, pending)),
                 (None, None) => "list".into(),
             },
             Some("object") => match schema.get("additionalProperties").filter(|values| values.is_object()) {
-                Some(values) => format!("{} by name", self.kind_of(values, &format!("{path}.NAME"), false, pending)),
+                Some(values) => {
+                    format!("{} by name", self.kind_of(values, &format!("{path}.NAME"), Occurrence::Once, pending))
+                }
                 None => "table".into(),
             },
             _ => String::new(),
@@ -172,11 +185,11 @@ impl Sections {
     }
 
     /// Title of a section, unlike all before: the path as TOML writes it.
-    fn title(&mut self, path: &str, listed: bool, schema: &Value) -> String {
-        let plain = match (variants(schema).is_some(), listed) {
+    fn title(&mut self, path: &str, occurs: Occurrence, schema: &Value) -> String {
+        let plain = match (variants(schema).is_some(), occurs) {
             (true, _) => format!("`{path}`"),
-            (false, true) => format!("`[[{path}]]`"),
-            (false, false) => format!("`[{path}]`"),
+            (false, Occurrence::Listed) => format!("`[[{path}]]`"),
+            (false, Occurrence::Once) => format!("`[{path}]`"),
         };
         let mut title = plain.clone();
         let mut copies = 1;

@@ -151,6 +151,7 @@ impl SquaredErrors {
             return;
         }
         let root = (self.sum / count as f64).sqrt();
+        // `EXACT` keeps the weight finite where the fit is exact.
         let weight = 1.0 / (count as f64 * root.max(EXACT));
         total.value += root;
         for row in 0..7 {

@@ -183,6 +183,7 @@ impl Counts {
     /// `groups` say.
     fn add(&mut self, upto: f64, groups: &Groups, slo_secs: f64, delay_secs: f64) {
         let whole = |share: f64, of: u64| ((share * of as f64).round() as u64).min(of);
+        // Rounding must not count a request twice.
         let upto = if upto >= 1.0 { self.requests } else { whole(upto, self.requests).max(self.counted) };
         let part = upto - self.counted;
         self.counted = upto;

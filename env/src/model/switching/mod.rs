@@ -140,14 +140,13 @@ impl SwitchCost {
         }
     }
 
-    /// Milliseconds without progress of `application` when its allocation goes from `from` to `to`
-    /// accelerators; the expected value where the model draws.
+    /// Milliseconds without progress of `application` when it goes from `from` accelerators to `to`
+    /// others; the expected value where the model draws.
     ///
-    /// `moved` distinguishes a change of nodes at an equal count from no change. With `from` at 0
-    /// the change is a cold start.
+    /// At an equal count the job changes its nodes. With `from` at 0 the change is a cold start.
     #[must_use]
-    pub fn cost_millis(&self, application: &str, from: u32, to: u32, moved: bool) -> i64 {
-        self.components(&Switch { application, from, to, moved, started: from > 0 }).total()
+    pub fn cost_millis(&self, application: &str, from: u32, to: u32) -> i64 {
+        self.components(&Switch { application, from, to, moved: true, started: from > 0 }).total()
     }
 
     /// Milliseconds without progress for restart number `restart` of one job, in a run with this

@@ -49,6 +49,7 @@ pub fn best_groups(transfer: &[f64], compute: &[f64], overhead: f64) -> (Vec<usi
         }
     }
     let fewest = |best: usize, groups: usize| if ends[groups][layers].0 < ends[best][layers].0 { groups } else { best };
+    // Only a model without layers needs no group; for any other the search starts with one.
     let mut groups = (0..=layers).fold(layers.min(1), fewest);
     let end = ends[groups][layers].0;
     let (mut sizes, mut to) = (Vec::with_capacity(groups), layers);

@@ -87,6 +87,7 @@ fn rest(application: &str, millis: i64, model_init: i64) -> Components {
 
 /// Milliseconds to transfer a checkpoint of `application` at the given MB/s.
 pub(super) fn transfer_millis(application: &str, megabytes_per_sec: u32) -> i64 {
+    // Millions of parameters times the bytes of one are megabytes.
     let megabytes = look_up(MILLION_PARAMETERS, application) * BYTES_PER_PARAMETER;
     (1000 * megabytes).div_euclid(i64::from(megabytes_per_sec.max(1)))
 }

@@ -52,7 +52,7 @@ fn artifact_options(batching: Batching, information: Information) -> SimOptions 
 
 /// The measurements with which the artifact simulates: to every placement it adds one with four
 /// more accelerators on each node, and says it is as fast.
-fn fabricated(dir: &Path) -> Result<Catalog, DataError> {
+fn catalog_of_artifact(dir: &Path) -> Result<Catalog, DataError> {
     let shipped = Catalog::shipped();
     let mut catalog = Catalog::default();
     for mut profile in pollux_profiles::read(dir)? {

@@ -12,7 +12,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{SHAPE, artifact_options, fabricated, mean_jct_secs, mean_secs, simulate};
+use super::{SHAPE, artifact_options, catalog_of_artifact, mean_jct_secs, mean_secs, simulate};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's run on `small.csv`.
@@ -52,7 +52,7 @@ struct ArtifactMean {
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let traces = data.join("data/pollux/traces");
-    let catalogs = [pollux_profiles::catalog(&traces, None)?, fabricated(&traces)?];
+    let catalogs = [pollux_profiles::catalog(&traces, None)?, catalog_of_artifact(&traces)?];
     let mut figures = Vec::new();
     for (policy, artifact) in RUNS {
         let theirs =

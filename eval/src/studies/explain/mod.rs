@@ -165,8 +165,8 @@ fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<J
     let cluster = view.cluster();
     let several = cluster.types.len() > 1;
     let accelerator = |placement: &Placement| {
-        let node = placement.slices().first().filter(|_| several)?.node as usize;
-        Some(cluster.types[usize::from(cluster.nodes[node].accelerator)].name.clone())
+        let node = placement.slices().first().filter(|_| several)?.node.index();
+        Some(cluster.types[cluster.nodes[node].accelerator.index()].name.clone())
     };
     let standing =
         |placement: &Placement| JobStanding { rank: None, gpus: placement.gpus(), accelerator: accelerator(placement) };
@@ -187,7 +187,7 @@ fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<J
 mod tests {
     use std::sync::Arc;
 
-    use goodput_env::cluster::Cluster;
+    use goodput_env::cluster::{Cluster, NodeId};
     use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
     use goodput_env::scenario::{Scenario, SimOptions};
     use goodput_env::sim::{Simulator, Status};
@@ -211,7 +211,7 @@ mod tests {
         let view = simulator.view();
         // Everything for the first job; the last one is not scored.
         let mut plan = Plan::keep();
-        plan.set(JobId(0), goodput_env::placement::Placement::on(0, 4));
+        plan.set(JobId(0), goodput_env::placement::Placement::on(NodeId(0), 4));
         let beheld = compare_decision(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
         let order: Vec<(&str, Option<usize>, u32)> =
             beheld.queue.iter().map(|row| (row.job.as_str(), row.own.rank, row.own.gpus)).collect();

@@ -32,7 +32,8 @@ impl ExplainPage<'_> {
         format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{THEME_CSS}{css}\
              body{{background:var(--page);color:var(--ink);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
-             table{{border-collapse:collapse;font-variant-numeric:tabular-nums}}td,th{{padding:.2rem .8rem;text-align:right}}\
+             table{{display:block;overflow-x:auto;border-collapse:collapse;font-variant-numeric:tabular-nums}}\
+             td,th{{padding:.2rem .5rem;text-align:right}}td:first-child{{white-space:nowrap}}\
              td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){{text-align:left}}figcaption{{font-size:.9rem;color:var(--muted)}}\
              </style><h1>{title}</h1><p>{moment}</p><h2>Why</h2><p>{question}</p><figure>{figure}<figcaption>{caption}</figcaption></figure>\
              <h2>The queue</h2>{queue}<h2>Agreement</h2>{agreement}<p><code>{command}</code></p></html>\n",

@@ -24,7 +24,7 @@ pub struct Federation {
 
 /// Totals under one coordinator in one cluster, or in all, over all seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct CoordinatorTotals {
     /// Jobs that came.
     pub jobs: u64,
     /// Sum of their completion times, seconds; of those that were cut off, the time until then.
@@ -49,7 +49,7 @@ pub struct FederationRow {
     /// Coordinator of the runs.
     pub outlook: OutlookConfig,
     /// Totals of the runs.
-    pub tally: Tally,
+    pub tally: CoordinatorTotals,
     /// Mean completion time of a seed, less that under the first coordinator of the file, seconds;
     /// `None` for the first itself.
     pub difference: Option<Estimate>,
@@ -67,7 +67,7 @@ pub struct FederationError {
     pub source: Box<SimError>,
 }
 
-impl Tally {
+impl CoordinatorTotals {
     /// Mean completion time, seconds; `None` without jobs.
     pub fn mean_jct_secs(&self) -> Option<f64> {
         (self.jobs > 0).then(|| self.jct_secs / self.jobs as f64)
@@ -126,7 +126,9 @@ impl Federation {
     pub fn compare(&self, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Vec<FederationRow>, FederationError> {
         let (outlooks, seeds) = (&self.config.coordinator.outlook, self.config.seeds as usize);
         let (total, done) = (outlooks.len() * seeds, AtomicUsize::new(0));
-        let runs: Vec<Result<Vec<Tally>, FederationError>> = (0..total)
+        // All runs end before errors are looked at: the first error is then the first in order and
+        // not in time.
+        let runs: Vec<Result<Vec<CoordinatorTotals>, FederationError>> = (0..total)
             .into_par_iter()
             .with_max_len(1)
             .map(|index| {
@@ -144,8 +146,9 @@ impl Federation {
         let mut rows = Vec::new();
         for (at, cluster) in names.chain([None]).enumerate() {
             let clusters = if cluster.is_some() { at..at + 1 } else { 0..at };
-            let by_seed: Vec<Tally> = runs.iter().map(|run| Tally::sum(&run[clusters.clone()])).collect();
-            let mean_jcts = |tallies: &[Tally]| {
+            let by_seed: Vec<CoordinatorTotals> =
+                runs.iter().map(|run| CoordinatorTotals::sum(&run[clusters.clone()])).collect();
+            let mean_jcts = |tallies: &[CoordinatorTotals]| {
                 let mean = |(seed, _): (usize, usize)| tallies[seed].mean_jct_secs().unwrap_or(0.0);
                 Array2::from_shape_fn((seeds, 1), mean)
             };
@@ -155,7 +158,7 @@ impl Federation {
                 rows.push(FederationRow {
                     cluster: cluster.clone(),
                     outlook,
-                    tally: Tally::sum(tallies),
+                    tally: CoordinatorTotals::sum(tallies),
                     difference: (index > 0).then(against_first),
                 });
             }
@@ -164,7 +167,7 @@ impl Federation {
     }
 
     /// One coordinator on one seed: a tally for each cluster.
-    fn run(&self, outlook: OutlookConfig, seed: u64) -> Result<Vec<Tally>, SimError> {
+    fn run(&self, outlook: OutlookConfig, seed: u64) -> Result<Vec<CoordinatorTotals>, SimError> {
         let clusters = &self.config.clusters;
         // Each cluster of each seed draws for itself.
         let own = |index: usize| seed * clusters.len() as u64 + index as u64;
@@ -173,10 +176,10 @@ impl Federation {
         });
         let owned: Vec<u32> = clusters.iter().map(|cluster| cluster.movable).collect();
         let coordinator =
-            self.config.coordinator.build(outlook, self.setups.iter().map(|setup| &setup.sharing().foresight));
+            self.config.coordinator.build(outlook, self.setups.iter().map(|setup| &setup.sharing().forecasting));
         let (outcomes, transfers) =
             coordinator::Federation::new(members.collect(), &owned, coordinator).run(|_, _| {})?;
-        let mut tallies: Vec<Tally> = outcomes.iter().map(Tally::of).collect();
+        let mut tallies: Vec<CoordinatorTotals> = outcomes.iter().map(CoordinatorTotals::of).collect();
         for transfer in transfers {
             tallies[transfer.from].servers_out += 1;
             tallies[transfer.to].servers_in += 1;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use goodput_configs::live::deployment::Mode;
 use serde_json::json;
 
 use crate::daemon::decide::show::show_order;
 use crate::daemon::durability::journal::Stage;
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, Order, StepOutcome};
 use crate::machine::wall_ms;
@@ -21,7 +21,7 @@ impl<E: Engine> Daemon<E> {
             && let Some(acting) = self.leader.try_act()
         {
             self.journal.check_term(term)?;
-            self.engine.tend().await?;
+            self.engine.maintain().await?;
             drop(acting);
         }
         let ready = self.ready(snapshot);
@@ -34,7 +34,9 @@ impl<E: Engine> Daemon<E> {
         for batch in ready.chunks(at_once) {
             self.pass("before-act")?;
             let Some(acting) = self.leader.try_act() else { return Ok(()) };
+            // The lock is held already, so no other daemon takes over between check and act.
             self.journal.check_term(term)?;
+            // A stop file may have appeared since the batch before.
             if self.mode() < Mode::Canary {
                 return Ok(());
             }
@@ -76,6 +78,7 @@ impl<E: Engine> Daemon<E> {
         let mut ready = Vec::new();
         for UnderWay { order, .. } in &self.open {
             let holds = phases.get(order.job.as_str()).is_some_and(|phase| phase.holds());
+            // A job that holds accelerators has to leave them first, which needs no room.
             if let Some(placement) = order.action.placement().filter(|_| !holds) {
                 let fits = placement.iter().all(|on| free.get(on.node.as_str()).is_some_and(|&free| free >= on.gpus));
                 if !fits {

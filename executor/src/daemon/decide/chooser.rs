@@ -9,33 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::policy::RelianceConfig;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
-use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
-
-/// Conditions under which the fallback decides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Reliance {
-    /// Longest a decision may take, milliseconds.
-    pub timeout_ms: u64,
-    /// The heuristic that decides instead.
-    pub fallback: String,
-    /// For how long at least, seconds.
-    pub fallback_secs: f64,
-    /// So many refused plans among the last ten are too many.
-    pub invalid_of_ten: usize,
-}
-
-impl Default for Reliance {
-    fn default() -> Self {
-        Self { timeout_ms: 200, fallback: "tiresias".into(), fallback_secs: 600.0, invalid_of_ten: 3 }
-    }
-}
 
 type Question = (Arc<ClusterState>, Trigger);
 /// A plan, and when the policy wants to be asked again at the latest.
@@ -75,6 +55,7 @@ impl PolicyThread {
     }
 
     fn decide(&mut self, question: Question, timeout: Duration) -> Result<Planned, Unreliable> {
+        // A late answer is to an old question; it says only that the policy is free again.
         while let Ok((number, _)) = self.answers.try_recv() {
             self.answered = number;
         }
@@ -115,7 +96,7 @@ pub struct PolicyDecision {
 /// The policy and its fallback.
 #[derive(Debug)]
 pub struct Chooser {
-    reliance: Reliance,
+    reliance: RelianceConfig,
     policy: PolicyThread,
     fallback: PolicyThread,
     screen: Option<Screen>,
@@ -132,7 +113,7 @@ impl Chooser {
     /// # Errors
     /// Where no thread can be started.
     pub fn new(
-        reliance: Reliance,
+        reliance: RelianceConfig,
         (name, policy): (&str, Box<dyn Policy>),
         fallback: Box<dyn Policy>,
         screen: Option<Screen>,
@@ -193,6 +174,7 @@ impl Chooser {
                     let many = self.refused.iter().filter(|refused| **refused).count() > self.reliance.invalid_of_ten;
                     if many || !matches!(reason, Unreliable::Invalid(_)) {
                         self.until = Some(now + Duration::from_secs_f64(self.reliance.fallback_secs));
+                        // When the fallback's time is over, the policy begins with a clean record.
                         self.refused = [false; 10];
                     }
                     instead = Some(reason);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::deployment::Mode;
 use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
 use serde_json::json;
@@ -11,9 +12,8 @@ use serde_json::json;
 use crate::daemon::durability::journal::{JournalError, Stage};
 use crate::daemon::guard::mass_failure::MassFailureChange;
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, NodeHealth, NodeSeen, Order, OrderId, OrderProgress};
+use crate::engine::{ClusterSnapshot, Engine, EngineError, NodeHealth, NodeSeen, Order, OrderId, OrderProgress};
 use crate::machine::wall_ms;
 
 /// Report of one cycle.
@@ -44,8 +44,13 @@ impl<E: Engine> Daemon<E> {
         let result = self.turn(began).await;
         self.metrics.cycle.observe(began.elapsed().as_secs_f64());
         self.metrics.engine_up.set(i64::from(!matches!(result, Err(DaemonError::Engine(_)))));
-        if let Err(error) = &result {
-            self.fail(error);
+        match &result {
+            Err(error) => self.fail(error),
+            Ok(_) => {
+                if let Some(line) = self.failures.succeeded(Instant::now()) {
+                    tracing::info!("{line}");
+                }
+            }
         }
         result
     }
@@ -61,7 +66,14 @@ impl<E: Engine> Daemon<E> {
             DaemonError::Drill(_) => return,
             _ => {}
         }
-        tracing::error!(%error, "the cycle ended early");
+        let text = error.to_string();
+        let kind = match error {
+            DaemonError::Engine(EngineError::Unreachable { engine, .. }) => engine,
+            _ => text.as_str(),
+        };
+        if let Some(error) = self.failures.failed(kind, &text, Instant::now()) {
+            tracing::error!(%error, "the cycle ended early");
+        }
     }
 
     async fn turn(&mut self, began: Instant) -> Result<CycleReport, DaemonError> {
@@ -84,10 +96,11 @@ impl<E: Engine> Daemon<E> {
         if term.is_some() && !self.recovered {
             self.recover(&snapshot)?;
         }
+        // What was taken up is changed by the daemon that leads now, so it is read again.
         if term.is_none() {
             self.recovered = false;
         }
-        // Before orders are closed: what they moved counts.
+        // This comes before orders are closed, because the jobs that they moved count.
         self.look_for_mass_failures(&snapshot, began);
         let mut report = CycleReport { leads: term.is_some(), ..CycleReport::default() };
         if let Some(term) = term {
@@ -183,6 +196,7 @@ impl<E: Engine> Daemon<E> {
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
         self.take_up_promises()?;
         self.ends = self.journal.ends()?;
+        // Jobs have to be registered first, because the past of an unknown one is dropped.
         self.observer.read(snapshot, &[])?;
         for (job, past) in self.journal.pasts()? {
             self.observer.restore(&job, past);
@@ -250,6 +264,7 @@ impl<E: Engine> Daemon<E> {
         let view = cluster.view();
         let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
         let turn = |at: SimTime| at.as_millis().div_euclid(period);
+        // A mode that allows more than at the last decision is a reason to decide at once.
         let round = self.last_decision.is_none_or(|last| turn(view.now) > turn(last)) || self.mode() > self.decided_in;
         let wake = self.wake.is_some_and(|wake| view.now >= wake);
         let trigger = Trigger { round, wake, ..view.trigger };

@@ -1,9 +1,12 @@
 //! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is
 //! done.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::deployment::Mode;
+use goodput_env::cluster::NodeId;
 use goodput_env::guard::Violation;
 use goodput_env::plan::Plan;
 use goodput_env::state::{ClusterState, Trigger};
@@ -11,11 +14,11 @@ use serde_json::json;
 
 use crate::daemon::decide::chooser::PolicyDecision;
 use crate::daemon::decide::orders::orders;
+use crate::daemon::durability::journal::Stage;
 use crate::daemon::guard::rules::{Canary, Circumstances, LeftOut, admit};
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, digest};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, Order, digest};
 use crate::machine::wall_ms;
 
 /// A decision as the guard let it pass.
@@ -69,8 +72,9 @@ impl<E: Engine> Daemon<E> {
 
     fn circumstances(&self, snapshot: &ClusterSnapshot, now: Instant) -> Circumstances {
         let id = |key: &str| self.observer.id(key);
-        let node =
-            |name: &str| (0..).map_while(|at| Some((at, self.observer.node(at)?))).find(|(_, known)| *known == name);
+        let node = |name: &str| {
+            (0..).map(NodeId).map_while(|at| Some((at, self.observer.node(at)?))).find(|(_, known)| *known == name)
+        };
         let canary = (self.mode() == Mode::Canary).then(|| {
             let settings = &self.settings.canary;
             let hour = Duration::from_secs(3600);
@@ -82,6 +86,7 @@ impl<E: Engine> Daemon<E> {
             }
         });
         let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up).map(|node| node.name.as_str());
+        // An order to drain closes a node before the engine shows it as drained.
         let draining = self.open.iter().filter_map(|under_way| match &under_way.order.action {
             EngineAction::Drain { node, .. } => Some(node.as_str()),
             _ => None,
@@ -100,6 +105,12 @@ impl<E: Engine> Daemon<E> {
             canary,
             can_lend: self.engine.capabilities().lend,
             can_scale: self.engine.capabilities().scale,
+            unmeasured: snapshot
+                .services
+                .iter()
+                .filter(|seen| seen.rate.is_none() && !seen.retired)
+                .filter_map(|seen| self.observer.service_id(&seen.name))
+                .collect(),
             vanished: vanished.filter_map(id).collect(),
             vanished_budget,
         }
@@ -118,7 +129,11 @@ impl<E: Engine> Daemon<E> {
     ) -> Result<usize, DaemonError> {
         let view = cluster.view();
         let grace_s = self.settings.cycle.grace_secs;
-        let new = orders(&decided.name, &decided.plan, &view, &self.observer, snapshot, grace_s);
+        let mut new = orders(&decided.name, &decided.plan, &view, &self.observer, snapshot, grace_s);
+        let under_way = |order: &Order| {
+            order.action.subject().is_some() && self.open.iter().any(|u| u.order.action == order.action)
+        };
+        new.retain(|order| !under_way(order));
         self.proposed.clone_from(&new);
         if !(new.is_empty() && decided.left_out.is_empty() && decided.decision.instead.is_none()) {
             let left_out = decided
@@ -140,6 +155,7 @@ impl<E: Engine> Daemon<E> {
             self.alert("stale", &format!("the snapshot is {age:.0} s old; its plan is dropped"));
             return Ok(0);
         }
+        self.replace(&new)?;
         self.pass("before-intent")?;
         self.journal.intend(term, &decided.name, &new, wall_ms())?;
         self.pass("after-intent")?;
@@ -159,5 +175,20 @@ impl<E: Engine> Daemon<E> {
         let count = new.len();
         self.open.extend(new.into_iter().map(|order| UnderWay { order, since, note: String::new() }));
         Ok(count)
+    }
+
+    /// Closes the orders under way about nodes and services that newer orders are about.
+    fn replace(&mut self, new: &[Order]) -> Result<(), DaemonError> {
+        let subjects: BTreeSet<String> = new.iter().filter_map(|order| order.action.subject()).collect();
+        let replaced =
+            |under_way: &UnderWay| under_way.order.action.subject().is_some_and(|subject| subjects.contains(&subject));
+        let closed = self.open.iter().filter(|under_way| replaced(under_way));
+        let closed: Vec<_> =
+            closed.map(|u| (u.order.id.clone(), Stage::Lost, "a newer order replaces it".to_owned())).collect();
+        if !closed.is_empty() {
+            self.journal.close(&closed, wall_ms())?;
+            self.open.retain(|under_way| !replaced(under_way));
+        }
+        Ok(())
     }
 }

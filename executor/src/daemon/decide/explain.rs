@@ -1,5 +1,6 @@
 //! Reasons why jobs wait. A pending job always has a reason.
 
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::tenant::Usage;
 use goodput_env::view::ClusterView;
@@ -87,13 +88,13 @@ impl WaitReason {
 /// Reason why `job` waits after a decision of `policy` that gave it nothing.
 pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> WaitReason {
     let Some(job) = view.job(job) else { return WaitReason::NotDecided };
-    let kinds = view.cluster().types.len() as u16;
-    let of_kind = |kind: u16, what: &dyn Fn(u32) -> u32| -> u32 {
-        let nodes = view.cluster().nodes.iter().enumerate();
-        nodes.filter(|(_, node)| node.accelerator == kind).map(|(at, _)| what(at as u32)).sum()
+    let kinds = view.cluster().type_ids();
+    let of_kind = |kind: TypeId, what: &dyn Fn(NodeId) -> u32| -> u32 {
+        let nodes = view.cluster().node_ids();
+        nodes.filter(|&node| view.cluster().type_of(node) == kind).map(what).sum()
     };
-    let most = (0..kinds).map(|kind| of_kind(kind, &|at| view.cluster().nodes[at as usize].gpus)).max().unwrap_or(0);
-    let free = (0..kinds).map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
+    let most = kinds.clone().map(|kind| of_kind(kind, &|at| view.cluster().nodes[at.index()].gpus)).max().unwrap_or(0);
+    let free = kinds.map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
     let min = job.min_gpus();
     match () {
         () if min > most => WaitReason::TooLarge { min, most },
@@ -110,8 +111,8 @@ fn has_quota(view: &ClusterView<'_>, tenant: u32, gpus: u32) -> bool {
     let mut usage = Usage::default();
     usage.reset(tree);
     for job in view.jobs().filter(|job| job.gpus() > 0 && (job.request().tenant as usize) < tree.tenants()) {
-        tree.add(&mut usage, job.request().tenant as usize, usize::from(job.kind()), u64::from(job.gpus()));
+        tree.add(&mut usage, job.request().tenant as usize, job.kind(), u64::from(job.gpus()));
     }
-    let kinds = 0..view.cluster().types.len();
-    tenant < tree.tenants() && kinds.into_iter().any(|kind| tree.available(&usage, tenant, kind) >= i64::from(gpus))
+    let mut kinds = view.cluster().type_ids();
+    tenant < tree.tenants() && kinds.any(|kind| tree.available(&usage, tenant, kind) >= i64::from(gpus))
 }

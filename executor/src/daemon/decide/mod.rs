@@ -6,6 +6,7 @@
 //! - [`decision`]: the policy's plan, as far as the guard lets it pass.
 //! - [`orders`]: the orders that carry a plan out.
 //! - `act`: the next step of each order under way.
+//! - `failures`: errors of cycles in the log.
 //! - [`explain`]: why a job waits; `show`: the state of the cluster as users and monitoring see it.
 
 mod act;
@@ -13,5 +14,6 @@ pub mod chooser;
 pub mod cycle;
 pub mod decision;
 pub mod explain;
+pub(super) mod failures;
 pub mod orders;
 mod show;

@@ -1,5 +1,6 @@
 //! A plan says where jobs are to be; orders say what has to be done for that.
 
+use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::view::ClusterView;
 
@@ -31,20 +32,20 @@ pub fn orders(
         };
         orders.push(Order::named(name, key, seen.starts, action));
     }
-    let node = |node: u32| observer.node(node).unwrap_or_default().to_string();
+    let node = |node: NodeId| observer.node(node).unwrap_or_default().to_string();
     orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, EngineAction::Lend { node: node(at) })));
     orders.extend(plan.scale.iter().filter_map(|scale| {
         let service = observer.service(scale.service)?.to_string();
         let node = node(scale.node);
-        // Policies repeat what a service has already.
-        let seen = snapshot.services.iter().find(|seen| seen.name == service)?;
-        let changes = seen.lasting_on(&node) != scale.replicas;
+        // Policies repeat what a service has already, or has once the orders under way are done.
+        let changes = view.service(scale.service)?.state.replicas_on(scale.node) != scale.replicas;
         changes.then(|| Order::named(name, "", 0, EngineAction::Scale { service, node, replicas: scale.replicas }))
     }));
     orders.extend(plan.reclaim.iter().map(|reclaim| {
-        let deadline_ms = snapshot.at_ms + (reclaim.deadline - view.now).as_millis();
+        let deadline_ms = snapshot.at_ms + observer.engine_ms(reclaim.deadline - view.now);
         Order::named(name, "", 0, EngineAction::Return { node: node(reclaim.node), deadline_ms })
     }));
+    // The sort is stable, so orders of one kind keep the order of the plan.
     orders.sort_by_key(|order| match order.action {
         EngineAction::Stop { .. } | EngineAction::Cancel { .. } => 0,
         EngineAction::Lend { .. } | EngineAction::Return { .. } | EngineAction::Scale { .. } => 1,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_configs::live::deployment::Mode;
 use goodput_env::job::JobId;
 use goodput_env::state::ClusterState;
 
@@ -10,7 +11,6 @@ use crate::daemon::decide::explain::{WaitReason, why_waiting};
 use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::QueueRow;
-use crate::daemon::settings::Mode;
 use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, NodeSeen};
@@ -55,7 +55,7 @@ impl<E: Engine> Daemon<E> {
         let view = cluster.view();
         self.metrics.mode.set(mode as i64);
         self.metrics.open_orders.set(self.open.len() as i64);
-        self.metrics.drift.set(self.watch.troubled() as i64);
+        self.metrics.drift.set(self.watch.jobs_reversed() as i64);
         let (mut held, mut total) = (0, 0);
         let mut by_type: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
         for node in &snapshot.nodes {
@@ -169,6 +169,7 @@ impl<E: Engine> Daemon<E> {
         self.metrics.goodput.set(relative);
         status.queue = queue;
         status.nodes.clone_from(&snapshot.nodes);
+        status.services.clone_from(&snapshot.services);
         self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();

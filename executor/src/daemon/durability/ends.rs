@@ -26,9 +26,9 @@ impl<E: Engine> Daemon<E> {
         term: u64,
         acts: bool,
     ) -> Result<(), DaemonError> {
-        let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
+        let Some(durability) = self.engine.capabilities().durability else { return Ok(()) };
         let now_ms = wall_ms();
-        let durable_ms = forgets.durable_after.as_millis() as i64;
+        let durable_ms = durability.durable_after.as_millis() as i64;
         let shown: BTreeMap<JobEnd, &JobSeen> = snapshot.jobs.iter().map(|job| (end(job), job)).collect();
         let over = shown.iter().filter(|(end, job)| job.phase.is_over() && !self.ends.contains_key(*end));
         let new: Vec<(JobEnd, i64)> = over.map(|(end, _)| (end.clone(), now_ms)).collect();
@@ -38,6 +38,7 @@ impl<E: Engine> Daemon<E> {
             match shown.get(end) {
                 Some(job) if job.phase.is_over() => {}
                 Some(job) => again.push((end.clone(), seen_ms, *job)),
+                // Until an end is durable the engine may come back without it, so the entry stays.
                 None if now_ms - seen_ms > durable_ms => old.push(end.clone()),
                 None => {}
             }
@@ -51,6 +52,8 @@ impl<E: Engine> Daemon<E> {
                 if seen_ms < since_ms + 1000 {
                     self.take_back(job, term)?;
                 } else {
+                    // The engine has run on since, so a person put the job back and its end no
+                    // longer holds.
                     old.push(end);
                 }
             }

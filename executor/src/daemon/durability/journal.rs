@@ -148,6 +148,7 @@ impl Journal {
     /// [`JournalError`]; nothing may be done then.
     pub fn intend(&mut self, term: u64, plan: &str, orders: &[Order], at_ms: i64) -> Result<(), JournalError> {
         let (fault, path) = (self.fault("write intents"), self.path.clone());
+        // The write lock is held from here on, so no other daemon takes the lease between check and commit.
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&fault)?;
         hold_term(&change, term, &fault)?;
         {
@@ -193,6 +194,7 @@ impl Journal {
         let fault = self.fault("close orders");
         let change = self.database.transaction().map_err(&fault)?;
         {
+            // Only an open order is closed, so a later verdict does not overwrite the first.
             let sql = "UPDATE orders SET stage = ?, note = ?, closed_ms = ? WHERE id = ? AND stage = 'open'";
             let mut update = change.prepare_cached(sql).map_err(&fault)?;
             for (id, stage, note) in closed {
@@ -246,6 +248,7 @@ impl Journal {
     pub fn take_over(&mut self, seen: &LeaseRow, holder: &str) -> Result<Option<LeaseRow>, JournalError> {
         let fault = self.fault("take the lease");
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&fault)?;
+        // The row is read again under the write lock, because another daemon may have been faster.
         if read_lease(&change).map_err(&fault)? != *seen {
             return Ok(None);
         }
@@ -261,6 +264,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Deposed`] where it is another's by now.
     pub fn renew(&mut self, term: u64) -> Result<(), JournalError> {
+        // With the term in the condition a deposed daemon changes no row.
         let sql = "UPDATE lease SET beat = beat + 1 WHERE term = ?";
         let changed = self.database.execute(sql, [term as i64]).map_err(self.fault("renew the lease"))?;
         if changed == 1 { Ok(()) } else { Err(JournalError::Deposed { term }) }
@@ -343,6 +347,7 @@ impl Journal {
     pub fn bound_size(&self, pages: Option<u32>) -> Result<(), JournalError> {
         let fault = self.fault("bound its size");
         let used: u32 = self.database.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(&fault)?;
+        // Without a bound this is SQLite's own limit.
         let bound = pages.map_or(u32::MAX - 1, |pages| used + pages);
         self.database.query_row(&format!("PRAGMA max_page_count={bound}"), [], |_| Ok(())).map_err(&fault)
     }

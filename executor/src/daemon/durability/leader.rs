@@ -121,6 +121,7 @@ impl Leader {
         let alive = try_lock(&self.life);
         let vacant = alive.is_some() || lease.holder.is_empty();
         if vacant || now.duration_since(since) >= self.terms.lease {
+            // A leader in the middle of an act holds this lock and must not be replaced.
             let Some(_acting) = self.try_act() else { return Ok(None) };
             if let Some(taken) = journal.take_over(&lease, &self.name)? {
                 (self.term, self.renewed, self.watched, self.alive) = (Some(taken.term), now, None, alive);

@@ -1,6 +1,6 @@
 //! Jobs that people hand in, and those that an engine forgets.
 //!
-//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one
+//! An engine may name a job before it has it on disk ([`SubmissionDurability`](crate::engine::Forgets)): one
 //! that is killed within seconds comes back without it. So what a user was told is written down,
 //! and handed in again where the engine has lost it. That is done once, by these facts:
 //!
@@ -47,15 +47,16 @@ impl<E: Engine> Daemon<E> {
             );
             return Err(DaemonError::Refused(text));
         }
-        if let Some(problem) = self.observer.stranger(&job.tenant) {
+        if let Some(problem) = self.observer.unknown_tenant(&job.tenant) {
             return Err(DaemonError::Refused(problem));
         }
         let mut job = job.clone();
         let last = self.promises.last().map_or(0, AcknowledgedSubmission::submit_ms);
+        // The time of submission names the job, so no two jobs may share one.
         job.spec.request.submit = SimTime::from_millis(wall_ms().max(last + 1));
         let key = self.engine.submit(&job).await?;
         let name = job.spec.request.name.clone();
-        if self.engine.capabilities().forgets.is_some() {
+        if self.engine.capabilities().durability.is_some() {
             self.promise(AcknowledgedSubmission { job, key: key.clone(), acked_ms: wall_ms() })?;
         }
         self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": name }))?;
@@ -70,9 +71,9 @@ impl<E: Engine> Daemon<E> {
 
     /// Takes up the promises of an earlier daemon.
     pub(in crate::daemon) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
-        let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
+        let Some(durability) = self.engine.capabilities().durability else { return Ok(()) };
         let (old, young): (Vec<AcknowledgedSubmission>, Vec<AcknowledgedSubmission>) =
-            self.journal.promises()?.into_iter().partition(|promise| age(promise) > forgets.shows_ended_for);
+            self.journal.promises()?.into_iter().partition(|promise| age(promise) > durability.shows_ended_for);
         self.promises = young;
         // What is not shown by now may have ended unseen: people are told, and decide.
         let shown = |promise: &AcknowledgedSubmission| {
@@ -94,7 +95,7 @@ impl<E: Engine> Daemon<E> {
         snapshot: &ClusterSnapshot,
         acts: bool,
     ) -> Result<(), DaemonError> {
-        let Some(forgets) = self.engine.capabilities().forgets.filter(|_| !self.promises.is_empty()) else {
+        let Some(durability) = self.engine.capabilities().durability.filter(|_| !self.promises.is_empty()) else {
             return Ok(());
         };
         let shown = by_submission(snapshot);
@@ -104,7 +105,7 @@ impl<E: Engine> Daemon<E> {
                 Some(&(key, over)) => {
                     // A daemon died before it could write the new number down.
                     promise.key = key.into();
-                    if over || age(promise) >= forgets.durable_after {
+                    if over || age(promise) >= durability.durable_after {
                         kept.push(promise.submit_ms());
                     }
                 }
@@ -115,7 +116,7 @@ impl<E: Engine> Daemon<E> {
             && let Some(since_ms) = self.engine.remembers_since().await?
         {
             for promise in missing.into_iter().filter(|promise| promise.acked_ms < since_ms) {
-                self.hand_in_again(promise).await?;
+                self.resubmit(promise).await?;
             }
         }
         self.journal.settle(&kept)?;
@@ -129,9 +130,11 @@ impl<E: Engine> Daemon<E> {
         snapshot: &ClusterSnapshot,
         term: u64,
     ) -> Result<(), DaemonError> {
-        let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
+        let Some(durability) = self.engine.capabilities().durability else { return Ok(()) };
         let drained = |node: &&NodeSeen| {
-            node.health == NodeHealth::Drained && node.note.starts_with(forgets.drains_over) && node.free == node.gpus
+            node.health == NodeHealth::Drained
+                && node.note.starts_with(durability.drains_over)
+                && node.free == node.gpus
         };
         for node in snapshot.nodes.iter().filter(drained) {
             let undrain = EngineAction::Undrain { node: node.name.clone() };
@@ -149,7 +152,7 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    async fn hand_in_again(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
+    async fn resubmit(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
         // What was ordered for it is void: its number may be another job's by now.
         self.void(&promise.key, "the engine forgot the job")?;
         let key = self.engine.submit(&promise.job).await?;
@@ -159,6 +162,7 @@ impl<E: Engine> Daemon<E> {
             format!("job {} was forgotten by {}; handed in again, it is job {key}", promise.key, self.engine.name());
         self.promises.retain(|promise| promise.submit_ms() != again.submit_ms());
         self.promises.push(again);
+        // A new submission relies on the last promise being the newest.
         self.promises.sort_by_key(AcknowledgedSubmission::submit_ms);
         self.alert("forgotten", &text);
         Ok(())

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::daemon::guard::rules::Rules;
+use goodput_configs::live::guard::GuardConfig;
+
 use crate::engine::{ClusterSnapshot, NodeHealth, Order};
 
 /// One node that fails is a failure, in a cluster of two as well.
@@ -51,7 +52,7 @@ impl MassFailures {
     /// Takes a snapshot in. `open` are the orders given before it was taken.
     pub fn look<'a>(
         &mut self,
-        rules: &Rules,
+        rules: &GuardConfig,
         snapshot: &ClusterSnapshot,
         open: impl Iterator<Item = &'a Order>,
         now: Instant,
@@ -82,7 +83,7 @@ impl MassFailures {
 
     /// Jobs that lost their nodes together with many other nodes, which are not back, without the
     /// jobs that were ordered elsewhere since; and how many of them may still be placed elsewhere.
-    pub fn held_back(&self, rules: &Rules) -> (impl Iterator<Item = &str>, usize) {
+    pub fn held_back(&self, rules: &GuardConfig) -> (impl Iterator<Item = &str>, usize) {
         let failure = self.now.as_ref();
         let budget = failure.map_or(0, |MassFailure { jobs, moved, .. }| {
             let most = rules.mass_failure_moved_percent * jobs.len() as f64 / 100.0;
@@ -178,11 +179,11 @@ mod tests {
             let place = |job: &&str| Order::named("p", job, 1, EngineAction::Place { placement: on(9), share: None });
             let open: Vec<Order> = placed.iter().map(place).collect();
             let now = self.start + Duration::from_secs(secs);
-            self.failures.look(&Rules::default(), &snapshot, open.iter(), now)
+            self.failures.look(&GuardConfig::default(), &snapshot, open.iter(), now)
         }
 
         fn held_back(&self) -> (usize, usize) {
-            let rules = Rules::default();
+            let rules = GuardConfig::default();
             let (jobs, budget) = self.failures.held_back(&rules);
             (jobs.count(), budget)
         }

@@ -1,4 +1,4 @@
-//! Rules of a live cluster for plans, beyond what is possible at all: a plan does no harm.
+//! GuardConfig of a live cluster for plans, beyond what is possible at all: a plan does no harm.
 //!
 //! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in
 //! simulation. These rules leave changes out that come too soon, too often or at the wrong place,
@@ -6,48 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_configs::live::guard::GuardConfig;
+use goodput_env::cluster::NodeId;
 use goodput_env::guard::{Guard, Violation};
 use goodput_env::job::JobId;
 use goodput_env::plan::{Change, Plan};
+use goodput_env::service::ServiceId;
 use goodput_env::view::ClusterView;
 use serde::{Deserialize, Serialize};
 
-/// Bounds on what one decision may do. Times are seconds of the policy's clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Rules {
-    /// A running job is left alone for so long after its start.
-    pub min_run_secs: f64,
-    /// A job is moved or stopped at most once in so long.
-    pub preempt_every_secs: f64,
-    /// Percent of all accelerators that running jobs may be asked to leave in one cycle.
-    pub preempt_percent: f64,
-    /// Most orders of one cycle.
-    pub max_actions: usize,
-    /// A plan made from an older snapshot is dropped; seconds of the wall clock.
-    pub max_snapshot_age_secs: f64,
-    /// Percent of the nodes that are no single failure any more where they are lost at once.
-    pub mass_failure_percent: f64,
-    /// Percent of the jobs that ran there that may be moved or placed again for now.
-    pub mass_failure_moved_percent: f64,
-    /// How long that holds; seconds of the machine's clock, whatever the policy's. 0: not at all.
-    pub mass_failure_hold_secs: f64,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            min_run_secs: 60.0,
-            preempt_every_secs: 600.0,
-            preempt_percent: 5.0,
-            max_actions: 500,
-            max_snapshot_age_secs: 30.0,
-            mass_failure_percent: 50.0,
-            mass_failure_moved_percent: 10.0,
-            mass_failure_hold_secs: 60.0,
-        }
-    }
-}
+use super::pools;
 
 /// Reason why a change was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,6 +41,8 @@ pub enum Rule {
     Capability,
     /// The engine does not start or end replicas of services.
     ServiceScale,
+    /// The load of a service is not known, so none of its replicas is ended and no node is lent.
+    LoadUnknown,
     /// There is no room without the changes that were left out.
     NoRoom,
     /// The job's tenant would hold more than is available to it.
@@ -96,6 +66,7 @@ impl Rule {
             Self::Canary => "canary",
             Self::Capability => "capability",
             Self::ServiceScale => "service-scale",
+            Self::LoadUnknown => "load-unknown",
             Self::NoRoom => "no-room",
             Self::Quota => "quota",
             Self::MassFailure => "mass-failure",
@@ -119,6 +90,9 @@ impl Rule {
             Self::ServiceScale => {
                 "the engine cannot start or end replicas of services; scale the service by its own means"
             }
+            Self::LoadUnknown => {
+                "the replicas of a service report no load, so none of them is ended and no node is lent"
+            }
             Self::NoRoom => "there is no room without the changes that were left out",
             Self::Quota => "the tenant would hold more than is available to it",
             Self::MassFailure => "the nodes of the job were lost with many others lately",
@@ -134,7 +108,7 @@ pub struct Circumstances {
     /// Jobs that are left alone.
     pub hands_off: BTreeSet<JobId>,
     /// Nodes where nothing may start.
-    pub closed: BTreeSet<u32>,
+    pub closed: BTreeSet<NodeId>,
     /// Time of the last order that moved or stopped a job.
     pub preempted: BTreeMap<JobId, goodput_env::time::SimTime>,
     /// Jobs and nodes that a canary may touch; everything where `None`.
@@ -143,6 +117,8 @@ pub struct Circumstances {
     pub can_lend: bool,
     /// Whether the engine starts and ends replicas of services.
     pub can_scale: bool,
+    /// Services with a load that is not known.
+    pub unmeasured: BTreeSet<ServiceId>,
     /// Jobs that ran on nodes which were lost with many others lately.
     pub vanished: BTreeSet<JobId>,
     /// How many of those may be changed for now.
@@ -155,7 +131,7 @@ pub struct Canary {
     /// Jobs; all where empty.
     pub jobs: BTreeSet<JobId>,
     /// Nodes; all where empty.
-    pub nodes: BTreeSet<u32>,
+    pub nodes: BTreeSet<NodeId>,
     /// Orders left in this hour.
     pub budget: usize,
 }
@@ -173,7 +149,7 @@ pub type LeftOut = Vec<(Option<JobId>, Rule)>;
 /// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be
 /// trusted.
 pub fn admit(
-    rules: &Rules,
+    rules: &GuardConfig,
     guard: &mut Guard,
     view: &ClusterView<'_>,
     plan: &Plan,
@@ -186,6 +162,7 @@ pub fn admit(
     }
     let mut left_out = Vec::new();
     let mut kept = plan.clone();
+    // A change that changes nothing must not use up a budget.
     let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
     kept.changes.retain(|change| !unchanged(change));
     let mut budget = Budget::new(rules, view, about);
@@ -198,12 +175,12 @@ pub fn admit(
             false
         }
     });
-    leave_out_pools(view, about, &mut kept, &mut left_out);
+    pools::leave_out(view, about, budget.actions, &mut kept, &mut left_out);
     // What was to be released may have been left out: then there is no room, and no quota, for what
     // was to take it.
     while let Err(violations) = guard.check(view, &kept) {
         let before = kept.changes.len();
-        let short: BTreeSet<u32> = violations.iter().filter_map(short_node).collect();
+        let short: BTreeSet<NodeId> = violations.iter().filter_map(short_node).collect();
         let over: BTreeSet<u32> = violations.iter().filter_map(tenant_over).collect();
         let gains = |change: &Change| change.placement.slices().iter().any(|slice| short.contains(&slice.node));
         let exceeds = |change: &Change| {
@@ -214,7 +191,16 @@ pub fn admit(
             left_out.push((Some(kept.changes.remove(at).job), Rule::Quota));
             continue;
         }
+        if pools::leave_out_homeless(view, &violations, &BTreeSet::new(), &mut kept) {
+            left_out.push((None, Rule::NoRoom));
+            continue;
+        }
         let Some(at) = kept.changes.iter().rposition(gains) else {
+            if pools::leave_out_homeless(view, &violations, &short, &mut kept) {
+                left_out.push((None, Rule::NoRoom));
+                continue;
+            }
+            // No single change explains the violation, so nothing of the plan is safe.
             left_out.extend(kept.changes.drain(..).map(|change| (Some(change.job), Rule::NoRoom)));
             kept = Plan::keep();
             break;
@@ -225,35 +211,6 @@ pub fn admit(
     Ok((kept, left_out))
 }
 
-/// Leaves out of `kept` the parts about services, requests and loans that the engine cannot carry
-/// out, and the changes of jobs that rest on them.
-fn leave_out_pools(view: &ClusterView<'_>, about: &Circumstances, kept: &mut Plan, left_out: &mut LeftOut) {
-    let planned = kept.lend.clone();
-    if !kept.assign.is_empty() {
-        kept.assign.clear();
-        left_out.push((None, Rule::Capability));
-    }
-    if !(kept.scale.is_empty() || about.can_scale) {
-        kept.scale.clear();
-        // A server cannot be lent while its replicas stay.
-        kept.lend.retain(|&node| view.served_on(node) == 0);
-        left_out.push((None, Rule::ServiceScale));
-    }
-    if !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty()) {
-        kept.lend.clear();
-        kept.reclaim.clear();
-        left_out.push((None, Rule::Capability));
-    }
-    let home = |node: u32| planned.contains(&node) && !kept.lend.contains(&node);
-    kept.changes.retain(|change| {
-        let rests_on_loan = change.placement.slices().iter().any(|slice| home(slice.node));
-        if rests_on_loan {
-            left_out.push((Some(change.job), Rule::NoRoom));
-        }
-        !rests_on_loan
-    });
-}
-
 fn tenant_over(violation: &Violation) -> Option<u32> {
     match violation {
         Violation::Quota { tenant, .. } => Some(*tenant),
@@ -261,7 +218,7 @@ fn tenant_over(violation: &Violation) -> Option<u32> {
     }
 }
 
-fn short_node(violation: &Violation) -> Option<u32> {
+fn short_node(violation: &Violation) -> Option<NodeId> {
     match violation {
         Violation::Capacity { node, .. } => Some(*node),
         _ => None,
@@ -277,7 +234,7 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(rules: &Rules, view: &ClusterView<'_>, about: &Circumstances) -> Self {
+    fn new(rules: &GuardConfig, view: &ClusterView<'_>, about: &Circumstances) -> Self {
         let total = f64::from(view.cluster().total_gpus());
         let canary = about.canary.as_ref().map_or(usize::MAX, |canary| canary.budget);
         // At least the largest job may be moved, or in a small cluster none ever could.
@@ -288,11 +245,12 @@ impl Budget {
 
     fn refuses(
         &mut self,
-        rules: &Rules,
+        rules: &GuardConfig,
         view: &ClusterView<'_>,
         about: &Circumstances,
         change: &Change,
     ) -> Option<Rule> {
+        // A plan about an unknown job has been refused by the guard already.
         let job = view.job(change.job)?;
         if about.under_way.contains(&change.job) {
             return Some(Rule::UnderWay);
@@ -304,8 +262,13 @@ impl Budget {
             return Some(Rule::Capability);
         }
         let nodes = || change.placement.slices().iter().chain(job.state.placement.slices()).map(|slice| slice.node);
+        // A job may leave a closed node, but none may start there.
         if change.placement.slices().iter().any(|slice| about.closed.contains(&slice.node)) {
             return Some(Rule::NodeNotUp);
+        }
+        // A node that the engine itself cannot lend is lent by others, for their jobs.
+        if !about.can_lend && nodes().any(|node| view.lent(node)) {
+            return Some(Rule::Capability);
         }
         if let Some(canary) = &about.canary {
             let job_listed = canary.jobs.is_empty() || canary.jobs.contains(&change.job);
@@ -334,6 +297,7 @@ impl Budget {
         if self.actions == 0 {
             return Some(Rule::ActionCap);
         }
+        // Nothing refuses the change from here on, so budgets are spent only now.
         self.actions -= 1;
         self.vanished -= usize::from(vanished);
         self.preempted -= if held > 0 { held } else { 0 };

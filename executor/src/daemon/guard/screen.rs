@@ -102,6 +102,7 @@ impl Screen {
         let (mean, deviation, _) = normaliser.parts();
         let layout = self.bundle.layout();
         let globals = &observation[layout.slots * layout.slot_features..];
+        // A normaliser begins with the features of one slot, which serve for all slots.
         let scales = mean.iter().zip(deviation).skip(layout.slot_features);
         let far =
             globals.iter().zip(scales).filter(|(value, (mean, deviation))| ((*value - *mean) / *deviation).abs() > FAR);
@@ -117,6 +118,7 @@ impl Screen {
 
     fn encode(&mut self, view: &ClusterView<'_>) {
         let layout = *self.encoder.layout();
+        // Views need not follow one another here, so nothing of the last one is reused.
         self.encoder.reset();
         self.round.reset();
         self.round.begin(view, &layout);

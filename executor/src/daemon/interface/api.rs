@@ -16,13 +16,14 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
+use goodput_configs::live::api::{Role, Token};
+use goodput_configs::live::deployment::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::{DaemonStatus, QueueRow};
-use crate::daemon::settings::{Mode, Role, Token};
 use crate::engine::{EngineAction, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
 pub use run::run;
@@ -105,6 +106,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/queue", get(queue))
         .route("/v1/nodes", get(nodes))
+        .route("/v1/services", get(services))
         .route("/v1/jobs", post(submit))
         .route("/v1/jobs/{key}", get(explain))
         .route("/v1/jobs/{key}", delete(cancel))
@@ -152,7 +154,13 @@ fn look<T>(api: &Api, what: impl FnOnce(&DaemonStatus) -> T) -> Result<Json<T>, 
 }
 
 async fn status(State(api): State<Api>) -> Result<Json<DaemonStatus>, ApiProblem> {
-    look(&api, |status| DaemonStatus { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
+    look(&api, |status| DaemonStatus {
+        queue: Vec::new(),
+        nodes: Vec::new(),
+        services: Vec::new(),
+        ended: Vec::new(),
+        ..status.clone()
+    })
 }
 
 async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, ApiProblem> {
@@ -163,12 +171,17 @@ async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSee
     look(&api, |status| status.nodes.clone())
 }
 
+async fn services(State(api): State<Api>) -> Result<Json<Vec<crate::engine::ServiceSeen>>, ApiProblem> {
+    look(&api, |status| status.services.clone())
+}
+
 /// Takes what a job says of itself.
 async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, ApiProblem> {
     let mailbox =
         api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
     let code = |refusal: &Refusal| match refusal {
         Refusal::OldFence | Refusal::Stranger => StatusCode::CONFLICT,
+        Refusal::NotSeen => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Malformed(_) | Refusal::WentBack { .. } => StatusCode::BAD_REQUEST,
     };
     let taken = mailbox.take(&key, &body, crate::machine::wall_ms());
@@ -259,7 +272,7 @@ async fn cancel(
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Why {
+struct ExplainQuery {
     reason: String,
 }
 
@@ -267,7 +280,7 @@ async fn drain(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(node): Path<String>,
-    body: Result<Json<Why>, JsonRejection>,
+    body: Result<Json<ExplainQuery>, JsonRejection>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
     let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
     let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };

@@ -114,9 +114,15 @@ impl Audit {
         };
         line.hash = line.digest();
         let fault = |source| AuditError::Io { path: self.path.clone(), action: "write to it", source };
+        // A line and its end are written by one call, so that a crash tears at most the last line.
         let mut text = serde_json::to_string(&line).map_err(|error| fault(error.into()))?;
         text.push('\n');
-        self.file.write_all(text.as_bytes()).map_err(fault)?;
+        let end = self.file.stream_position().map_err(fault)?;
+        if let Err(source) = self.file.write_all(text.as_bytes()) {
+            // A line that a full disk has cut would run into the next line and break the chain.
+            self.file.set_len(end).and_then(|()| self.file.seek(SeekFrom::Start(end))).map_err(fault)?;
+            return Err(fault(source));
+        }
         (self.seq, self.prev) = (line.seq, line.hash);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::shadow::ShadowComparison;
-use crate::engine::{NodeSeen, OnNode};
+use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 
 /// After a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct DaemonStatus {
     pub shadow: Option<ShadowComparison>,
     /// Nodes of the last snapshot.
     pub nodes: Vec<NodeSeen>,
+    /// Inference services of the last snapshot.
+    #[serde(default)]
+    pub services: Vec<ServiceSeen>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
     /// Jobs that ended lately, newest last.

@@ -14,8 +14,9 @@ mod services;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use goodput_configs::live::policy::ShadowConfig;
 use goodput_env::application::Application;
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -24,7 +25,7 @@ use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
-use crate::daemon::shadow::{Scene, ShadowSettings};
+use crate::daemon::shadow::RolloutStart;
 use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
 use own::Own;
 pub use past::AttainedService;
@@ -129,10 +130,19 @@ impl ClusterObserver {
     /// The policy's time of a moment of the engine's clock.
     pub fn time(&self, at_ms: i64) -> SimTime {
         let since = at_ms - self.epoch_ms.unwrap_or(at_ms);
+        // Where time is not compressed, whole milliseconds stay exact.
         if self.setting.speedup == 1.0 {
             return SimTime::from_millis(since);
         }
         SimTime::from_millis((since as f64 * self.setting.speedup).round() as i64)
+    }
+
+    /// Span of the policy's clock on the engine's clock, milliseconds.
+    pub fn engine_ms(&self, span: SimTime) -> i64 {
+        if self.setting.speedup == 1.0 {
+            return span.as_millis();
+        }
+        (span.as_millis() as f64 / self.setting.speedup).round() as i64
     }
 
     /// Whether an application of this name is in the catalog.
@@ -142,7 +152,7 @@ impl ClusterObserver {
 
     /// Reason why jobs of the tenant `tenant` are not taken: other tenants are declared, and this
     /// one is not.
-    pub fn stranger(&self, tenant: &str) -> Option<String> {
+    pub fn unknown_tenant(&self, tenant: &str) -> Option<String> {
         let tenants = &self.setting.tenants;
         let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
         let names = || tenants.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -165,27 +175,27 @@ impl ClusterObserver {
     }
 
     /// The name of a node.
-    pub fn node(&self, node: u32) -> Option<&str> {
-        self.nodes.get(node as usize).map(String::as_str)
+    pub fn node(&self, node: NodeId) -> Option<&str> {
+        self.nodes.get(node.index()).map(String::as_str)
     }
 
     /// A placement with the names of its nodes.
     pub fn named(&self, placement: &Placement) -> Vec<OnNode> {
-        let named = |node: u32| self.node(node).unwrap_or_default().to_string();
+        let named = |node: NodeId| self.node(node).unwrap_or_default().to_string();
         let slices = placement.slices().iter();
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 
     /// The cluster as it was last read, for simulations of what would come of it; `None` before the
     /// first snapshot and where there are no jobs.
-    pub fn scene(&self, snapshot: &ClusterSnapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+    pub fn scene(&self, snapshot: &ClusterSnapshot, settings: &ShadowConfig, round: SimTime) -> Option<RolloutStart> {
         let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
         let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
         let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
         let shown = |id: &JobId| seen.jobs.iter().any(|job| job.id == *id);
         let unknown: Vec<JobId> = silent.filter_map(|job| self.id(&job.key)).filter(shown).collect();
         let keys = seen.jobs.iter().filter_map(|job| Some((job.id, self.key(job.id)?.to_owned()))).collect();
-        Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
+        Some(RolloutStart::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
     }
 
     /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they
@@ -215,6 +225,7 @@ impl ClusterObserver {
     fn observe(&mut self, snapshot: &ClusterSnapshot, open: &[Order]) -> Observed {
         let wanted: BTreeMap<&str, &Order> = open.iter().map(|order| (order.job.as_str(), order)).collect();
         let mut idle = vec![0; self.nodes.len()];
+        // A node that the snapshot leaves out counts as down.
         let mut down = vec![1; self.nodes.len()];
         let mut cluster = self.cluster.clone();
         let mut loans = vec![Loan::Home; if cluster.has_pools() { self.nodes.len() } else { 0 }];
@@ -238,7 +249,7 @@ impl ClusterObserver {
         for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !job.hands_off) {
             let Some(id) = self.id(&seen.key) else { continue };
             let held = self.placement_of(seen.attempt.as_ref().map_or(&[][..], |attempt| &attempt.placement));
-            if held.slices().iter().any(|slice| down[slice.node as usize] > 0) {
+            if held.slices().iter().any(|slice| down[slice.node.index()] > 0) {
                 continue;
             }
             let mut job = self.past_of(id, seen, &held);
@@ -248,7 +259,8 @@ impl ClusterObserver {
             jobs.push(job);
         }
         jobs.sort_unstable_by_key(|job| job.id);
-        let services = self.observe_services(snapshot, &down);
+        let mut services = self.observe_services(snapshot, &down);
+        open.iter().for_each(|order| self.show_as_scaled(&mut services, &order.action, &down, &mut idle));
         let trigger = self.trigger(&jobs, &down, &cluster, (&services, &loans));
         // Where no node has failed nothing is said of failures, as in a simulation without.
         if down.iter().all(|&down| down == 0) {
@@ -259,7 +271,7 @@ impl ClusterObserver {
 
     /// Shows a job that an order is under way for as it is going to be.
     fn show_as_wanted(&self, job: &mut ObservedJob, action: &EngineAction, held: &Placement, idle: &mut [u32]) {
-        let gpus_on = |on: &Placement, node: u32| -> u32 {
+        let gpus_on = |on: &Placement, node: NodeId| -> u32 {
             on.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
         };
         let wanted = match action {
@@ -271,7 +283,7 @@ impl ClusterObserver {
         };
         for slice in wanted.slices() {
             let more = slice.gpus.saturating_sub(gpus_on(held, slice.node));
-            let free = &mut idle[slice.node as usize];
+            let free = &mut idle[slice.node.index()];
             *free = free.saturating_sub(more);
         }
         let starts = !wanted.is_empty();
@@ -282,7 +294,7 @@ impl ClusterObserver {
     fn placement_of(&self, on: &[OnNode]) -> Placement {
         let known = on.iter().filter_map(|on| {
             let node = self.nodes.iter().position(|name| *name == on.node)?;
-            Some((node as u32, on.gpus))
+            Some((NodeId::at(node), on.gpus))
         });
         known.collect()
     }
@@ -306,6 +318,7 @@ impl ClusterObserver {
             arrival: new(&seen, &self.seen),
             completion: new(&self.seen, &seen),
             load: seen.load != self.seen.load,
+            // The first observation has nothing before it to differ from.
             fault: !self.seen.gpus.is_empty() && (&seen.down, &seen.gpus) != (&self.seen.down, &self.seen.gpus),
             ..Trigger::default()
         };

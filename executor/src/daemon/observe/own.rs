@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::AcceleratorType;
+use goodput_env::cluster::{AcceleratorType, TypeId};
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::model::{BatchLimits, GoodputModel, GradientStats, Sample, ThroughputParams, fit};
 use goodput_env::scenario::{Batching, Scenario};
@@ -81,6 +81,7 @@ impl ClusterObserver {
         }
         if changed {
             let Scenario { cluster, workload, options, seed, .. } = &*self.scenario;
+            // A new scenario works out the speeds of all applications anew.
             self.scenario = Arc::new(Scenario::new(cluster.clone(), workload.clone(), options.clone(), *seed));
         }
     }
@@ -97,7 +98,12 @@ impl ClusterObserver {
         let slot = self.own.of_job.get(&id);
         let own = slot.and_then(|slot| self.scenario.workload.applications.get(usize::from(slot.index)));
         if let Some(own) = own {
-            let kind = past.profile.types().iter().max_by_key(|seen| seen.max_replicas()).map_or(0, |seen| seen.kind());
+            let kind = past
+                .profile
+                .types()
+                .iter()
+                .max_by_key(|seen| seen.max_replicas())
+                .map_or(TypeId(0), |seen| seen.kind());
             let per_node = self.cluster.gpus_per_node_of(kind).max(1);
             let model = past.profile.model(kind, own.limits);
             let goodput = |gpus: u32| Some(model?.best(gpus.div_ceil(per_node), gpus)?.goodput);
@@ -146,7 +152,7 @@ impl ClusterObserver {
         let unread = std::mem::take(&mut past.unread);
         if unread {
             let kind = |name: &str| self.cluster.types.iter().position(|kind| kind.name == name);
-            let types = past.learned.types().filter_map(|(name, samples)| Some((kind(name)? as u16, samples)));
+            let types = past.learned.types().filter_map(|(name, samples)| Some((TypeId::at(kind(name)?), samples)));
             past.profile = Profile::measured(past.learned.stats().unwrap_or(NO_NOISE), types);
         }
         let spec = &self.scenario.workload.jobs[id.index()];
@@ -160,7 +166,7 @@ impl ClusterObserver {
         if !unread && self.own.of_job.get(&id).is_some_and(|slot| slot.limits == limits) {
             return false;
         }
-        let per_node = |kind: usize| self.cluster.gpus_per_node_of(kind as u16).max(1);
+        let per_node = |kind: usize| self.cluster.gpus_per_node_of(TypeId::at(kind)).max(1);
         let own = of_job(&spec.request, duration(Some(seen)), past, limits, &self.cluster.types, per_node);
         self.put(id, Arc::new(own), limits);
         true
@@ -215,7 +221,7 @@ fn of_job(
     let most = measured.values().max_by_key(|samples| samples.iter().map(|sample| sample.replicas).max());
     let otherwise = most.map_or(LINEAR, |samples| fit(samples));
     let params_on = |(at, kind): (usize, &AcceleratorType)| {
-        let fitted = past.profile.on(at as u16).map(|seen| seen.params());
+        let fitted = past.profile.on(TypeId::at(at)).map(|seen| seen.params());
         (kind.name.clone(), fitted.unwrap_or(otherwise))
     };
     let params: BTreeMap<String, ThroughputParams> = types.iter().enumerate().map(params_on).collect();

@@ -70,6 +70,7 @@ impl AttainedService {
             // A new attempt: it holds since it began, which lies between two looks.
             let begun = begun.unwrap_or(now).clamp(self.at, now);
             self.settle(begun);
+            // The rate of the attempt before says nothing of this one.
             self.rate = 0.0;
             self.restarts += u32::from(self.started.is_some());
             self.started.get_or_insert(begun);
@@ -84,6 +85,7 @@ impl AttainedService {
         if seen.phase != JobPhase::Running {
             self.rate = 0.0;
         }
+        // What the job itself reports goes before what its rate would make of the time.
         if let Some(done) = seen.done {
             self.done = done;
         }
@@ -137,6 +139,7 @@ impl ClusterObserver {
     pub(super) fn note_rates(&mut self, cluster: &ClusterState) {
         let view = cluster.view();
         for (&id, past) in &mut self.past {
+            // The view may show a job where an order wants it, where its rate is another one.
             let rate = view.job(id).filter(|job| !past.held.is_empty() && job.gpus() == past.held.gpus());
             past.rate = rate.and_then(|job| job.rate(job.gpus())).unwrap_or(0.0);
         }

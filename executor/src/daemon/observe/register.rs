@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use goodput_env::cluster::{AcceleratorType, Kind, Node};
+use goodput_env::cluster::{AcceleratorType, Kind, Node, TypeId};
 use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::scenario::Scenario;
 use goodput_env::tenant::Tenants;
@@ -24,7 +24,7 @@ impl ClusterObserver {
                 changed = true;
                 self.cluster.types.len() - 1
             });
-            let machine = Node::new(kind as u16, seen.gpus).of(seen.pool);
+            let machine = Node::new(TypeId::at(kind), seen.gpus).of(seen.pool);
             match self.nodes.iter().position(|name| *name == seen.name) {
                 None => {
                     self.nodes.push(seen.name.clone());
@@ -79,6 +79,7 @@ impl ClusterObserver {
             id.is_some_and(|id| self.scenario.workload.jobs[id.index()].request.submit == submit)
         };
         let mut new: Vec<&JobSeen> = snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !known(job)).collect();
+        // Numbers follow submission because policies break their last ties by them.
         new.sort_by(|a, b| (a.spec.request.submit, &a.key).cmp(&(b.spec.request.submit, &b.key)));
         for seen in new {
             let spec = self.spec_of(seen);
@@ -87,7 +88,7 @@ impl ClusterObserver {
             self.ids.insert(seen.key.clone(), id);
             let scenario = Arc::make_mut(&mut self.scenario);
             Arc::make_mut(&mut scenario.workload).jobs.push(spec);
-            // Worked out for the jobs there were.
+            // The shapes were worked out without this job, so they are worked out again.
             scenario.shapes = OnceLock::new();
         }
     }

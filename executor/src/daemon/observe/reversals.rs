@@ -63,7 +63,7 @@ impl Reversals {
     }
 
     /// Jobs that were reversed or are left alone.
-    pub fn troubled(&self) -> usize {
+    pub fn jobs_reversed(&self) -> usize {
         self.reversals.len() + self.left_alone.len()
     }
 }

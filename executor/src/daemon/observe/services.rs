@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use goodput_env::cluster::NodeId;
 use goodput_env::job::Workload;
 use goodput_env::scenario::Scenario;
 use goodput_env::service::{RateSeries, ServiceId};
@@ -12,7 +13,7 @@ use goodput_env::state::{Loan, ObservedService, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::ClusterObserver;
-use crate::engine::{ClusterSnapshot, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen};
+use crate::engine::{ClusterSnapshot, EngineAction, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen};
 
 impl ClusterObserver {
     /// Gives numbers to services that are new, and takes over specifications that have changed.
@@ -54,23 +55,53 @@ impl ClusterObserver {
             observed.push(ObservedService {
                 id: ServiceId(index as u32),
                 rate_milli,
-                backlog: (seen.backlog.max(0.0) * 1e6).round() as u64,
-                replicas: replicas.filter(|replica| down[replica.node as usize] == 0).collect(),
+                backlog: (seen.backlog.unwrap_or(0.0).max(0.0) * 1e6).round() as u64,
+                replicas: replicas.filter(|replica| down[replica.node.index()] == 0).collect(),
             });
         }
         observed
     }
 
+    /// Shows a service that an order is under way for as it is going to be: what a new replica
+    /// waits for is not free.
+    pub(super) fn show_as_scaled(
+        &self,
+        services: &mut [ObservedService],
+        action: &EngineAction,
+        down: &[u32],
+        idle: &mut [u32],
+    ) {
+        let EngineAction::Scale { service: name, node, replicas } = action else { return };
+        let Some(id) = self.service_id(name) else { return };
+        let Some(at) = self.nodes.iter().position(|known| known == node).filter(|&at| down[at] == 0) else { return };
+        let node = NodeId(at as u32);
+        let Some(seen) = services.iter_mut().find(|seen| seen.id == id) else { return };
+        let service = &self.scenario.workload.services[id.index()];
+        let lasts = |replica: &Replica| replica.node == node && !matches!(replica.phase, ReplicaPhase::Draining { .. });
+        let now = seen.replicas.iter().filter(|replica| lasts(replica)).count();
+        for replica in
+            seen.replicas.iter_mut().rev().filter(|replica| lasts(replica)).take(now.saturating_sub(*replicas as usize))
+        {
+            replica.phase = ReplicaPhase::Draining { until: self.now + service.drain };
+        }
+        for _ in now..*replicas as usize {
+            let phase = ReplicaPhase::Starting { until: self.now + service.cold_start };
+            seen.replicas.push(Replica { node, phase });
+            idle[at] = idle[at].saturating_sub(service.gpus_per_replica);
+        }
+    }
+
     /// Records the rate of a service and returns it, in thousandths of a request per second. A rate
-    /// that the engine does not measure stays what it was last.
+    /// that the engine does not measure stays what it was last; where it was never measured,
+    /// nothing is recorded.
     fn record_rate(&mut self, index: usize, seen: &ServiceSeen) -> u32 {
         let known = &self.scenario.workload.services[index];
         if seen.retired {
             return 0;
         }
-        let last = known.rates.values().last().copied().unwrap_or(0);
+        let last = known.rates.values().last().copied();
         let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
-        let rate_milli = seen.rate.map_or(last, milli);
+        let Some(rate_milli) = seen.rate.map(milli).or(last) else { return 0 };
         let mut rates = known.rates.clone();
         rates.record(self.now, rate_milli);
         // Scenarios are shared with views: a copy is made only for a step or a rate that is new.
@@ -86,7 +117,7 @@ impl ClusterObserver {
     /// of unknown length is taken to be as long as the service says, counted from now.
     fn replica(&self, index: usize, seen: &ReplicaSeen) -> Option<Replica> {
         let service = &self.scenario.workload.services[index];
-        let node = self.nodes.iter().position(|name| *name == seen.node)? as u32;
+        let node = NodeId::at(self.nodes.iter().position(|name| *name == seen.node)?);
         let until = |at_ms: Option<i64>, usual: SimTime| at_ms.map_or(self.now + usual, |at_ms| self.time(at_ms));
         let phase = match seen.phase {
             ReplicaStage::Starting { ready_ms } => {
@@ -101,6 +132,12 @@ impl ClusterObserver {
     /// Name of a service.
     pub fn service(&self, id: ServiceId) -> Option<&str> {
         self.scenario.workload.services.get(id.index()).map(|service| service.name.as_str())
+    }
+
+    /// The number of a service.
+    pub fn service_id(&self, name: &str) -> Option<ServiceId> {
+        let index = self.scenario.workload.services.iter().position(|service| service.name == name)?;
+        Some(ServiceId(index as u32))
     }
 
     /// Loan of a node. An engine that knows no times says only that the node is lent.

@@ -12,51 +12,17 @@ mod rollout;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::policy::ShadowConfig;
 use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::OnNode;
-pub use rollout::{Assumed, Rolled, Scene};
-
-/// The candidate, and how it is compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShadowSettings {
-    /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
-    #[serde(default)]
-    pub bundle: Option<PathBuf>,
-    /// Name of a heuristic.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Seed of policies that draw random numbers.
-    #[serde(default)]
-    pub seed: u64,
-    /// How far it is looked ahead, seconds of the policy's clock.
-    #[serde(default = "horizon_secs")]
-    pub horizon_secs: f64,
-    /// Time from one comparison to the next, seconds.
-    #[serde(default = "every_secs")]
-    pub every_secs: f64,
-    /// Time that a change of accelerators stops a job for, seconds of the policy's clock.
-    #[serde(default = "restart_secs")]
-    pub restart_secs: f64,
-}
-
-const fn horizon_secs() -> f64 {
-    14_400.0
-}
-const fn every_secs() -> f64 {
-    300.0
-}
-const fn restart_secs() -> f64 {
-    30.0
-}
+pub use rollout::{Assumed, RolloutOutcome, RolloutStart};
 
 /// Comparison of two policies by simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,9 +34,9 @@ pub struct ShadowComparison {
     /// Assumptions of the simulation.
     pub assumed: Assumed,
     /// Of the policy that acts.
-    pub incumbent: Rolled,
+    pub incumbent: RolloutOutcome,
     /// Of the other.
-    pub candidate: Rolled,
+    pub candidate: RolloutOutcome,
     /// Placements of the candidate now that differ from those of the incumbent, by key of the job;
     /// empty where the candidate lets the job wait.
     pub differs: BTreeMap<String, Vec<OnNode>>,
@@ -81,7 +47,7 @@ pub struct ShadowComparison {
 impl ShadowComparison {
     /// In one line.
     pub fn words(&self) -> String {
-        let one = |rolled: &Rolled| {
+        let one = |rolled: &RolloutOutcome| {
             let left = if rolled.unfinished > 0 { format!(", {} left", rolled.unfinished) } else { String::new() };
             format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.mean_jct_secs, rolled.restarts)
         };
@@ -104,8 +70,8 @@ pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), 
 /// Compares on a thread of its own, one question at a time.
 #[derive(Debug)]
 pub struct Shadow {
-    settings: ShadowSettings,
-    ask: mpsc::Sender<Scene>,
+    settings: ShadowConfig,
+    ask: mpsc::Sender<RolloutStart>,
     answers: mpsc::Receiver<Result<ShadowComparison, String>>,
     /// A question is under way.
     busy: bool,
@@ -118,11 +84,11 @@ impl Shadow {
     /// # Errors
     /// No thread can be started.
     pub fn new(
-        settings: ShadowSettings,
+        settings: ShadowConfig,
         incumbent: (String, Maker),
         candidate: (String, Maker),
     ) -> std::io::Result<Self> {
-        let (ask, questions) = mpsc::channel::<Scene>();
+        let (ask, questions) = mpsc::channel::<RolloutStart>();
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("shadow".into()).spawn(move || {
             for scene in questions {
@@ -143,12 +109,12 @@ impl Shadow {
     }
 
     /// How it compares.
-    pub fn settings(&self) -> &ShadowSettings {
+    pub fn settings(&self) -> &ShadowConfig {
         &self.settings
     }
 
     /// Asks for a comparison from `scene` on.
-    pub fn ask(&mut self, scene: Scene, now: Instant) {
+    pub fn ask(&mut self, scene: RolloutStart, now: Instant) {
         (self.busy, self.asked) = (self.ask.send(scene).is_ok(), Some(now));
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use goodput_configs::live::policy::ShadowConfig;
+use goodput_env::cluster::NodeId;
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::model::SwitchCost;
 use goodput_env::plan::Plan;
@@ -13,12 +15,12 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::{Maker, ShadowComparison, ShadowSettings};
+use super::{Maker, ShadowComparison};
 use crate::engine::OnNode;
 
 /// State of the cluster now, with the names of nodes and jobs.
 #[derive(Debug)]
-pub struct Scene {
+pub struct RolloutStart {
     scenario: Arc<Scenario>,
     seen: Observed,
     assumed: Assumed,
@@ -54,7 +56,7 @@ impl Assumed {
 
 /// Outcome of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rolled {
+pub struct RolloutOutcome {
     /// Name of the policy.
     pub policy: String,
     /// Mean time from submission to completion, seconds of the policy's clock; of jobs that are not
@@ -66,14 +68,14 @@ pub struct Rolled {
     pub restarts: u32,
 }
 
-impl Scene {
+impl RolloutStart {
     /// Scene of the cluster now. `unknown`: jobs without a stated duration.
     pub fn new(
         scenario: &Scenario,
         seen: Observed,
         unknown: &[JobId],
         names: (Vec<String>, BTreeMap<JobId, String>),
-        settings: &ShadowSettings,
+        settings: &ShadowConfig,
         round: SimTime,
     ) -> Self {
         let mut workload = (*scenario.workload).clone();
@@ -95,6 +97,7 @@ impl Scene {
                 continue;
             }
             assumed.overdue += 1;
+            // A job counts as overdue or as unknown, not as both.
             assumed.unknown -= usize::from(unknown.contains(&job.id));
             let times = 2.0 * job.done / total.max(f64::MIN_POSITIVE);
             match work {
@@ -118,7 +121,7 @@ impl Scene {
     }
 
     /// Plays it to the end; also the first plan.
-    fn play(&self, (name, maker): &(String, Maker)) -> Result<(Rolled, Plan), String> {
+    fn play(&self, (name, maker): &(String, Maker)) -> Result<(RolloutOutcome, Plan), String> {
         let (mut policy, information) = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
         let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
         let mut scenario = (*self.scenario).clone();
@@ -132,7 +135,7 @@ impl Scene {
             first.get_or_insert(plan);
         }
         let records = run.outcome().jobs;
-        let mut rolled = Rolled { policy: name.clone(), ..Rolled::default() };
+        let mut rolled = RolloutOutcome { policy: name.clone(), ..RolloutOutcome::default() };
         for job in &self.seen.jobs {
             let record = &records[job.id.index()];
             rolled.unfinished += usize::from(record.finish.is_none());
@@ -148,14 +151,14 @@ impl Scene {
         let held = self.seen.jobs.iter().find(|seen| seen.id == job).map(|seen| &seen.placement);
         let change = plan.changes.iter().find(|change| change.job == job).map(|change| &change.placement);
         let slices = change.or(held).into_iter().flat_map(|placement| placement.slices());
-        let named = |node: u32| self.nodes.get(node as usize).cloned().unwrap_or_default();
+        let named = |node: NodeId| self.nodes.get(node.index()).cloned().unwrap_or_default();
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 }
 
 /// Plays a scene with both.
 pub(super) fn compare(
-    scene: &Scene,
+    scene: &RolloutStart,
     incumbent: &(String, Maker),
     candidate: &(String, Maker),
 ) -> Result<ShadowComparison, String> {

@@ -4,7 +4,7 @@ use super::live::LiveJob;
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{JobPhase, OnNode};
-use crate::job::{EndCause, Exit, Meaning, RetryDecision};
+use crate::job::{EndCause, Exit, ExitMeaning, RetryDecision};
 
 /// How long the parts of an attempt may take to begin, milliseconds.
 const BEGIN_MS: i64 = 30_000;
@@ -16,7 +16,7 @@ enum GangPart {
     /// The part runs, or may run: its node is silent.
     Alive,
     /// The part ended.
-    Ended(Meaning),
+    Ended(ExitMeaning),
 }
 
 /// Brings a job a step on by what its nodes said.
@@ -38,7 +38,7 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     match worst {
         Some(worst) if ended.count() == parts.len() => close(job, worst, now_ms),
         // One part ended other than well, or never began: the others cannot go on.
-        Some(Meaning::Done) | None if !late => job.phase = JobPhase::Running,
+        Some(ExitMeaning::Done) | None if !late => job.phase = JobPhase::Running,
         _ => {
             if let Some(current) = &mut job.current {
                 current.leaving = true;
@@ -52,29 +52,34 @@ fn part(on: &OnNode, id: &str, leaving: bool, nodes: &AgentNodes) -> GangPart {
     match nodes.attempt(&on.node, id).map(|status| status.state) {
         Some(AttemptState::Ended { meaning, .. }) => GangPart::Ended(meaning),
         _ if nodes.is_fenced(&on.node) => {
-            GangPart::Ended(Meaning::of(Exit::Unseen, EndCause { stopping: false, fault: true }))
+            GangPart::Ended(ExitMeaning::of(Exit::Unseen, EndCause { stopping: false, fault: true }))
         }
         Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if leaving && nodes.is_fresh(&on.node) => GangPart::Ended(Meaning::Preempted),
+        None if leaving && nodes.is_fresh(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
         None => GangPart::Missing,
     }
 }
 
 /// Of several ends the one that tells most: a fault of the machine explains failures of the others,
 /// and a failure explains that others were stopped.
-fn severity(meaning: Meaning) -> u8 {
+fn severity(meaning: ExitMeaning) -> u8 {
     match meaning {
-        Meaning::Done => 0,
-        Meaning::Preempted => 1,
-        Meaning::TryAgain => 2,
-        Meaning::Failed => 3,
-        Meaning::Infrastructure => 4,
+        ExitMeaning::Done => 0,
+        ExitMeaning::Preempted => 1,
+        ExitMeaning::TryAgain => 2,
+        ExitMeaning::Failed => 3,
+        ExitMeaning::Infrastructure => 4,
     }
 }
 
-fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
+fn close(job: &mut LiveJob, meaning: ExitMeaning, now_ms: i64) {
     job.current = None;
+    // A replica answers until it is told to go: one that ends by itself has failed.
+    let meaning = match meaning {
+        ExitMeaning::Done if job.replica_of.is_some() && !job.cancelled => ExitMeaning::Failed,
+        meaning => meaning,
+    };
     let budget = job.budget();
     job.failures += u32::from(meaning.uses_budget());
     let verdict = job.retry.judge(meaning, &budget, now_ms);
@@ -88,8 +93,8 @@ fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
         RetryDecision::Requeue { not_before_ms } => {
             job.not_before_ms = not_before_ms;
             let why = match meaning {
-                Meaning::Infrastructure => "its machine failed",
-                Meaning::Preempted => "it gave way",
+                ExitMeaning::Infrastructure => "its machine failed",
+                ExitMeaning::Preempted => "it gave way",
                 _ => "",
             };
             let failed = || {

@@ -1,11 +1,12 @@
 //! A job, as it is wanted.
 
+use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, OnNode, Submission};
-use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
+use crate::job::{Fence, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ pub struct LiveJob {
     pub key: String,
     /// Submission of the user.
     pub submission: Submission,
+    /// Service that the job is a replica of; `None` for a training job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_of: Option<String>,
     /// Time of submission, milliseconds since the Unix epoch.
     pub submitted_ms: i64,
     /// Phase of the job.
@@ -68,6 +72,7 @@ impl LiveJob {
         let live = Self {
             key,
             submission: submission.clone(),
+            replica_of: None,
             submitted_ms: now_ms,
             phase: JobPhase::Held,
             starts: 0,

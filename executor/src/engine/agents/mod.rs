@@ -3,87 +3,41 @@
 //! What is wanted is written down before any agent is told ([`store`]); what runs is what agents
 //! say. A node that is not heard of is *suspect*: nothing starts there, and its jobs are neither
 //! given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and
-//! its lease has run out for certain, are they started again ([`crate::agent::Fencing`]).
+//! its lease has run out for certain, are they started again ([`Fencing`](goodput_configs::live::node_agent::Fencing)).
 
 mod gang;
 mod live;
+mod loans;
 mod nodes;
 mod place;
+mod replicas;
 pub mod store;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use goodput_configs::live::engine::AgentsConfig;
 
 use super::{
-    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, Order, Receipt, SpeedReport,
-    StepOutcome, Submission,
+    Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, JobPhase, JobSeen, LoanSeen,
+    Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
-use crate::agent::api::Kept;
-use crate::agent::tls::TlsFiles;
+use crate::agent::api::StoredReport;
 use crate::agent::{AgentError, unix_ms};
-use crate::job::{JobName, SpeedMeasurement};
+use crate::job::SpeedMeasurement;
 use live::LiveJob;
 use nodes::AgentNodes;
 use store::JobStore;
 
-/// How the engine reaches its nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentsSettings {
-    /// Nodes in the order in which snapshots list them.
-    pub nodes: Vec<NodeAddress>,
-    /// The daemon's certificates.
-    pub tls: TlsFiles,
-    /// Folder for jobs; all daemons that may lead share it.
-    pub folder: PathBuf,
-    /// Name of this daemon, for people.
-    #[serde(default = "leader")]
-    pub leader: String,
-    /// Silence after which a node is suspect, milliseconds.
-    #[serde(default = "suspect_ms")]
-    pub suspect_ms: u64,
-    /// How long agents may count on this daemon after its last word, milliseconds; longer than any
-    /// agent's `fencing`.
-    #[serde(default = "lease_ms")]
-    pub lease_ms: u64,
-    /// How long a call may take, milliseconds.
-    #[serde(default = "patience_ms")]
-    pub patience_ms: u64,
-}
-
-/// Address of a node's agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeAddress {
-    /// Name of the node, as in its certificate.
-    pub name: JobName,
-    /// Address on which its agent listens.
-    pub address: SocketAddr,
-}
-
-fn leader() -> String {
-    "daemon".to_owned()
-}
-const fn suspect_ms() -> u64 {
-    10_000
-}
-const fn lease_ms() -> u64 {
-    30_000
-}
-const fn patience_ms() -> u64 {
-    3000
-}
-
 /// The agents of a cluster.
 pub struct AgentsEngine {
-    settings: AgentsSettings,
+    settings: AgentsConfig,
     nodes: AgentNodes,
     store: JobStore,
     jobs: BTreeMap<String, LiveJob>,
+    /// Services that the deployment declares.
+    services: Vec<DeclaredService>,
+    /// Nodes that are lent to training.
+    loans: BTreeMap<String, LoanSeen>,
     /// Of this daemon's leadership; `None`: another leads, and this one only looks.
     term: Option<u64>,
     version: u64,
@@ -97,17 +51,24 @@ impl AgentsEngine {
     ///
     /// # Errors
     /// The folder or the certificates cannot be used.
-    pub fn open(settings: AgentsSettings) -> Result<Self, AgentError> {
+    pub fn open(settings: AgentsConfig) -> Result<Self, AgentError> {
         let nodes = AgentNodes::new(&settings)?;
         let store = JobStore::open(settings.folder.clone())?;
-        let jobs = store.load();
-        Ok(Self { settings, nodes, store, jobs, term: None, version: 0 })
+        let (jobs, loans) = (store.load(), store.loans());
+        Ok(Self { settings, nodes, store, jobs, services: Vec::new(), loans, term: None, version: 0 })
+    }
+
+    /// The engine with services that run beside training jobs.
+    #[must_use]
+    pub fn with_services(self, services: Vec<DeclaredService>) -> Self {
+        Self { services, ..self }
     }
 
     /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
     /// attempts are not known any more.
-    fn said(&self, kept: &Kept) -> Option<SpeedReport> {
-        let current = self.jobs.get(kept.job.as_str())?.current.as_ref()?;
+    fn said(&self, kept: &StoredReport) -> Option<SpeedReport> {
+        let job = self.jobs.get(kept.job.as_str()).filter(|job| job.replica_of.is_none())?;
+        let current = job.current.as_ref()?;
         let on = current.placement.first().filter(|_| current.number == kept.report.attempt)?;
         let accelerator = self.nodes.kind(&on.node, on.accelerators.first()?)?;
         let measured = SpeedMeasurement::of(&kept.report, kept.nodes, kept.world)?;
@@ -119,7 +80,7 @@ impl AgentsEngine {
     async fn look(&mut self) -> Result<Vec<SpeedReport>, EngineError> {
         if self.term.is_none() {
             // Another daemon may have changed them.
-            self.jobs = self.store.load();
+            (self.jobs, self.loans) = (self.store.load(), self.store.loans());
         }
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
         let said = reports.iter().filter_map(|kept| self.said(kept)).collect();
@@ -132,10 +93,11 @@ impl AgentsEngine {
             let before = job.clone();
             gang::advance(job, &self.nodes, now_ms);
             if *job != before {
-                // Written down before agents forget what it is based on.
+                // It is written down before agents forget what it is based on.
                 self.store.save(job).map_err(full)?;
             }
         }
+        self.tend_loans(now_ms)?;
         let waiting: Vec<LiveJob> = self.jobs.values().filter(|job| job.current.is_some()).cloned().collect();
         for job in waiting {
             self.nodes.start_missing(&job, term).await;
@@ -149,13 +111,12 @@ impl AgentsEngine {
         match &order.action {
             EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
             EngineAction::Undrain { node } => return self.drain(node, None),
-            EngineAction::Lend { .. }
-            | EngineAction::Return { .. }
-            | EngineAction::Scale { .. }
-            | EngineAction::Suspend
-            | EngineAction::Resume => {
-                return refused("agents cannot do that");
+            EngineAction::Lend { node } => return self.lend(node, unix_ms()),
+            EngineAction::Return { node, deadline_ms } => return self.call_back(node, *deadline_ms, unix_ms()),
+            EngineAction::Scale { service, node, replicas } => {
+                return self.scale(service, node, *replicas, term).await;
             }
+            EngineAction::Suspend | EngineAction::Resume => return refused("agents cannot do that"),
             _ => {}
         }
         let Some(job) = self.jobs.get(&order.job) else { return refused("there is no such job") };
@@ -256,8 +217,8 @@ impl Engine for AgentsEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (exact_accelerator, fractional, hold) = (true, true, true);
-        Capabilities { exact_accelerator, fractional, hold, ..Capabilities::default() }
+        let (exact_accelerator, fractional, hold, lend, scale) = (true, true, true, true, true);
+        Capabilities { exact_accelerator, fractional, hold, lend, scale, ..Capabilities::default() }
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
@@ -268,9 +229,13 @@ impl Engine for AgentsEngine {
         self.version += 1;
         let at_ms = unix_ms();
         let shown = |job: &&LiveJob| job.ended_ms.is_none_or(|ended_ms| at_ms - ended_ms < SHOWN_MS);
-        let jobs: Vec<JobSeen> = self.jobs.values().filter(shown).map(|job| job.seen(&self.nodes)).collect();
-        let nodes = self.nodes.seen(self.jobs.values());
-        Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, said, ..ClusterSnapshot::default() })
+        let trains = |job: &&LiveJob| job.replica_of.is_none();
+        let jobs = self.jobs.values().filter(trains).filter(shown);
+        let jobs: Vec<JobSeen> = jobs.map(|job| job.seen(&self.nodes)).collect();
+        let mut nodes = self.nodes.seen(self.jobs.values());
+        self.show_loans(&mut nodes);
+        let services = self.services_seen(at_ms);
+        Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, services, said })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -298,10 +263,17 @@ impl Engine for AgentsEngine {
     }
 
     async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
-        self.jobs = self.store.load();
+        (self.jobs, self.loans) = (self.store.load(), self.store.loans());
         self.term = Some(term);
         self.nodes.lead();
         Ok(())
+    }
+
+    async fn maintain(&mut self) -> Result<(), EngineError> {
+        match self.term {
+            Some(term) => self.retire_undeclared(term).await,
+            None => Ok(()),
+        }
     }
 
     fn follow(&mut self) {
@@ -314,11 +286,5 @@ fn full(error: AgentError) -> EngineError {
         engine: "agents",
         problem: error.to_string(),
         remedy: "make room or mend the disk; nothing is done that cannot be written down",
-    }
-}
-
-impl AgentsSettings {
-    fn patience(&self) -> Duration {
-        Duration::from_millis(self.patience_ms)
     }
 }

@@ -1,14 +1,17 @@
 //! The agents, and what was last heard of each.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use goodput_configs::live::engine::AgentsConfig;
+use goodput_configs::live::node_agent::Fencing;
 use tokio::task::JoinSet;
 
-use super::AgentsSettings;
 use super::live::LiveJob;
-use crate::agent::api::{AttemptState, AttemptStatus, Kept, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop};
-use crate::agent::{AgentClient, AgentError, ClientError, Fencing};
+use crate::agent::api::{
+    AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport,
+};
+use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
 use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
@@ -37,13 +40,13 @@ struct Remote {
 }
 
 /// Result of asking all agents.
-pub struct Heard {
+pub struct PollResult {
     /// No agent obeys another daemon.
     pub obeyed: bool,
 }
 
 /// Answer of an agent: its time, the node's state, and the reports.
-type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
+type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<StoredReport>, u64), ClientError>), ClientError>;
 
 async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> AgentAnswer {
     let status = client.status().await?;
@@ -59,9 +62,14 @@ async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> Age
 }
 
 impl AgentNodes {
-    pub fn new(settings: &AgentsSettings) -> Result<Self, AgentError> {
+    pub fn new(settings: &AgentsConfig) -> Result<Self, AgentError> {
         let remotes = settings.nodes.iter().map(|node| {
-            let client = AgentClient::new(node.name.clone(), node.address, &settings.tls, settings.patience())?;
+            let client = AgentClient::new(
+                node.name.clone(),
+                node.address,
+                &settings.tls,
+                Duration::from_millis(settings.patience_ms),
+            )?;
             let (heard, drained) = (None, None);
             let address = node.address.ip().to_string();
             Ok(Remote { client, address, heard, trouble: String::new(), drained, next_report: 0 })
@@ -80,9 +88,10 @@ impl AgentNodes {
     /// was heard at the look before: since then it was made sure that this daemon still leads, so
     /// that however long it is stopped in between, no lease outlives the one its successor reckons
     /// with.
-    pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
+    pub async fn look(&mut self, term: Option<u64>, settings: &AgentsConfig) -> (PollResult, Vec<StoredReport>) {
         let (looked, mut asked) = (Instant::now(), JoinSet::new());
         for (index, remote) in self.remotes.iter().enumerate() {
+            // A lease counts on the agent's own clock, which only an answer tells.
             let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| LeaderLease {
                 term,
                 leader: settings.leader.clone(),
@@ -106,14 +115,16 @@ impl AgentNodes {
                     reports.extend(new);
                 }
                 Err(error) => {
+                    // An agent that knows a later term has heard of another leader.
                     obeyed = obeyed && error.code() != Some("old_term");
                     remote.trouble = error.to_string();
                 }
             }
         }
         self.looked = looked;
+        // Agents answer in any order, so their reports are put in order of time.
         reports.sort_by_key(|kept| kept.at_ms);
-        (Heard { obeyed }, reports)
+        (PollResult { obeyed }, reports)
     }
 
     fn remote(&self, node: &str) -> Option<&Remote> {
@@ -196,6 +207,7 @@ impl AgentNodes {
         let mut fit: Vec<&NodeAccelerator> = devices.filter(|device| device.health == DeviceHealth::Fit).collect();
         let count = |kind: &str| fit.iter().filter(|device| device.kind == kind).count();
         let rank = |device: &&&NodeAccelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
+        // `max_by_key` takes the last of equals, which in reverse is the first one.
         let common = fit.iter().rev().max_by_key(rank).map(|device| device.kind.clone());
         fit.retain(|device| common.as_ref() == Some(&device.kind));
         fit
@@ -246,6 +258,7 @@ impl AgentNodes {
                 peers: peers.clone(),
             };
             first += on.gpus;
+            // A node that was not heard lately may have begun the attempt already.
             let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
             let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use super::live::LiveJob;
 use crate::agent::{AgentError, spool};
+use crate::engine::LoanSeen;
 
 const DRAINED: &str = "drained.json";
+const LOANS: &str = "loans.json";
 
 /// The folder of jobs.
 pub struct JobStore {
@@ -50,5 +52,16 @@ impl JobStore {
     pub(super) fn save_drained(&self, drained: &BTreeMap<String, String>) -> Result<(), AgentError> {
         let written = spool::write(&self.folder, DRAINED, drained);
         written.map_err(|source| AgentError::Io { action: "write down which nodes are drained".to_owned(), source })
+    }
+
+    /// Nodes that are lent.
+    pub(super) fn loans(&self) -> BTreeMap<String, LoanSeen> {
+        spool::read(&self.folder, LOANS).unwrap_or_default()
+    }
+
+    /// Writes which nodes are lent.
+    pub(super) fn save_loans(&self, loans: &BTreeMap<String, LoanSeen>) -> Result<(), AgentError> {
+        let written = spool::write(&self.folder, LOANS, loans);
+        written.map_err(|source| AgentError::Io { action: "write down which nodes are lent".to_owned(), source })
     }
 }

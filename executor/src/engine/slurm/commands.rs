@@ -4,12 +4,21 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use goodput_configs::live::engine::SlurmConfig;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use crate::daemon::settings::SlurmSettings;
 use crate::engine::EngineError;
+
+/// Parts of complaints by which Slurm's commands say that they do not reach the controller.
+const AWAY: [&str; 5] = [
+    "Unable to contact",
+    "onnection refused",
+    "onnection timed out",
+    "Socket timed out",
+    "Could not establish a configuration source",
+];
 
 /// A command that takes longer is ended: slurmctld is away.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -26,14 +35,15 @@ pub(super) struct Commands {
 
 /// Complaints of `scontrol`, by line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Complaints(Vec<String>);
+pub(super) struct ScontrolErrors(Vec<String>);
 
-impl Complaints {
+impl ScontrolErrors {
     /// The complaint about a job.
     pub fn about(&self, job: u64) -> Option<String> {
         let ending = format!("job {job}");
         let of_job = |line: &&String| {
             let after = line.split(ending.as_str()).nth(1);
+            // The number has to end here, or job 1 would take the complaints about job 12.
             after.is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_digit()))
         };
         self.0.iter().find(of_job).cloned()
@@ -41,7 +51,7 @@ impl Complaints {
 }
 
 impl Commands {
-    pub fn new(settings: &SlurmSettings) -> Self {
+    pub fn new(settings: &SlurmConfig) -> Self {
         Self { conf: settings.conf.clone(), bin: settings.bin.clone() }
     }
 
@@ -52,10 +62,7 @@ impl Commands {
             return Ok(out);
         }
         let problem = format!("{name}: {}", err.trim());
-        match ["Unable to contact", "onnection refused", "onnection timed out", "Socket timed out"]
-            .iter()
-            .any(|away| err.contains(away))
-        {
+        match AWAY.iter().any(|away| err.contains(away)) {
             true => Err(EngineError::Unreachable { engine: "slurm", problem, remedy: REMEDY }),
             false => Err(EngineError::Refused { engine: "slurm", problem }),
         }
@@ -64,13 +71,13 @@ impl Commands {
     /// Gives lines to `scontrol`, one after the other in a few sessions at once: a line waits
     /// longer for slurmctld's answer than slurmctld works on it. What is refused does not keep the
     /// rest from being done. Lines must not depend on each other.
-    pub async fn control(&self, lines: &[&String]) -> Result<Complaints, EngineError> {
+    pub async fn control(&self, lines: &[&String]) -> Result<ScontrolErrors, EngineError> {
         let mut sessions = JoinSet::new();
         for lines in lines.chunks(lines.len().div_ceil(SESSIONS).max(1)) {
             let (commands, lines) = (self.clone(), lines.iter().map(ToString::to_string).collect());
             sessions.spawn(async move { commands.session(lines).await });
         }
-        let mut complaints = Complaints::default();
+        let mut complaints = ScontrolErrors::default();
         while let Some(session) = sessions.join_next().await {
             let gone = |error: tokio::task::JoinError| EngineError::Unreachable {
                 engine: "slurm",
@@ -82,7 +89,7 @@ impl Commands {
         Ok(complaints)
     }
 
-    async fn session(&self, lines: Vec<String>) -> Result<Complaints, EngineError> {
+    async fn session(&self, lines: Vec<String>) -> Result<ScontrolErrors, EngineError> {
         let mut input = String::new();
         for line in lines {
             input.push_str(&line);
@@ -93,13 +100,14 @@ impl Commands {
         if err.contains("Unable to contact") {
             return Err(EngineError::Unreachable { engine: "slurm", problem: err.trim().into(), remedy: REMEDY });
         }
-        Ok(Complaints(err.lines().map(Into::into).collect()))
+        Ok(ScontrolErrors(err.lines().map(Into::into).collect()))
     }
 
     async fn output(&self, name: &str, arguments: &[&str], input: &str) -> Result<(bool, String, String), EngineError> {
         let unreachable = |problem: String| EngineError::Unreachable { engine: "slurm", problem, remedy: REMEDY };
         let program = self.bin.as_ref().map_or_else(|| PathBuf::from(name), |bin| bin.join(name));
         let mut command = Command::new(&program);
+        // A command that misses its deadline is dropped, and must not run on.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command.env("SLURM_TIME_FORMAT", "%s");
         if let Some(conf) = &self.conf {
@@ -108,6 +116,7 @@ impl Commands {
         let mut child = command.spawn().map_err(|error| unreachable(format!("{}: {error}", program.display())))?;
         let stdin = child.stdin.take();
         let work = async {
+            // Input is fed while output is read, or both sides could wait for a full pipe.
             let feed = async {
                 if let Some(mut stdin) = stdin {
                     // A program that ends early says why on its standard error.

@@ -30,6 +30,7 @@ pub mod read;
 mod reports;
 mod retry;
 mod script;
+mod services;
 mod stated;
 mod steps;
 
@@ -37,18 +38,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_configs::live::engine::SlurmConfig;
 use goodput_env::time::SimTime;
 
 use super::{
-    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, Forgets, JobPhase, NodeSeen, Order,
-    OrderProgress, Receipt, StepOutcome, Submission, verify,
+    Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, JobPhase, NodeSeen, Order,
+    OrderProgress, Receipt, StepOutcome, Submission, SubmissionDurability, verify,
 };
-use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
 use commands::Commands;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
 use retry::Owed;
+use script::Seat;
+use services::SlurmServices;
 use steps::{SlurmStep, next};
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone
@@ -64,7 +67,7 @@ const LEAKED: Duration = Duration::from_secs(10);
 /// before, and a busy disk is left some time. It shows what has ended for `MinJobAge`, 300 s unless
 /// set. A start that it forgot and makes again, before the node has got rid of the first one, is
 /// refused by the node, which it then drains for good.
-const FORGETS: Forgets = Forgets {
+const DURABILITY: SubmissionDurability = SubmissionDurability {
     durable_after: Duration::from_secs(45),
     shows_ended_for: Duration::from_secs(60),
     drains_over: "Duplicate jobid",
@@ -80,6 +83,7 @@ pub struct SlurmEngine {
     submitted: BTreeMap<u64, i64>,
     jobs: BTreeMap<u64, RawJob>,
     report_url: Option<String>,
+    services: SlurmServices,
     mailbox: Arc<Mailbox>,
     /// The second in which jobs were last seen to leave their nodes.
     leaving_s: BTreeMap<u64, i64>,
@@ -92,7 +96,7 @@ pub struct SlurmEngine {
 
 impl SlurmEngine {
     /// The cluster of `settings`; nothing is asked of it yet.
-    pub fn new(settings: &SlurmSettings) -> Self {
+    pub fn new(settings: &SlurmConfig) -> Self {
         Self {
             commands: Commands::new(settings),
             partitions: settings.partitions.clone(),
@@ -100,12 +104,30 @@ impl SlurmEngine {
             submitted: BTreeMap::new(),
             jobs: BTreeMap::new(),
             report_url: settings.report_url.clone(),
+            services: SlurmServices::default(),
             mailbox: Arc::default(),
             leaving_s: BTreeMap::new(),
             unheard: None,
             leaking: BTreeMap::new(),
             owed: Owed::default(),
         }
+    }
+
+    /// The engine with services, which run in `reservation`.
+    #[must_use]
+    pub fn with_services(self, services: Vec<DeclaredService>, reservation: &str) -> Self {
+        Self { services: SlurmServices::new(services, reservation), ..self }
+    }
+
+    /// Hands a job in, and gives its number; a replica of a service where it has a seat.
+    async fn hand_in(&self, job: &Submission, fence: &Fence, seat: Option<Seat<'_>>) -> Result<u64, EngineError> {
+        let (arguments, script) = script::of(job, fence, self.report_url.as_deref(), seat);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let answer = self.commands.run("sbatch", &arguments, &script).await?;
+        let id = answer.trim().split(';').next().unwrap_or_default();
+        let refused =
+            || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
+        id.parse().map_err(|_| refused())
     }
 
     fn set_aside_leaking(&mut self, nodes: &mut [RawNode], jobs: &[RawJob]) {
@@ -122,6 +144,7 @@ impl SlurmEngine {
     /// Line for `scontrol` that takes back the release of a job for a node that is set aside. The
     /// daemon may be gone when the job would start.
     fn hold_back(&self, job: &RawJob) -> Option<String> {
+        // A job without a time of submission in its comment was not released by the daemon.
         let waits = job.state == (RawState::Pending { held: false }) && job.stated.submit_ms.is_some();
         (waits && job.required_nodes.iter().any(|node| self.is_set_aside(node))).then(|| format!("uhold {}", job.id))
     }
@@ -145,7 +168,8 @@ impl Engine for SlurmEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { suspend: true, hold: true, forgets: Some(FORGETS), ..Capabilities::default() }
+        let scale = !self.services.is_empty();
+        Capabilities { suspend: true, hold: true, scale, durability: Some(DURABILITY), ..Capabilities::default() }
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
@@ -153,6 +177,7 @@ impl Engine for SlurmEngine {
             self.commands.run("squeue", &["--json"], ""),
             self.commands.run("sinfo", &["--json"], "")
         )?;
+        self.services.look(&self.commands).await?;
         let mut jobs = read::jobs(&jobs)?;
         let mut nodes = read::nodes(&nodes)?;
         self.set_aside_leaking(&mut nodes, &jobs);
@@ -160,7 +185,7 @@ impl Engine for SlurmEngine {
             jobs.retain(|job| self.partitions.contains(&job.partition));
             nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
         }
-        if let Some(node) = nodes.iter().find(|node| node.is_unheard()) {
+        if let Some(node) = nodes.iter().find(|node| node.awaits_report()) {
             self.unheard = Some((node.name.clone(), Instant::now()));
         }
         self.version += 1;
@@ -176,21 +201,22 @@ impl Engine for SlurmEngine {
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
-        let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
-        let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
+        let all: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
+        let mut nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&all)).collect();
         let said = self.mailbox.exchange(&self.jobs, &nodes);
-        Ok(ClusterSnapshot {
-            version: self.version,
-            at_ms: crate::machine::wall_ms(),
-            nodes,
-            jobs: seen,
-            said,
-            ..ClusterSnapshot::default()
-        })
+        let at_ms = crate::machine::wall_ms();
+        let services = self.services_seen(at_ms);
+        let training = self.jobs.values().filter(|job| self.services.of(job).is_none());
+        self.services.show_loans(&mut nodes, training.clone());
+        let jobs = training.map(|job| self.services.training(job)).collect();
+        Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, services, said })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
-        let step = |order| {
+        let step = |order: &Order| {
+            if let EngineAction::Scale { .. } = order.action {
+                return Err(StepOutcome::Accepted);
+            }
             let step = next(order, &self.jobs)?;
             let wait = if step.release.is_empty() { None } else { self.waits(step.job) };
             wait.map_or(Ok(step), Err)
@@ -210,6 +236,9 @@ impl Engine for SlurmEngine {
         let mut receipts = Vec::with_capacity(orders.len());
         for (order, step) in orders.iter().zip(steps) {
             let outcome = match step {
+                _ if let EngineAction::Scale { service, node, replicas } = &order.action => {
+                    self.scale(service, node, *replicas).await?
+                }
                 Err(outcome) => outcome,
                 Ok(step) => match prepared.about(step.job).or_else(|| released.about(step.job)) {
                     Some(problem) => StepOutcome::Later { reason: problem },
@@ -232,7 +261,7 @@ impl Engine for SlurmEngine {
 
     /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets
     /// them, and writes down that they failed.
-    async fn tend(&mut self) -> Result<(), EngineError> {
+    async fn maintain(&mut self) -> Result<(), EngineError> {
         let mut back: Vec<String> = self.jobs.values().filter_map(|job| self.hold_back(job)).collect();
         back.extend(self.jobs.values().filter_map(|job| self.owed.put_back(job)));
         self.commands.control(&back.iter().collect::<Vec<_>>()).await?;
@@ -269,14 +298,7 @@ impl Engine for SlurmEngine {
         }
         let fence = Fence::random();
         let fence = fence.map_err(|error| EngineError::Refused { engine: "slurm", problem: error.to_string() })?;
-        let (arguments, script) = script::of(&job, &fence, self.report_url.as_deref());
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let answer = self.commands.run("sbatch", &arguments, &script).await?;
-        let id = answer.trim().split(';').next().unwrap_or_default();
-        let refused =
-            || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
-        id.parse::<u64>().map_err(|_| refused())?;
-        Ok(id.into())
+        Ok(self.hand_in(&job, &fence, None).await?.to_string())
     }
 
     async fn remembers_since(&mut self) -> Result<Option<i64>, EngineError> {
@@ -296,10 +318,7 @@ impl Engine for SlurmEngine {
 fn is_possible(action: &EngineAction) -> bool {
     !matches!(
         action,
-        EngineAction::Lend { .. }
-            | EngineAction::Return { .. }
-            | EngineAction::Scale { .. }
-            | EngineAction::Place { share: Some(_), .. }
+        EngineAction::Lend { .. } | EngineAction::Return { .. } | EngineAction::Place { share: Some(_), .. }
     )
 }
 
@@ -309,7 +328,7 @@ mod tests {
 
     #[test]
     fn nothing_is_released_in_the_second_it_left_nor_before_all_nodes_have_reported() {
-        let mut engine = SlurmEngine::new(&SlurmSettings::default());
+        let mut engine = SlurmEngine::new(&SlurmConfig::default());
         let now_s = crate::machine::wall_ms() / 1000;
         let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
         assert_eq!(engine.waits(7), None, "it never ran");

@@ -7,7 +7,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::stated::Stated;
+use super::stated::CommentFacts;
 
 use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
 use crate::job::Exit;
@@ -43,6 +43,7 @@ pub struct RawJob {
     pub name: String,
     pub user: String,
     pub partition: String,
+    pub reservation: String,
     pub state: RawState,
     pub reason: String,
     pub restarts: u32,
@@ -59,7 +60,7 @@ pub struct RawJob {
     /// Accelerators it asks for in all.
     pub asked: u32,
     pub held: Vec<OnNode>,
-    pub stated: Stated,
+    pub stated: CommentFacts,
 }
 
 impl RawJob {
@@ -67,6 +68,7 @@ impl RawJob {
     pub fn starts(&self) -> u32 {
         match self.state {
             RawState::Pending { .. } => self.restarts,
+            // An attempt without a start time never ran.
             RawState::Cancelled | RawState::Failed if self.start_ms == 0 => self.restarts,
             _ => self.restarts + 1,
         }
@@ -90,7 +92,8 @@ impl RawJob {
             RawState::Failed => JobPhase::Failed,
             RawState::Cancelled => JobPhase::Cancelled,
         };
-        let Stated { gpus, min, max, priority, duration_ms, application, tenant, batch, .. } = self.stated.clone();
+        let CommentFacts { gpus, min, max, priority, duration_ms, application, tenant, batch, .. } =
+            self.stated.clone();
         let gpus = gpus.unwrap_or(self.asked).max(1);
         let (min, max) = (min.unwrap_or(gpus), max.unwrap_or(gpus));
         let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
@@ -155,7 +158,7 @@ pub struct RawNode {
 
 impl RawNode {
     /// Whether slurmctld waits for it to say what runs there.
-    pub fn is_unheard(&self) -> bool {
+    pub fn awaits_report(&self) -> bool {
         self.health == NodeHealth::Suspect && !self.heard
     }
 
@@ -194,20 +197,20 @@ impl RawNode {
 struct SlurmAnswer {
     #[serde(default)]
     errors: Value,
-    jobs: Option<Each<RawJob>>,
-    nodes: Option<Each<RawNode>>,
+    jobs: Option<StreamedEntries<RawJob>>,
+    nodes: Option<StreamedEntries<RawNode>>,
 }
 
 /// Entries that are read one by one: a job has over a hundred fields, of which few are kept, and
 /// thousands of jobs as they are told would be most of what the daemon holds of memory.
-struct Each<T>(Vec<T>);
+struct StreamedEntries<T>(Vec<T>);
 
-impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
+impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for StreamedEntries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries<T>(std::marker::PhantomData<T>);
 
         impl<'de, T: for<'a> From<&'a Value>> Visitor<'de> for Entries<T> {
-            type Value = Each<T>;
+            type Value = StreamedEntries<T>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("a list")
@@ -218,7 +221,7 @@ impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
                 while let Some(entry) = list.next_element::<Value>()? {
                     entries.push(T::from(&entry));
                 }
-                Ok(Each(entries))
+                Ok(StreamedEntries(entries))
             }
         }
         deserializer.deserialize_seq(Entries(std::marker::PhantomData))
@@ -258,7 +261,7 @@ pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
     let list = parsed(json, "squeue --json")?.jobs;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
-    list.map(|Each(jobs)| jobs).ok_or_else(missing)
+    list.map(|StreamedEntries(jobs)| jobs).ok_or_else(missing)
 }
 
 impl From<&Value> for RawJob {
@@ -305,19 +308,22 @@ fn job(json: &Value) -> RawJob {
         name: text(&json["name"]),
         user: text(&json["user_name"]),
         partition: text(&json["partition"]),
+        reservation: text(&json["resv_name"]),
         state,
         reason,
         restarts: number(&json["restart_cnt"]) as u32,
+        // Slurm sets the time of submission anew when it requeues a job.
         requeued_s: if number(&json["restart_cnt"]) > 0 { number(&json["submit_time"]) } else { 0 },
         submit_ms: 1000 * number(&json["submit_time"]),
         start_ms: 1000 * number(&json["start_time"]),
         end_ms: 1000 * number(&json["end_time"]),
         exit: exit(&json["exit_code"]),
+        // No limit is told as 0 or as a huge number.
         limit_ms: (1..=100_000).contains(&limit).then_some(60_000 * limit),
         required_nodes,
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
-        stated: Stated::parse(&text(&json["comment"])),
+        stated: CommentFacts::parse(&text(&json["comment"])),
     }
 }
 
@@ -339,7 +345,7 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
     let list = parsed(json, "sinfo --json")?.nodes;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
-    let Each(mut nodes) = list.ok_or_else(missing)?;
+    let StreamedEntries(mut nodes) = list.ok_or_else(missing)?;
     nodes.retain(|node| node.gpus > 0);
     nodes.sort_by_key(|node| natural(&node.name));
     nodes.dedup_by(|a, b| a.name == b.name);
@@ -352,6 +358,7 @@ fn node(json: &Value) -> RawNode {
     let flags: Vec<String> =
         json["state_flags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_uppercase).collect();
     let flagged = |flag: &str| flags.iter().any(|known| known == flag);
+    // The worst state comes first, because a node may have several flags.
     let health = match () {
         () if state.contains("down") || flagged("FAIL") || flagged("POWERED_DOWN") => NodeHealth::Down,
         () if flagged("NOT_RESPONDING") => NodeHealth::Suspect,
@@ -409,6 +416,7 @@ fn indices(text: &str) -> Vec<String> {
 fn range(text: &str) -> Vec<String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.parse::<u32>(), last.parse::<u32>()) {
+        // The bound keeps a damaged range from filling the memory.
         (Ok(from), Ok(to)) if to >= from && to - from < 100_000 => {
             (from..=to).map(|number| format!("{number:0width$}", width = first.len())).collect()
         }
@@ -417,7 +425,7 @@ fn range(text: &str) -> Vec<String> {
 }
 
 /// The names in `n[1-3,07],login,gpu2`.
-fn hostlist(text: &str) -> Vec<String> {
+pub(super) fn hostlist(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -441,6 +449,7 @@ fn hostlist(text: &str) -> Vec<String> {
 fn natural(name: &str) -> (String, u64, String) {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (stem, number) = name.split_at(name.len() - digits);
+    // The name itself tells n1 from n01.
     (stem.into(), number.parse().unwrap_or(0), name.into())
 }
 

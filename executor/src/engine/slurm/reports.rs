@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::engine::{JobPhase, NodeSeen, SpeedReport};
-use crate::job::{Fence, Intake, JobReport, LONGEST_LINE, Refusal, SpeedMeasurement};
+use crate::job::{Fence, Intake, JobReport, LONGEST_LINE, Refusal, Silence, SpeedMeasurement};
 
 use super::read::RawJob;
 
@@ -59,9 +59,13 @@ impl Mailbox {
         }
         let report: JobReport = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let mut inner = self.lock();
-        let speaker = inner.running.get_mut(job).ok_or(Refusal::OldFence)?;
-        if hash(&report.fence) != speaker.token || report.attempt != speaker.attempt {
+        // A daemon that was just started has seen nothing run.
+        let speaker = inner.running.get_mut(job).ok_or(Refusal::NotSeen)?;
+        if hash(&report.fence) != speaker.token || report.attempt < speaker.attempt {
             return Err(Refusal::OldFence);
+        }
+        if report.attempt > speaker.attempt {
+            return Err(Refusal::NotSeen);
         }
         let intake = speaker.intake.get_or_insert_with(|| Intake::new(report.fence.clone(), report.attempt));
         let keep = intake.read(line, now_ms)?;
@@ -74,6 +78,14 @@ impl Mailbox {
             inner.said.extend(said);
         }
         Ok(())
+    }
+
+    /// Requests per second that `job` reported lately; `None` where it has not.
+    pub(super) fn load(&self, job: &str, now_ms: i64) -> Option<f64> {
+        let inner = self.lock();
+        let intake = inner.running.get(job)?.intake.as_ref()?;
+        let newest = intake.newest().filter(|_| intake.silence(now_ms) == Silence::Fine)?;
+        newest.serving.map(|serving| serving.qps)
     }
 
     /// Jobs run as Slurm shows; what they said since the last time.
@@ -105,7 +117,7 @@ impl Mailbox {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::super::read::RawState;
-    use super::super::stated::Stated;
+    use super::super::stated::CommentFacts;
     use super::*;
     use crate::engine::OnNode;
 
@@ -117,7 +129,7 @@ mod tests {
             state: RawState::Running,
             restarts,
             held: vec![OnNode { node: "n0".into(), gpus: 4, ..OnNode::default() }],
-            stated: Stated { token: Some(hash(&fences[id as usize - 7])), ..Stated::default() },
+            stated: CommentFacts { token: Some(hash(&fences[id as usize - 7])), ..CommentFacts::default() },
             ..RawJob::default()
         };
         let nodes = [NodeSeen { name: "n0".into(), accelerator: "a100".into(), gpus: 8, ..NodeSeen::default() }];
@@ -127,13 +139,13 @@ mod tests {
                 JobReport { step_time_s: Some(0.5), batch_size: Some(64), ..JobReport::new(fence.clone(), attempt, 3) };
             serde_json::to_vec(&report).unwrap()
         };
-        assert_eq!(mailbox.take("7", &line(&fences[0], 0), 0), Err(Refusal::OldFence), "it does not run");
+        assert_eq!(mailbox.take("7", &line(&fences[0], 0), 0), Err(Refusal::NotSeen), "it does not run");
         let both = |restarts: u32| [(7, job(7, restarts)), (8, job(8, 0))].into();
         assert!(mailbox.exchange(&both(0), &nodes).is_empty());
         mailbox.take("7", &line(&fences[0], 0), 0).unwrap();
         mailbox.take("7", &line(&fences[0], 0), 500).unwrap();
         assert_eq!(mailbox.take("8", &line(&fences[0], 0), 0), Err(Refusal::OldFence), "another's token");
-        assert_eq!(mailbox.take("7", &line(&fences[0], 1), 0), Err(Refusal::OldFence), "an attempt that has not begun");
+        assert_eq!(mailbox.take("7", &line(&fences[0], 1), 0), Err(Refusal::NotSeen), "an attempt that has not begun");
         assert!(matches!(mailbox.take("7", b"{}", 0), Err(Refusal::Malformed(_))));
         let said = mailbox.exchange(&both(1), &nodes);
         assert_eq!((said.len(), said[0].job.as_str(), said[0].accelerator.as_str()), (1, "7", "a100"), "one a second");

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::read::{RawJob, RawState};
-use super::stated::Stated;
-use crate::job::{EndCause, Exit, Meaning, RetryBudget, RetryDecision, RetryHistory};
+use super::stated::CommentFacts;
+use crate::job::{EndCause, Exit, ExitMeaning, RetryBudget, RetryDecision, RetryHistory};
 
 /// Retry of a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(super) struct Retry {
 
 impl RawJob {
     /// Meaning of the end of the last attempt.
-    pub(super) fn meaning(&self) -> Meaning {
+    pub(super) fn meaning(&self) -> ExitMeaning {
         let fault = matches!(self.reason.as_str(), "NodeDown" | "NodeFail" | "NODE_FAIL" | "BootFail");
-        Meaning::of(self.exit.unwrap_or(Exit::Unseen), EndCause { stopping: false, fault })
+        ExitMeaning::of(self.exit.unwrap_or(Exit::Unseen), EndCause { stopping: false, fault })
     }
 
     /// Retry of a job that has failed, or was put back and waits; `None` where the job has not
@@ -35,8 +35,10 @@ impl RawJob {
         let budget = RetryBudget { failures: self.stated.retries?, ..RetryBudget::default() };
         let mut failed = self.stated.failed.clone();
         let (mut history, mut verdict) = (RetryHistory::default(), RetryDecision::GiveUp);
+        // All failures are judged anew, because a daemon that was started anew knows only the
+        // comment.
         for at in &failed {
-            verdict = history.judge(Meaning::Failed, &budget, at.saturating_mul(1000));
+            verdict = history.judge(ExitMeaning::Failed, &budget, at.saturating_mul(1000));
         }
         match self.state {
             RawState::Failed => {
@@ -92,7 +94,7 @@ impl Owed {
         let failed = self.0.get(&(job.id, job.submit_ms))?.clone();
         let over = matches!(job.state, RawState::Completed | RawState::Cancelled)
             || job.state == RawState::Failed && job.retry().is_none();
-        let comment = Stated { failed, ..job.stated.clone() }.text();
+        let comment = CommentFacts { failed, ..job.stated.clone() }.text();
         (!over).then(|| format!("update JobId={} Comment={comment}", job.id))
     }
 }
@@ -104,7 +106,7 @@ mod tests {
     use crate::engine::JobPhase;
 
     fn failed(retries: Option<u32>, before: &[i64], exit: Exit) -> RawJob {
-        let stated = Stated { retries, failed: before.to_vec(), ..Stated::default() };
+        let stated = CommentFacts { retries, failed: before.to_vec(), ..CommentFacts::default() };
         let (state, exit) = (RawState::Failed, Some(exit));
         RawJob { id: 7, state, start_ms: 1, end_ms: 1_000_000, exit, stated, ..RawJob::default() }
     }
@@ -148,10 +150,11 @@ mod tests {
         assert_eq!((second[0].seen().phase, second[0].seen().failures), (JobPhase::Failed, 2), "it may fail once");
         assert_eq!(owed.comment(&second[0]), None, "Slurm alters no job that is over");
         let mut of_another_daemon =
-            [RawJob { stated: Stated { failed: vec![900], ..waiting.stated.clone() }, ..waiting.clone() }];
+            [RawJob { stated: CommentFacts { failed: vec![900], ..waiting.stated.clone() }, ..waiting.clone() }];
         owed.tell(&mut of_another_daemon);
         assert_eq!(of_another_daemon[0].stated.failed, [900, 1000]);
-        let mut told = [RawJob { stated: Stated { failed: vec![900, 1000], ..waiting.stated.clone() }, ..waiting }];
+        let mut told =
+            [RawJob { stated: CommentFacts { failed: vec![900, 1000], ..waiting.stated.clone() }, ..waiting }];
         owed.tell(&mut told);
         assert_eq!(owed.comment(&told[0]), None, "its comment says so");
     }

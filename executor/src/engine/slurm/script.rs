@@ -5,7 +5,7 @@ use std::fmt::Write;
 use goodput_env::job::Work;
 
 use super::reports;
-use super::stated::Stated;
+use super::stated::CommentFacts;
 use crate::engine::Submission;
 use crate::job::Fence;
 use crate::job::contract::VERSION;
@@ -26,14 +26,23 @@ done
 export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS
 "#;
 
-/// Arguments and script. The job waits, held, until an order places it.
-pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>) -> (Vec<String>, String) {
+/// Seat of a replica of a service: it starts there at once, and Slurm does not start it again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seat<'a> {
+    /// Reservation of the services.
+    pub reservation: &'a str,
+    /// Name of the node.
+    pub node: &'a str,
+}
+
+/// Arguments and script. A job without a seat waits, held, until an order places it.
+pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>, seat: Option<Seat<'_>>) -> (Vec<String>, String) {
     let request = &job.spec.request;
     let duration_ms = match job.spec.work {
         Work::Fixed { duration } => Some(duration.as_millis()),
         _ => None,
     };
-    let stated = Stated {
+    let stated = CommentFacts {
         gpus: Some(request.gpus),
         min: Some(request.min_gpus()),
         max: Some(request.max_gpus()),
@@ -44,12 +53,21 @@ pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>) -> (Vec<Str
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
         batch: job.batch,
         token: Some(reports::hash(fence)),
-        retries: Some(job.retry.failures),
+        retries: seat.is_none().then_some(job.retry.failures),
         failed: Vec::new(),
     };
     let mut arguments: Vec<String> =
-        ["--hold", "--parsable", "--requeue", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
-    arguments.push(format!("--gpus={}", request.gpus.min(1)));
+        ["--parsable", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
+    match seat {
+        // The order that places the job sets the number; until then one stands for any.
+        None => {
+            arguments.extend(["--hold".into(), "--requeue".into(), format!("--gpus={}", request.gpus.min(1))]);
+        }
+        Some(Seat { reservation, node }) => {
+            arguments.extend(["--no-requeue".into(), format!("--gpus={}", request.gpus)]);
+            arguments.extend([format!("--reservation={reservation}"), format!("--nodelist={node}")]);
+        }
+    }
     arguments.push(format!("--job-name={}", request.name));
     arguments.push(format!("--comment={}", stated.text()));
     if let Some(directory) = &job.directory {

@@ -8,7 +8,7 @@ const MARK: &str = "goodput";
 
 /// Facts in a job's comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stated {
+pub struct CommentFacts {
     pub gpus: Option<u32>,
     pub min: Option<u32>,
     pub max: Option<u32>,
@@ -27,7 +27,7 @@ pub struct Stated {
     pub failed: Vec<i64>,
 }
 
-impl Stated {
+impl CommentFacts {
     /// As a comment.
     pub fn text(&self) -> String {
         let mut text = String::from(MARK);
@@ -98,19 +98,20 @@ mod tests {
 
     #[test]
     fn a_comment_says_what_was_stated_and_nothing_that_ends_a_line_of_scontrol() {
-        let stated = Stated { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..Stated::default() };
-        assert_eq!(Stated::parse(&stated.text()), Stated { tenant: None, ..stated.clone() });
-        assert_eq!(Stated::parse("a comment of mine"), Stated::default());
+        let stated =
+            CommentFacts { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..CommentFacts::default() };
+        assert_eq!(CommentFacts::parse(&stated.text()), CommentFacts { tenant: None, ..stated.clone() });
+        assert_eq!(CommentFacts::parse("a comment of mine"), CommentFacts::default());
         let quoted =
-            Stated { tenant: Some("a\" Priority=9".into()), application: Some("x\"y".into()), ..stated.clone() };
-        assert_eq!(Stated::parse(&quoted.text()), Stated { tenant: None, ..stated.clone() });
-        let full = Stated {
+            CommentFacts { tenant: Some("a\" Priority=9".into()), application: Some("x\"y".into()), ..stated.clone() };
+        assert_eq!(CommentFacts::parse(&quoted.text()), CommentFacts { tenant: None, ..stated.clone() });
+        let full = CommentFacts {
             batch: BatchLimits::new(128, 4096, 32, 512).ok(),
             token: Some("0a".into()),
             retries: Some(2),
             failed: vec![1_700_000_000, 1_700_000_100],
-            ..Stated { tenant: None, ..stated }
+            ..CommentFacts { tenant: None, ..stated }
         };
-        assert_eq!(Stated::parse(&full.text()), full);
+        assert_eq!(CommentFacts::parse(&full.text()), full);
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmS
         }
         (EngineAction::Stop { .. }, RawState::Pending { held: false }) => step(vec![format!("uhold {id}")], vec![]),
         (EngineAction::Resize { .. } | EngineAction::Migrate { .. }, RawState::Running | RawState::Suspended) => {
+            // A later start means that the job has left and come back already.
             if job.starts() > order.starts {
                 Err(StepOutcome::Accepted)
             } else {
@@ -89,7 +90,7 @@ fn on_node(node: &str, change: &str) -> Result<SlurmStep, StepOutcome> {
 }
 
 /// Names go into command lines: none may end the line or begin another word.
-fn plain(name: &str) -> Result<(), StepOutcome> {
+pub(super) fn plain(name: &str) -> Result<(), StepOutcome> {
     let plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'));
     if plain { Ok(()) } else { Err(StepOutcome::Refused { reason: format!("{name:?} is no name of a node") }) }

@@ -22,6 +22,7 @@ impl Binned {
         let every = count.div_ceil(SAMPLE).max(1);
         let column = |feature: usize| rows.chunks_exact(width).step_by(every).map(move |row| row[feature]).collect();
         let edges: Vec<Vec<f64>> = (0..width).map(|feature| cut(column(feature))).collect();
+        // There are at most 254 edges, so a bin always fits in a byte.
         let bin = |(&value, edges): (&f64, &Vec<f64>)| edges.partition_point(|edge| *edge < value) as u8;
         let bins = rows.chunks_exact(width.max(1)).flat_map(|row| row.iter().zip(&edges).map(bin)).collect();
         Self { bins, edges }

@@ -48,6 +48,7 @@ impl Boosting {
                 scratch.extend(rows.iter().map(|&row| residuals[row as usize]));
                 self.rate * quantile(&mut scratch, self.level).unwrap_or(0.0)
             });
+            // The leaves partition the rows, so no row has to walk through the tree.
             for (leaf, value) in leaves.iter().zip(tree.values()) {
                 leaf.iter().for_each(|&row| residuals[row as usize] -= value);
             }

@@ -83,6 +83,7 @@ impl Features<'_> {
             ratio(base, unit),
             sin,
             cos,
+            // The double angle is the second harmonic of the day.
             2.0 * sin * cos,
             cos * cos - sin * sin,
             (time % self.past.week() / season) as f64,

@@ -76,6 +76,8 @@ impl Boosted {
         let count = ROWS.min(origins * ROWS_OF_ORIGIN);
         let (mut rows, mut targets) = (Vec::with_capacity(count * width), Vec::with_capacity(count));
         let mut steps = Vec::with_capacity(count);
+        // The base in use has seen all that is replayed here; errors of one that has not are
+        // honest.
         let mut base = self.fresh.clone();
         let mut known = LoadHistory::new(past.season(), past.week(), y.len());
         for &value in &y[..begin] {

@@ -46,10 +46,10 @@ impl HullExchange {
             if let Some(release) = best.release {
                 let held = groups.chosen(release.group, chosen[release.group]);
                 if let Some(held) = held {
-                    left[usize::from(held.kind)] += held.weight;
+                    left[held.kind.index()] += held.weight;
                 }
                 if let Some(next) = groups.chosen(release.group, release.item) {
-                    left[usize::from(next.kind)] -= next.weight;
+                    left[next.kind.index()] -= next.weight;
                 }
                 chosen[release.group] = release.item;
             }
@@ -71,13 +71,15 @@ impl HullExchange {
             for (next, item) in groups.of(group).iter().zip(0..) {
                 let freed = match next.kind == held.kind {
                     true => held.weight.saturating_sub(next.weight),
-                    false if next.weight <= left[usize::from(next.kind)] => held.weight,
+                    // A group may change its type only where the other type has room already.
+                    false if next.weight <= left[next.kind.index()] => held.weight,
                     false => 0,
                 };
                 self.offer(&held, freed, ReleasedItem { loss: held.value - next.value, group, item: Some(item) });
             }
         }
         // A group that frees more frees enough.
+        // The last power of a type has none above it, because the next entry is another type's.
         for at in (0..self.releases.len()).rev().filter(|at| (at + 1) % POWERS != 0) {
             for more in self.releases[at + 1].into_iter().flatten() {
                 keep(&mut self.releases[at], more);
@@ -87,7 +89,7 @@ impl HullExchange {
 
     fn offer(&mut self, held: &Offer, freed: u32, release: ReleasedItem) {
         if let Some(power) = freed.checked_ilog2() {
-            keep(&mut self.releases[usize::from(held.kind) * POWERS + power as usize], release);
+            keep(&mut self.releases[held.kind.index() * POWERS + power as usize], release);
         }
     }
 
@@ -97,12 +99,12 @@ impl HullExchange {
             let held = groups.chosen(group, taken);
             let now = held.map_or(0.0, |held| held.value);
             for (next, item) in groups.of(group).iter().zip(0..).filter(|(next, _)| next.value > now) {
-                let kind = usize::from(next.kind);
+                let kind = next.kind.index();
                 let back = held.filter(|held| held.kind == next.kind).map_or(0, |held| held.weight);
                 let missing = next.weight.saturating_sub(left[kind] + back);
                 let release = match missing {
                     0 => None,
-                    // The power of two that is at least as much.
+                    // Releases are kept by the power of two that they reach, so the need is rounded up.
                     missing => {
                         let power = (u64::from(missing) * 2 - 1).ilog2() as usize;
                         let row = self.releases.get(kind * POWERS + power).filter(|_| power < POWERS);
@@ -112,7 +114,7 @@ impl HullExchange {
                     }
                 };
                 let gain = next.value - now - release.map_or(0.0, |release| release.loss);
-                // Not for what rounding may give.
+                // A gain as small as an error of rounding is none.
                 if gain > 1e-12 * next.value && best.is_none_or(|best| gain > best.gain) {
                     best = Some(Gain { gain, group, item, release });
                 }
@@ -127,6 +129,8 @@ fn keep(row: &mut [Option<ReleasedItem>; 2], release: ReleasedItem) {
     let less = |other: &Option<ReleasedItem>| other.is_none_or(|other| release.loss < other.loss);
     let same = |other: &Option<ReleasedItem>| other.is_some_and(|other| other.group == release.group);
     if less(&row[0]) {
+        // The second entry must be of another group, because the first one's may be the one that
+        // asks.
         if !same(&row[0]) {
             row[1] = row[0];
         }

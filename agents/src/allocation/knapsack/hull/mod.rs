@@ -17,12 +17,13 @@ mod exchange;
 mod prices;
 
 use super::Item;
+use goodput_env::cluster::TypeId;
 
 /// One choice of a group, of one of several types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offer {
     /// Index of the type.
-    pub kind: u16,
+    pub kind: TypeId,
     /// Capacity of that type that it takes, above 0.
     pub weight: u32,
     /// Value of the offer; taking none is worth 0.
@@ -31,7 +32,7 @@ pub struct Offer {
 
 impl From<Item> for Offer {
     fn from(item: Item) -> Self {
-        Self { kind: 0, weight: item.weight, value: item.value }
+        Self { kind: TypeId(0), weight: item.weight, value: item.value }
     }
 }
 
@@ -108,11 +109,13 @@ impl Hull {
     /// type. Of equal steps the earlier group's comes first.
     pub fn solve(&mut self, capacity: &[u32]) -> &[Option<u32>] {
         if capacity.len() == 1 {
+            // With one type a price would scale all slopes alike, so any will do.
             self.climb(&[1.0], capacity);
             return &self.chosen;
         }
         let mut prices = std::mem::take(&mut self.prices);
         let mut most: Option<f64> = None;
+        // The last prices come first, so they win where climbs are worth the same.
         for tried in prices.find(&self.groups, capacity).rchunks(capacity.len().max(1)).take(CLIMBS) {
             self.climb(tried, capacity);
             let value = self.groups.value(&self.chosen);
@@ -147,6 +150,7 @@ impl Hull {
             let group = step.group as usize;
             let next = self.groups.of(group)[step.item as usize];
             let held = self.groups.chosen(group, self.chosen[group]);
+            // A step that does not fit is passed over; a later one of its group may still fit.
             if take(held, next, &mut self.left) {
                 self.chosen[group] = Some(step.item);
             }
@@ -157,10 +161,10 @@ impl Hull {
         let offers = self.groups.of(group);
         let several = capacity.len() > 1;
         // What can never be had must not hide what can.
-        let fits = |offer: &Offer| !several || offer.weight <= capacity[usize::from(offer.kind)];
+        let fits = |offer: &Offer| !several || offer.weight <= capacity[offer.kind.index()];
         self.order.clear();
         let costs = offers.iter().zip(0..).filter(|(offer, _)| fits(offer));
-        self.order.extend(costs.map(|(offer, at)| (prices[usize::from(offer.kind)] * f64::from(offer.weight), at)));
+        self.order.extend(costs.map(|(offer, at)| (prices[offer.kind.index()] * f64::from(offer.weight), at)));
         if several {
             let value = |at: u32| offers[at as usize].value;
             self.order.sort_unstable_by(|a, b| {
@@ -180,6 +184,7 @@ impl Hull {
 /// costs no less than those before.
 fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
     let slope = |from: &(f64, f64, u32)| (value - from.1) / (cost - from.0);
+    // A point on the line goes too, so slopes fall strictly and steps of a group stay in order.
     while let [.., before, last] = upper[..]
         && cost > last.0
         && slope(&last) >= (last.1 - before.1) / (last.0 - before.0)
@@ -194,12 +199,12 @@ fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) 
 /// Goes from `held` to `next` where that fits in what is left, by type.
 fn take(held: Option<Offer>, next: Offer, left: &mut [u32]) -> bool {
     let back = held.filter(|held| held.kind == next.kind).map_or(0, |held| held.weight);
-    let kind = usize::from(next.kind);
+    let kind = next.kind.index();
     if next.weight > left[kind] + back {
         return false;
     }
     if let Some(held) = held {
-        left[usize::from(held.kind)] += held.weight;
+        left[held.kind.index()] += held.weight;
     }
     left[kind] -= next.weight;
     true

@@ -28,9 +28,11 @@ impl TypePrices {
         self.tried.clear();
         for step in 0..STEPS {
             self.ask(groups, capacity);
+            // A subgradient does not vanish at the optimum, so only shrinking steps settle there.
             let size = 1.0 / (1.0 + 0.15 * f64::from(step));
             for ((price, &wanted), &capacity) in self.now.iter_mut().zip(&self.wanted).zip(capacity) {
                 let excess = (wanted as f64 - f64::from(capacity)) / f64::from(capacity.max(1));
+                // The clamp keeps one step from changing a price by more than a factor of e.
                 *price *= (size * excess.clamp(-1.0, 1.0)).exp();
             }
             let highest = self.now.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -46,6 +48,7 @@ impl TypePrices {
         let worth: f64 = (0..groups.len()).map(best).sum();
         let units: f64 = capacity.iter().copied().map(f64::from).sum();
         self.now.clear();
+        // A price of zero could never grow by multiplication.
         self.now.resize(capacity.len(), (worth / units.max(1.0)).max(f64::MIN_POSITIVE));
     }
 
@@ -55,14 +58,15 @@ impl TypePrices {
         self.wanted.resize(capacity.len(), 0);
         for group in 0..groups.len() {
             let (mut most, mut taken) = (0.0, None);
-            for offer in groups.of(group).iter().filter(|offer| offer.weight <= capacity[usize::from(offer.kind)]) {
-                let surplus = offer.value - self.now[usize::from(offer.kind)] * f64::from(offer.weight);
+            // What can never be had must not count as demand.
+            for offer in groups.of(group).iter().filter(|offer| offer.weight <= capacity[offer.kind.index()]) {
+                let surplus = offer.value - self.now[offer.kind.index()] * f64::from(offer.weight);
                 if surplus > most {
                     (most, taken) = (surplus, Some(offer));
                 }
             }
             if let Some(offer) = taken {
-                self.wanted[usize::from(offer.kind)] += u64::from(offer.weight);
+                self.wanted[offer.kind.index()] += u64::from(offer.weight);
             }
         }
     }

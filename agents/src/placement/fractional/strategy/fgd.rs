@@ -33,6 +33,7 @@ impl Fgd {
         let weight = f64::from(fragmentation.weight());
         let step = |percent: usize| {
             let odds = percent as f64 / (100 - percent) as f64;
+            // Whole numbers reach the exact step where they reach the next whole number above it.
             (odds.ln() * f64::from(MILLI) * weight).ceil() as i32
         };
         Self { gradient, steps: std::array::from_fn(|at| step(at + 1)), fragmentation }
@@ -66,6 +67,7 @@ impl Strategy for Fgd {
             // Accelerators with equally much idle are alike.
             let alike = |at: u16| node.idle[..usize::from(at)].contains(&node.idle[usize::from(at)]);
             let distinct = node.sharable(request).filter(|&at| !alike(at));
+            // One above the least keeps this apart from the score of a node that does not fit.
             return distinct.map(|at| self.sharing(node, potential, request, at)).max().unwrap_or(i32::MIN + 1);
         }
         let mut left = request.accelerators;

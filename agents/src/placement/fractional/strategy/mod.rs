@@ -24,7 +24,7 @@ pub use spread::Spread;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::{Fragmentation, Node, Request, Taken};
+use super::{Fragmentation, Node, Request, TakenAccelerators};
 
 /// Processor cores of the largest machine, thousandths.
 const MOST_CPU_MILLI: i64 = 128_000;
@@ -50,7 +50,7 @@ pub trait Strategy: Send {
 
     /// Accelerators of the chosen node for a request; the lowest idle ones where it takes whole
     /// ones.
-    fn take(&self, node: &Node, potential: i32, request: &Request, rng: &mut ChaCha8Rng) -> Taken {
+    fn take(&self, node: &Node, potential: i32, request: &Request, rng: &mut ChaCha8Rng) -> TakenAccelerators {
         if request.shares() {
             self.share(node, potential, request, rng).into_iter().collect()
         } else {

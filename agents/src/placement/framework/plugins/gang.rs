@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 
@@ -22,7 +22,7 @@ pub struct Gang {
     /// the time.
     eager: bool,
     /// By job: pods reserved and not bound, and their type of accelerator.
-    reserved: BTreeMap<JobId, (u32, u16)>,
+    reserved: BTreeMap<JobId, (u32, TypeId)>,
 }
 
 impl Gang {
@@ -61,6 +61,7 @@ impl Plugin for Gang {
         }
         let kind = snapshot.node(node).kind;
         match self.reserved.get(&pod.id.job) {
+            // No eviction would help on another type than the one chosen.
             Some((_, chosen)) if *chosen != kind => Filtered::Unresolvable,
             Some(_) => Filtered::Fits,
             None if self.eager && snapshot.free_of(kind) < pod.members * pod.gpus => Filtered::Unschedulable,

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 
@@ -24,6 +24,7 @@ impl Plugin for Preemption {
     fn post_filter(&mut self, snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Remedy {
         let victims = match pod.members {
             0 | 1 => on_one_node(snapshot, pod, resolvable),
+            // Only the first pod of a gang asks, because its victims make room for the whole gang.
             _ if pod.id.index == 0 => on_one_type(snapshot, pod, resolvable),
             _ => None,
         };
@@ -58,8 +59,8 @@ fn on_one_node(snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Option<
 
 fn on_one_type(snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Option<Vec<JobId>> {
     let needed = pod.members * pod.gpus;
-    let of_type = |kind: u16| -> Option<(i32, u16, Vec<JobId>)> {
-        // By job, all its accelerators of this type.
+    let of_type = |kind: TypeId| -> Option<(i32, TypeId, Vec<JobId>)> {
+        // Jobs leave in the order of these keys: the least important first, of those the newest.
         let mut lower: BTreeMap<(i32, Reverse<SimTime>, JobId), u32> = BTreeMap::new();
         for node in snapshot.nodes.iter().filter(|node| node.kind == kind) {
             for of in node.residents.iter().filter(|of| of.priority < pod.priority) {
@@ -78,7 +79,9 @@ fn on_one_type(snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Option<
         if left < needed || victims.is_empty() {
             return None;
         }
+        // Below, the last victim is never spared, because without it there was not enough.
         let most = victims.last().map(|(key, _)| key.0)?;
+        // From the most important down, victims that turn out not to be needed are spared.
         for at in (0..victims.len()).rev() {
             if left - victims[at].1 >= needed {
                 left -= victims.remove(at).1;
@@ -86,7 +89,7 @@ fn on_one_type(snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Option<
         }
         Some((most, kind, victims.into_iter().map(|(key, _)| key.2).collect()))
     };
-    let mut kinds: Vec<u16> = resolvable.iter().map(|&node| snapshot.node(node).kind).collect();
+    let mut kinds: Vec<TypeId> = resolvable.iter().map(|&node| snapshot.node(node).kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds.into_iter().filter_map(of_type).min().map(|(_, _, victims)| victims)

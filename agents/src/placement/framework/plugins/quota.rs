@@ -20,7 +20,7 @@ impl QuotaFit {
         usage.reset(&tree);
         for node in &snapshot.nodes {
             for of in node.residents.iter().filter(|of| (of.tenant as usize) < tree.tenants()) {
-                tree.add(&mut usage, of.tenant as usize, usize::from(node.kind), u64::from(of.gpus));
+                tree.add(&mut usage, of.tenant as usize, node.kind, u64::from(of.gpus));
             }
         }
         Self { tree, usage }
@@ -33,25 +33,25 @@ impl QuotaFit {
 
 impl Plugin for QuotaFit {
     fn filter(&self, snapshot: &Snapshot, pod: &Pod, node: NodeId) -> Filtered {
-        let (tenant, kind) = (pod.tenant as usize, usize::from(snapshot.node(node).kind));
+        let (tenant, kind) = (pod.tenant as usize, snapshot.node(node).kind);
         let fits = self.knows(pod.tenant) && self.tree.available(&self.usage, tenant, kind) >= i64::from(pod.gpus);
         if fits { Filtered::Fits } else { Filtered::Unresolvable }
     }
 
     fn reserve(&mut self, snapshot: &Snapshot, pod: &Pod, node: NodeId) -> bool {
-        let kind = usize::from(snapshot.node(node).kind);
+        let kind = snapshot.node(node).kind;
         self.tree.add(&mut self.usage, pod.tenant as usize, kind, u64::from(pod.gpus));
         true
     }
 
     fn unreserve(&mut self, snapshot: &Snapshot, pod: &Pod, node: NodeId) {
-        let kind = usize::from(snapshot.node(node).kind);
+        let kind = snapshot.node(node).kind;
         self.tree.remove(&mut self.usage, pod.tenant as usize, kind, u64::from(pod.gpus));
     }
 
     fn evicted(&mut self, snapshot: &Snapshot, resident: &Resident, node: NodeId) {
         if self.knows(resident.tenant) {
-            let kind = usize::from(snapshot.node(node).kind);
+            let kind = snapshot.node(node).kind;
             self.tree.remove(&mut self.usage, resident.tenant as usize, kind, u64::from(resident.gpus));
         }
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use goodput_configs::live::api::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Api, ApiCommand, Call, router};
-use crate::daemon::settings::Role;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
 

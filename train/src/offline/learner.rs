@@ -14,7 +14,7 @@ use crate::error::TrainError;
 use goodput_configs::experiment::{Algorithm, OfflineAgent};
 
 /// A learner by its algorithm.
-pub enum Pupil {
+pub enum OfflineLearner {
     Clone(Box<Learner>),
     Implicit(Box<Iql>),
 }
@@ -22,7 +22,7 @@ pub enum Pupil {
 /// Figures of an update, by the names of columns.
 pub type Figures = Vec<(&'static str, f64)>;
 
-impl Pupil {
+impl OfflineLearner {
     /// Fresh nets from `seed`.
     pub fn new(agent: &OfflineAgent, layout: Layout, seed: u64, threads: usize) -> Self {
         let learner = Learner::new(&agent.net, layout, AdamConfig::default(), seed).with_threads(threads);
@@ -40,7 +40,7 @@ impl Pupil {
                 let config = ImitationConfig { epochs: 1, minibatch: rows, ..ImitationConfig::default() };
                 let OfflineBatch { observations, masks, actions, .. } = *batch;
                 let batch = ImitationBatch { observations, masks, actions, weights: None, returns: None };
-                // One minibatch: its order is not chance.
+                // All rows are in one minibatch, so the order that the stream draws has no effect.
                 let stats = learner.imitate(&config, rate, &batch, &mut rng(0, Stream::Exploration))?;
                 Ok(vec![("train/cross_entropy", stats.cross_entropy), ("train/accuracy", stats.accuracy)])
             }

@@ -8,7 +8,7 @@ use crate::support::fixed;
 use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::loaning::{Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, Foresight, Misfit, Outlook, SavedForecaster};
+use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Misfit, Outlook, SavedForecaster};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;
@@ -65,8 +65,11 @@ fn scenario(service: Arc<Service>) -> Arc<Scenario> {
     Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1))
 }
 
-fn with(saved: SavedForecaster) -> Foresight {
-    Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), saved)])), ..Foresight::default() }
+fn with(saved: SavedForecaster) -> ForecastingOptions {
+    ForecastingOptions {
+        saved: Arc::new(BTreeMap::from([("web".to_string(), saved)])),
+        ..ForecastingOptions::default()
+    }
 }
 
 /// Net with weights set by hand: a linear one that predicts that tomorrow will be as today.
@@ -127,7 +130,7 @@ fn decisions_do_not_move_with_the_future() {
 #[test]
 fn what_is_expected_follows_from_the_past_alone() {
     let scenario = scenario(service(SimTime::from_secs(60), &days(6)));
-    let mut often = Ahead::new(Foresight::default());
+    let mut often = Ahead::new(ForecastingOptions::default());
     let (mut calls, mut spread) = (0, 0.0);
     plans("reactive", &scenario, |view| {
         calls += 1;
@@ -137,7 +140,7 @@ fn what_is_expected_follows_from_the_past_alone() {
         assert!(expected.high >= expected.usual && expected.usual >= service.rate(), "{expected:?}");
         spread += expected.high - expected.usual;
         if calls % 97 == 0 {
-            let fresh = Ahead::new(Foresight::default()).expect(&service, until);
+            let fresh = Ahead::new(ForecastingOptions::default()).expect(&service, until);
             assert_eq!(fresh, expected, "asked for the first time at {}", view.now);
         }
     });
@@ -153,7 +156,7 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
     let again: ForecasterSnapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
     assert_eq!(again, snapshot);
     let saved = with(SavedForecaster::Fitted(Box::new(snapshot)));
-    let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);
+    let [mut knows, mut learns] = [saved, ForecastingOptions::default()].map(Ahead::new);
     let mut errors = [0.0; 2];
     plans("reactive", &scenario(service(STEP, future)), |view| {
         // Three hours ahead in the first day, while the load doubles and halves.
@@ -195,8 +198,8 @@ fn a_bundle_forecasts_by_its_net_once_a_window_is_known() {
 
 #[test]
 fn a_bundle_drives_loans_aryl_and_observations() {
-    let foresight = with(as_today().into_saved());
-    let sharing = Sharing { foresight: foresight.clone(), ..Sharing::default() };
+    let forecasting = with(as_today().into_saved());
+    let sharing = Sharing { forecasting: forecasting.clone(), ..Sharing::default() };
     let scenario = scenario(service(STEP, &days(4)));
     for variant in ["srtf+forecast", "aryl+forecast"] {
         let by_net = plans_by(variant, &sharing, &scenario, |_| {});
@@ -205,7 +208,7 @@ fn a_bundle_drives_loans_aryl_and_observations() {
     }
     let source = move |_: u64| scenario.clone();
     let options = EnvOptions { slots: 8, services: 1, pools: true, ..EnvOptions::default() };
-    let env = ClusterEnv::new(Arc::new(source), options).with_expected_peak(foresight.expected_peak());
+    let env = ClusterEnv::new(Arc::new(source), options).with_expected_peak(forecasting.expected_peak());
     for finding in check(&env, 7, 2, 400).unwrap() {
         assert_eq!(finding.problem, None, "{}", finding.check);
     }
@@ -246,7 +249,8 @@ fn observations_take_the_forecast_and_stay_reproducible() {
         scenario(service(STEP, &rates))
     };
     let options = EnvOptions { slots: 8, services: 1, pools: true, ..EnvOptions::default() };
-    let env = ClusterEnv::new(Arc::new(source), options).with_expected_peak(Foresight::default().expected_peak());
+    let env =
+        ClusterEnv::new(Arc::new(source), options).with_expected_peak(ForecastingOptions::default().expected_peak());
     for finding in check(&env, 7, 2, 400).unwrap() {
         assert_eq!(finding.problem, None, "{}", finding.check);
     }

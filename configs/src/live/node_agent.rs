@@ -1,33 +1,35 @@
-//! How an agent is set up.
+//! The file of the agent of one node.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use goodput_configs::error::CheckError;
-use goodput_configs::kind::Kind;
-use goodput_configs::reader::ConfigFile;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::devices::DeviceChoice;
+use super::name::JobName;
 use super::tls::TlsFiles;
-use crate::devices::{DeviceChoice, Pace};
-use crate::job::JobName;
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 
-/// Settings of an agent, as in the file that `goodput live agent --config` reads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The agent of one node of a live cluster: `goodput live agent --config FILE`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AgentConfig {
+pub struct NodeAgentConfig {
     /// Name of the node, as in its certificate.
     pub node: JobName,
     /// Address for the daemon.
     pub listen: SocketAddr,
-    /// Address for jobs on this node; anything but the loopback device is refused.
+    /// Address for jobs on this node; anything but the loopback device is refused. Port 0 stands
+    /// for any free port.
     #[serde(default = "loopback")]
     pub jobs: SocketAddr,
     /// Folder for attempts, the term and the lease; on a local disk.
     pub state_dir: PathBuf,
     /// Folder for checkpoints, seen by all nodes.
     pub checkpoint_root: PathBuf,
-    /// Accelerators to offer.
+    /// Accelerators to offer: `nvml`, `nvml:/path/to/library` or `fake:COUNTxTYPE`.
     #[serde(default)]
     pub devices: DeviceChoice,
     /// Certificate, key and authority for mutual TLS with the daemon.
@@ -40,15 +42,15 @@ pub struct AgentConfig {
     pub fencing: Fencing,
     /// How often and how patiently accelerators are read.
     #[serde(default)]
-    pub pace: Pace,
+    pub pace: PaceConfig,
     /// Program and arguments that run a keeper. The folder of the attempt is added at the end. An
-    /// empty list stands for this program with `live keep`.
+    /// empty list stands for the program of the agent itself.
     #[serde(default)]
     pub keeper: Vec<String>,
 }
 
 /// Fate of a node's jobs while the daemon is silent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fencing {
     /// Jobs run on, so nothing is lost when only the daemon or the network fails. The daemon never
@@ -63,6 +65,25 @@ pub enum Fencing {
     },
 }
 
+/// How often and how patiently the driver of the accelerators is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PaceConfig {
+    /// Time between two readings, milliseconds.
+    pub period_ms: u64,
+    /// Time without an answer after which the driver counts as stuck, milliseconds.
+    pub deadline_ms: u64,
+    /// How long a device must be well before it comes back, milliseconds.
+    pub back_after_ms: u64,
+}
+
+impl Default for PaceConfig {
+    /// Every second, 5 s, 10 min.
+    fn default() -> Self {
+        Self { period_ms: 1000, deadline_ms: 5000, back_after_ms: 600_000 }
+    }
+}
+
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
@@ -71,11 +92,16 @@ fn daemon_name() -> String {
     "goodput-daemon".to_owned()
 }
 
-impl ConfigFile for AgentConfig {
+impl ConfigFile for NodeAgentConfig {
     const KIND: Kind = Kind::NodeAgent;
 
     fn check(&self) -> Result<(), CheckError> {
-        // Names and addresses are checked as they are read.
+        if !self.jobs.ip().is_loopback() {
+            return Err(CheckError::value("jobs", self.jobs, "an address of the loopback device, such as 127.0.0.1:0"));
+        }
+        if self.pace.period_ms == 0 {
+            return Err(CheckError::value("pace.period_ms", 0, "at least 1"));
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of foresight: the forecasters, and the level of their quantiles.
+//! Options of forecasting: the forecasters, and the level of their quantiles.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use goodput_forecast::Model;
 
 use super::{Ahead, Outlook, SavedForecaster};
 
-/// Settings of everything that looks ahead by a forecast.
+/// Forecasters and quantile level of every part that looks ahead by a forecast.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foresight {
+pub struct ForecastingOptions {
     /// The models weighed online for every service without a forecaster of its own.
     pub models: Vec<Model>,
     /// Forecasters made before, by name of service, with the step of its series. A net is alone,
@@ -20,7 +20,7 @@ pub struct Foresight {
     pub level: f64,
 }
 
-impl Default for Foresight {
+impl Default for ForecastingOptions {
     fn default() -> Self {
         Self { models: Model::DEFAULT.to_vec(), saved: Arc::default(), level: LEVEL }
     }
@@ -29,7 +29,7 @@ impl Default for Foresight {
 /// Level of [`goodput_forecast::Lender::DEFAULT`], which was chosen on other series.
 const LEVEL: f64 = 0.98;
 
-impl Foresight {
+impl ForecastingOptions {
     /// One model for all, with quantiles from its own errors.
     pub fn by(model: Model) -> Self {
         Self { models: vec![model], ..Self::default() }
@@ -43,9 +43,9 @@ impl Foresight {
 
     /// Expected load of services for learned policies: the high rate.
     pub fn expected_peak(&self) -> ExpectedPeak {
-        let foresight = self.clone();
+        let forecasting = self.clone();
         ExpectedPeak::remembering(move || {
-            let mut ahead = Ahead::new(foresight.clone());
+            let mut ahead = Ahead::new(forecasting.clone());
             Box::new(move |service, window| ahead.expect(service, service.now() + window).high)
         })
     }

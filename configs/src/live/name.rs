@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Name of a job or node: 1 to 63 letters, digits, `-`, `_` and `.`, the first a letter or digit.
 ///
 /// It becomes a folder and a part of URLs, so nothing in it may lead out of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobName(String);
 
@@ -71,6 +72,6 @@ mod tests {
         for bad in ["", ".", "..", "../etc", "a/b", "a\\b", ".hidden", "a b", "a\0", "-rf", "é", &long] {
             assert!(JobName::new(bad).is_err(), "{bad:?}");
         }
-        assert!(serde_json::from_str::<JobName>(r#""../../etc/passwd""#).is_err());
+        assert!(toml::Value::from("../../etc/passwd").try_into::<JobName>().is_err());
     }
 }

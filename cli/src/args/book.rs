@@ -1,0 +1,19 @@
+//! Options of the commands that write pages of the book.
+
+use std::path::PathBuf;
+
+/// Options of `results`.
+#[derive(Debug, clap::Args)]
+pub struct Results {
+    /// Run directories with a `summary.json`, as `train` and `eval` write it.
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<PathBuf>,
+}
+
+/// Options of `reference`.
+#[derive(Debug, clap::Args)]
+pub struct Reference {
+    /// Folder for the pages.
+    #[arg(long, value_name = "FOLDER")]
+    pub write: PathBuf,
+}

@@ -1,0 +1,90 @@
+//! Options of the commands that compare policies.
+
+use std::path::PathBuf;
+
+use goodput_console::OutputFormat;
+
+use super::Split;
+
+/// Options of `eval`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: heuristics and a trained policy on the experiment's held-out seeds
+  goodput eval configs/experiment/quickstart.toml \\
+      --policies fifo,srtf,runs/quickstart/1/policy.bundle")]
+pub struct Eval {
+    /// Experiment file: its cluster, workload, environment and held-out seeds.
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub experiment: PathBuf,
+    /// Policies by name, bundles, or zoo:NAME [default: those of the file].
+    #[arg(long, value_delimiter = ',', value_name = "NAME|BUNDLE,...")]
+    pub policies: Vec<String>,
+    /// Workload files instead of the experiment's own workload; once for each.
+    #[arg(long = "workload", value_name = "FILE")]
+    pub workloads: Vec<PathBuf>,
+    /// Policy the others are compared with [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub reference: Option<String>,
+    /// Number of seeds instead of the file's.
+    #[arg(long)]
+    pub seeds: Option<u64>,
+    /// Workloads to compare on: held-out ones, or validation ones to choose a policy by.
+    #[arg(long, value_enum, default_value_t = Split::HeldOut)]
+    pub split: Split,
+    /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
+    /// some seconds for each workload and seed.
+    #[arg(long)]
+    pub bound: bool,
+    /// Change a value of the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Directory for the results.
+    #[arg(long, value_name = "DIR", default_value = "runs/eval")]
+    pub run_dir: PathBuf,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Form of the table on stdout.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
+/// Options of `federate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: two clusters with opposite peak hours, isolated and with coordinators
+  goodput federate configs/scenario/cross-cluster.toml")]
+pub struct Federate {
+    /// Federation: its servers, coordinators and clusters.
+    #[arg(value_name = "FEDERATION.toml")]
+    pub federation: PathBuf,
+    /// Number of seeds instead of the file's.
+    #[arg(long)]
+    pub seeds: Option<u64>,
+    /// Change a value of the file: `--set coordinator.period_secs=1800`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Form of the table.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
+/// Options of `reproduce`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: the published results of the Pollux artifact
+  goodput reproduce pollux-table --data public-data")]
+pub struct Reproduce {
+    /// Table by name (see `goodput list reproductions`).
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Directory with the public files.
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Form of the rows.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}

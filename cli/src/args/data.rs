@@ -1,0 +1,87 @@
+//! Verbs of `data`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use goodput_console::OutputFormat;
+
+#[derive(Debug, Subcommand)]
+pub enum Data {
+    /// Write a trace as Parquet with provenance, and report every row repaired or refused.
+    ///
+    /// Refused rows are left out. The exit code is 0 where every row that was written can be run, and 3
+    /// where some cannot.
+    Import {
+        /// File of the trace.
+        file: PathBuf,
+        /// File to write [default: the name of the trace with .parquet].
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Draw a workload from the generator of an experiment file.
+    Synth {
+        /// Experiment file with a `[workload.synthetic]` table.
+        experiment: PathBuf,
+        /// Seed of the workload.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// File to write.
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Log decisions of heuristics on training workloads, to learn from offline ([agent.offline]).
+    Log {
+        /// Experiment file: its cluster, workload and environment.
+        experiment: PathBuf,
+        /// Policies to log, by name [default: those that the file compares].
+        #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+        policies: Vec<String>,
+        /// Probabilities that a decision is drawn at random from the allowed ones. Each policy plays every
+        /// workload with each probability.
+        #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.05, 0.2], value_name = "SHARE,...")]
+        noise: Vec<f32>,
+        /// Decisions, at least.
+        #[arg(long, default_value_t = 1_000_000, value_name = "COUNT")]
+        decisions: u64,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Threads [default: all cores]; results do not depend on it.
+        #[arg(short = 'j', long)]
+        jobs: Option<usize>,
+        /// File to write.
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Print how much a workload asks of a cluster.
+    Inspect {
+        /// File of the workload.
+        file: PathBuf,
+        /// Nodes x accelerators per node.
+        #[arg(long, default_value = "16x4", value_name = "NxG")]
+        cluster: String,
+        /// Form of the figures.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// List everything that is wrong with a workload, row by row.
+    Validate {
+        /// File of the workload.
+        file: PathBuf,
+        /// Name jobs that are too large for a cluster of nodes x accelerators per node.
+        #[arg(long, value_name = "NxG")]
+        cluster: Option<String>,
+    },
+    /// Fit the catalog of applications to measured profiles.
+    Fit {
+        /// A directory per application.
+        #[arg(long, value_name = "DIR")]
+        profiles: PathBuf,
+        /// Measurements on more accelerator types, as the Sia artifact keeps them.
+        #[arg(long, value_name = "DIR")]
+        by_type: Option<PathBuf>,
+        /// File for the catalog.
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}

@@ -1,0 +1,79 @@
+//! Verbs of `forecast`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use goodput_console::OutputFormat;
+
+/// File of a study, with changes to it.
+#[derive(Debug, clap::Args)]
+pub struct StudyFile {
+    /// Study in TOML (see configs/forecast).
+    #[arg(value_name = "STUDY")]
+    pub config: PathBuf,
+    /// Override a key, as in --set series.column=value.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Trained forecaster from `train`, beside the models of the study. The option can be repeated.
+    #[arg(long = "bundle", value_name = "FILE")]
+    pub bundles: Vec<PathBuf>,
+}
+
+/// Verbs of `forecast`.
+#[derive(Debug, Subcommand)]
+pub enum ForecastCommand {
+    /// Fit the forecaster to a whole series and save it.
+    Fit {
+        /// Study of the command.
+        #[command(flatten)]
+        study: StudyFile,
+        /// File for the fitted forecaster.
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+    /// Print quantiles of the load from a fitted forecaster.
+    Predict {
+        /// Fitted forecaster from `forecast fit`, or a bundle from `train`.
+        #[arg(value_name = "FITTED|BUNDLE")]
+        snapshot: PathBuf,
+        /// Study in TOML, with the series that a bundle continues.
+        #[arg(long, value_name = "STUDY")]
+        study: Option<PathBuf>,
+        /// Override a key of the study.
+        #[arg(long = "set", value_name = "KEY=VALUE", requires = "study")]
+        sets: Vec<String>,
+        /// Hours to look ahead.
+        #[arg(long, default_value_t = 24.0)]
+        hours: f64,
+        /// Quantile levels, ascending between 0 and 1.
+        #[arg(long, value_delimiter = ',', default_values_t = [0.1, 0.5, 0.9])]
+        levels: Vec<f64>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Test the forecaster on the past of a series, from rolling origins.
+    Backtest {
+        /// Study of the command.
+        #[command(flatten)]
+        study: StudyFile,
+        /// Write a page with figures, lending included.
+        #[arg(long, value_name = "HTML")]
+        report: Option<PathBuf>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Backtest the forecaster beside each of its models, with intervals of the differences.
+    Compare {
+        /// Study of the command.
+        #[command(flatten)]
+        study: StudyFile,
+        /// Write a page with figures, lending included.
+        #[arg(long, value_name = "HTML")]
+        report: Option<PathBuf>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+}

@@ -1,0 +1,88 @@
+//! Commands and options of `goodput`, a family of commands in each file.
+
+mod book;
+#[cfg(test)]
+mod book_tests;
+mod compare;
+mod config;
+mod data;
+mod environment;
+mod forecast;
+mod policy;
+mod simulation;
+
+use clap::{Parser, Subcommand};
+use goodput_console::Color;
+use goodputd::args::{Live, Top};
+
+pub use self::book::{Reference, Results};
+pub use self::compare::{Eval, Federate, Reproduce};
+pub use self::config::{Config, List, What};
+pub use self::data::Data;
+pub use self::environment::{Env, Split};
+pub use self::forecast::{ForecastCommand, StudyFile};
+pub use self::policy::{Explain, Export, Train};
+pub use self::simulation::{InformationLevel, Preset, Sim};
+
+/// Train, compare and deploy schedulers for deep-learning clusters.
+#[derive(Debug, Parser)]
+#[command(name = "goodput", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Args {
+    /// Colours of messages.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// Print results and errors only.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Simulate one policy on one workload, and print a row for each job.
+    Sim(Sim),
+    /// Train a policy, compare it with published policies on held-out seeds, and write a report.
+    Train(Train),
+    /// Compare policies on the held-out seeds of an experiment, and write tables and a report.
+    Eval(Eval),
+    /// Explain a decision of a trained policy: its ranking beside published policies, and the features
+    /// behind it.
+    Explain(Explain),
+    /// Export a trained policy with its model card.
+    Export(Export),
+    /// Simulate clusters that lend each other servers, with and without a coordinator.
+    Federate(Federate),
+    /// Compute a published table again, beside the published figures.
+    Reproduce(Reproduce),
+    /// Import, generate, inspect and check workloads, and fit applications.
+    #[command(subcommand)]
+    Data(Data),
+    /// Check or serve the environment for reinforcement learning.
+    #[command(subcommand)]
+    Env(Env),
+    /// Fit, backtest and compare forecasters of load series.
+    #[command(subcommand)]
+    Forecast(ForecastCommand),
+    /// Run a policy on real machines: daemon, node agent and client.
+    #[command(subcommand)]
+    Live(Live),
+    /// Show cluster and queue of a running daemon, again and again.
+    Top(Top),
+    /// Check, complete and describe configuration files.
+    #[command(subcommand)]
+    Config(Config),
+    /// List policies, metrics, formats and other names that the program knows.
+    List(List),
+    /// Print the results of runs as Markdown tables with their origin, for pages of the book.
+    #[command(hide = true)]
+    Results(Results),
+    /// Write the reference pages of the book.
+    #[command(hide = true)]
+    Reference(Reference),
+    /// Print completions for a shell.
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}

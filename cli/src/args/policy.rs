@@ -1,0 +1,94 @@
+//! Options of the commands that train, explain and export one policy.
+
+use std::path::PathBuf;
+
+use goodput_console::OutputFormat;
+
+/// Options of `train`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  goodput train configs/experiment/quickstart.toml \\
+      --set agent.ppo.learning_rate=5e-4
+A file with a [forecaster] trains a forecaster of a load series (configs/forecast/nhits.toml).
+Ctrl-C stops after the current update; continue with --resume.")]
+pub struct Train {
+    /// Experiment file, or one with a [forecaster].
+    #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "resume")]
+    pub experiment: Option<PathBuf>,
+    /// Change a value of the file: `--set train.decisions=200000`.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    pub sets: Vec<String>,
+    /// Master seed instead of the file's.
+    #[arg(long, conflicts_with = "resume")]
+    pub seed: Option<u64>,
+    /// Directory of the run [default: runs/NAME/SEED].
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub run_dir: Option<PathBuf>,
+    /// Continue the run in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Check the file and say what would run.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Options of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: a moment of the first held-out workload of an experiment at which many jobs wait
+  goodput explain zoo:elastic --config configs/experiment/elastic.toml --at 30000
+Example: one job of a trace, with a page of pictures
+  goodput explain runs/elastic/1/policy.bundle --workload workload-6.csv \\
+      --cluster 16x4 --job imagenet-11 --report why.html")]
+#[command(group(clap::ArgGroup::new("situation").required(true).args(["config", "workload"])))]
+pub struct Explain {
+    /// Trained policy: a bundle, or a shipped one as in zoo:elastic.
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: String,
+    /// Experiment file: its cluster, workload and environment.
+    #[arg(long, value_name = "EXPERIMENT.toml")]
+    pub config: Option<PathBuf>,
+    /// Change a value of the experiment.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "config")]
+    pub sets: Vec<String>,
+    /// Seed of the experiment's workload [default: the first held-out one].
+    #[arg(long, requires = "config")]
+    pub seed: Option<u64>,
+    /// Workload file, as for `sim`.
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<PathBuf>,
+    /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`.
+    #[arg(long, default_value = "16x4", value_name = "[TYPE:]NxG,...", conflicts_with = "config")]
+    pub cluster: String,
+    /// Time of the decision, seconds from the start of the run: the first decision from then on [default:
+    /// when half of the jobs have arrived].
+    #[arg(long, value_name = "SECS")]
+    pub at: Option<f64>,
+    /// Name in the trace of the job to explain [default: the job with the largest change of accelerators].
+    #[arg(long, value_name = "NAME")]
+    pub job: Option<String>,
+    /// Write a page with figures.
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
+    /// Form of the result; csv is the queue alone.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
+/// Options of `export`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: what a training has found, in the place of the policy that ships with the product
+  goodput export runs/elastic/1 --to agents/zoo/elastic")]
+pub struct Export {
+    /// Directory of a training that is complete.
+    #[arg(value_name = "RUN_DIR")]
+    pub run_dir: PathBuf,
+    /// Directory for policy.bundle and card.md; notes in a card that is there are kept.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+}

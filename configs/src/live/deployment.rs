@@ -1,0 +1,202 @@
+//! The file of a deployment: one cluster that a policy drives.
+
+use std::path::PathBuf;
+
+use goodput_env::tenant::Tenants;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::api::ApiConfig;
+use super::engine::EngineConfig;
+use super::guard::GuardConfig;
+use super::policy::{PolicyConfig, RelianceConfig, ShadowConfig};
+use super::services::LiveServiceConfig;
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
+use crate::tenants::{self, CohortConfig, TenantConfig};
+
+/// A live cluster that a policy drives: `goodput live run FILE`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deployment {
+    /// Engine that runs the jobs.
+    pub engine: EngineConfig,
+    /// Policy that decides.
+    pub policy: PolicyConfig,
+    /// Mode at the first start of the daemon.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Jobs and nodes that the mode `canary` may touch.
+    #[serde(default)]
+    pub canary: CanaryConfig,
+    /// Times between observations and between decisions.
+    #[serde(default)]
+    pub cycle: CycleConfig,
+    /// Rules of the guard for live plans.
+    #[serde(default)]
+    pub guard: GuardConfig,
+    /// Conditions under which the daemon falls back to a heuristic.
+    #[serde(default)]
+    pub reliance: RelianceConfig,
+    /// A policy that is compared with the one that acts; it never acts.
+    #[serde(default)]
+    pub shadow: Option<ShadowConfig>,
+    /// Durable state of the daemon.
+    pub state: StateConfig,
+    /// The HTTP interface.
+    #[serde(default)]
+    pub api: ApiConfig,
+    /// Tenants of the cluster. A job without a tenant belongs to the first one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantConfig>,
+    /// Groups of tenants, or of other cohorts, that lend to each other and borrow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cohorts: Vec<CohortConfig>,
+    /// Inference services that share the cluster with training jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<LiveServiceConfig>,
+}
+
+/// Mode of the daemon: how far it may act on the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The daemon reads, decides and writes down what it would do. It touches nothing.
+    #[default]
+    Observe,
+    /// The daemon acts on the jobs and nodes that `[canary]` lists, a few times an hour.
+    Canary,
+    /// The daemon acts on the whole cluster.
+    Act,
+}
+
+impl Mode {
+    /// Name of the mode in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Canary => "canary",
+            Self::Act => "act",
+        }
+    }
+
+    /// The mode called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Observe, Self::Canary, Self::Act].into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// Jobs and nodes that the mode `canary` may touch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CanaryConfig {
+    /// Keys of jobs; all where empty.
+    pub jobs: Vec<String>,
+    /// Names of nodes; all where empty.
+    pub nodes: Vec<String>,
+    /// Most orders in an hour.
+    pub orders_per_hour: usize,
+}
+
+impl Default for CanaryConfig {
+    fn default() -> Self {
+        Self { jobs: Vec::new(), nodes: Vec::new(), orders_per_hour: 20 }
+    }
+}
+
+/// Times between observations and between decisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CycleConfig {
+    /// Time between two observations, seconds.
+    pub poll_secs: f64,
+    /// Time between decisions when nothing has happened, seconds of the policy's clock.
+    pub round_secs: f64,
+    /// Seconds of the policy's clock in a second; 1 but in experiments with compressed traces.
+    pub speedup: f64,
+    /// Seconds from SIGTERM to SIGKILL.
+    pub grace_secs: u32,
+    /// An order that has not been carried out after so long is given up, seconds.
+    pub order_timeout_secs: f64,
+}
+
+impl Default for CycleConfig {
+    fn default() -> Self {
+        Self { poll_secs: 1.0, round_secs: 60.0, speedup: 1.0, grace_secs: 60, order_timeout_secs: 300.0 }
+    }
+}
+
+impl CycleConfig {
+    fn check(&self) -> Result<(), CheckError> {
+        for (value, key) in [
+            (self.poll_secs, "cycle.poll_secs"),
+            (self.round_secs, "cycle.round_secs"),
+            (self.speedup, "cycle.speedup"),
+        ] {
+            if !(value > 0.0 && value < 1e7) {
+                return Err(CheckError::value(key, value, "a positive number below 10000000"));
+            }
+        }
+        match (0.0..=1e9).contains(&self.order_timeout_secs) {
+            true => Ok(()),
+            false => Err(CheckError::value("cycle.order_timeout_secs", self.order_timeout_secs, "0 to 1000000000")),
+        }
+    }
+}
+
+/// Durable state of the daemon: its directory, its name and its lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateConfig {
+    /// Directory of journal, audit log, lock and stop file.
+    pub directory: PathBuf,
+    /// Name of this daemon among others that share the directory; the host's where absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seconds without renewal after which another daemon takes over.
+    #[serde(default = "lease_secs")]
+    pub lease_secs: u32,
+}
+
+fn lease_secs() -> u32 {
+    15
+}
+
+impl Deployment {
+    /// Tenants of the cluster, with the rules between them checked.
+    ///
+    /// # Errors
+    /// [`CheckError`] that names the key, the tenant or the cohort.
+    pub fn tenants(&self) -> Result<Tenants, CheckError> {
+        for tenant in &self.tenants {
+            let TenantConfig { name, priority, quota_changes, .. } = tenant;
+            let expected = |what| format!("{what} in a deployment: they are for experiments");
+            let problem = if *priority != 0 {
+                CheckError::value("tenants.priority", priority, expected("none"))
+            } else if !quota_changes.is_empty() {
+                CheckError::value("tenants.quota_changes", "given", expected("none"))
+            } else {
+                continue;
+            };
+            return Err(problem.within("tenants", name));
+        }
+        tenants::build(&self.tenants, &self.cohorts, &tenants::types(&self.tenants, &self.cohorts))
+    }
+}
+
+impl ConfigFile for Deployment {
+    const KIND: Kind = Kind::Deployment;
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.policy.check()?;
+        self.reliance.check()?;
+        self.shadow.as_ref().map_or(Ok(()), ShadowConfig::check)?;
+        self.cycle.check()?;
+        self.guard.check()?;
+        self.engine.check()?;
+        self.tenants()?;
+        self.services()?;
+        self.api.check()
+    }
+}

@@ -1,0 +1,102 @@
+//! Engines of a deployment: the machines that run the jobs, and how they are reached.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use goodput_env::cluster::Pool;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::name::JobName;
+use super::tls::TlsFiles;
+use crate::error::CheckError;
+
+/// Engine that runs the jobs of a deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum EngineConfig {
+    /// Slurm, by its commands.
+    Slurm(SlurmConfig),
+    /// The node agents of goodput.
+    Agents(AgentsConfig),
+}
+
+impl EngineConfig {
+    pub(super) fn check(&self) -> Result<(), CheckError> {
+        match self {
+            Self::Agents(agents) if agents.nodes.is_empty() => {
+                let expected = "the agents as { name = \"n0\", address = \"HOST:PORT\" }";
+                Err(CheckError::value("engine.agents.nodes", "empty", expected))
+            }
+            Self::Slurm(_) | Self::Agents(_) => Ok(()),
+        }
+    }
+}
+
+/// A Slurm cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SlurmConfig {
+    /// `slurm.conf`, where it is not the default one.
+    pub conf: Option<PathBuf>,
+    /// Folder of Slurm's commands, where the commands are not on the path.
+    pub bin: Option<PathBuf>,
+    /// Partitions that the daemon manages; all where empty.
+    pub partitions: Vec<String>,
+    /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
+    /// absent, jobs do not report, and policies do not learn their speeds.
+    pub report_url: Option<String>,
+    /// Reservation in which the replicas of services run. A deployment with services needs it.
+    pub reservation: Option<String>,
+}
+
+/// Node agents that the daemon drives, and how it reaches them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentsConfig {
+    /// Nodes in the order in which snapshots list them.
+    pub nodes: Vec<NodeAddress>,
+    /// Certificates of the daemon.
+    pub tls: TlsFiles,
+    /// Folder for jobs; all daemons that may lead share it.
+    pub folder: PathBuf,
+    /// Name of this daemon, for people.
+    #[serde(default = "leader")]
+    pub leader: String,
+    /// Silence after which a node is suspect, milliseconds.
+    #[serde(default = "suspect_ms")]
+    pub suspect_ms: u64,
+    /// How long agents may count on this daemon after its last word, milliseconds; longer than any
+    /// agent's `fencing`.
+    #[serde(default = "lease_ms")]
+    pub lease_ms: u64,
+    /// How long a call may take, milliseconds.
+    #[serde(default = "patience_ms")]
+    pub patience_ms: u64,
+}
+
+/// Address of a node's agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeAddress {
+    /// Name of the node, as in its certificate.
+    pub name: JobName,
+    /// Address on which its agent listens: an IP address and a port.
+    pub address: SocketAddr,
+    /// Pool that the node belongs to: `shared`, `training` or `inference`.
+    #[serde(default)]
+    pub pool: Pool,
+}
+
+fn leader() -> String {
+    "daemon".to_owned()
+}
+const fn suspect_ms() -> u64 {
+    10_000
+}
+const fn lease_ms() -> u64 {
+    30_000
+}
+const fn patience_ms() -> u64 {
+    3000
+}

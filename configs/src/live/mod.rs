@@ -1,0 +1,24 @@
+//! Tables of the files of live clusters: the deployment that a daemon runs, and the agent of a
+//! node.
+//!
+//! Layout:
+//!
+//! - [`deployment`]: the whole file of a deployment, and how far its daemon may act.
+//! - [`engine`]: the machines that run the jobs. [`policy`]: the policies that decide.
+//! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
+//! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
+//! - [`services`]: inference services beside training jobs.
+//! - [`tls`]: certificates. [`name`]: names of jobs and nodes.
+//!
+//! The executor takes these tables and adds what they do.
+
+pub mod api;
+pub mod deployment;
+pub mod devices;
+pub mod engine;
+pub mod guard;
+pub mod name;
+pub mod node_agent;
+pub mod policy;
+pub mod services;
+pub mod tls;

@@ -1,0 +1,140 @@
+//! Policies of a deployment: the one that decides, its fallback, and one beside it that never acts.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CheckError;
+use crate::policies;
+
+/// Policy of a deployment, by name or as a bundle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
+    #[serde(default)]
+    pub bundle: Option<PathBuf>,
+    /// Name of a heuristic. Either this or `bundle`.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seed of policies that draw random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// Whether users' estimates of durations are shown to the policy: `profiled`, or `estimate`.
+    #[serde(default)]
+    pub information: InformationSetting,
+}
+
+impl PolicyConfig {
+    pub(super) fn check(&self) -> Result<(), CheckError> {
+        either("policy", ["policy.name", "policy.bundle"], self.name.as_deref(), self.bundle.as_deref())
+    }
+}
+
+/// Information level of a deployment: the knowledge of remaining work that the policy gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InformationSetting {
+    /// Level at which the policy was published or trained.
+    #[default]
+    Policy,
+    /// No knowledge of remaining work.
+    Profiled,
+    /// Estimates from the catalog and from time limits.
+    Estimate,
+}
+
+/// Conditions under which the fallback decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RelianceConfig {
+    /// Longest a decision may take, milliseconds.
+    pub timeout_ms: u64,
+    /// Heuristic that decides instead.
+    pub fallback: String,
+    /// Shortest time for which the fallback decides, seconds.
+    pub fallback_secs: f64,
+    /// So many refused plans among the last ten are too many.
+    pub invalid_of_ten: usize,
+}
+
+impl Default for RelianceConfig {
+    fn default() -> Self {
+        Self { timeout_ms: 200, fallback: "tiresias".into(), fallback_secs: 600.0, invalid_of_ten: 3 }
+    }
+}
+
+impl RelianceConfig {
+    pub(super) fn check(&self) -> Result<(), CheckError> {
+        if !(0.0..=1e9).contains(&self.fallback_secs) {
+            return Err(CheckError::value("reliance.fallback_secs", self.fallback_secs, "0 to 1000000000 seconds"));
+        }
+        policies::check_heuristic("reliance.fallback", &self.fallback)
+    }
+}
+
+/// Policy that is compared with the one that acts, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShadowConfig {
+    /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
+    #[serde(default)]
+    pub bundle: Option<PathBuf>,
+    /// Name of a heuristic. Either this or `bundle`.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seed of policies that draw random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// How far the comparison looks ahead, seconds of the policy's clock.
+    #[serde(default = "horizon_secs")]
+    pub horizon_secs: f64,
+    /// Time from one comparison to the next, seconds.
+    #[serde(default = "every_secs")]
+    pub every_secs: f64,
+    /// Time that a change of accelerators stops a job for, seconds of the policy's clock.
+    #[serde(default = "restart_secs")]
+    pub restart_secs: f64,
+}
+
+const fn horizon_secs() -> f64 {
+    14_400.0
+}
+const fn every_secs() -> f64 {
+    300.0
+}
+const fn restart_secs() -> f64 {
+    30.0
+}
+
+impl ShadowConfig {
+    pub(super) fn check(&self) -> Result<(), CheckError> {
+        either("shadow", ["shadow.name", "shadow.bundle"], self.name.as_deref(), self.bundle.as_deref())?;
+        for (value, least, key) in [
+            (self.horizon_secs, 1.0, "shadow.horizon_secs"),
+            (self.every_secs, 1e-3, "shadow.every_secs"),
+            (self.restart_secs, 0.0, "shadow.restart_secs"),
+        ] {
+            if !(least..=1e8).contains(&value) {
+                return Err(CheckError::value(key, value, format!("{least} to 100000000 seconds")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that a table names one policy, which is known: a heuristic, or a bundle. Whether a file
+/// is there is found out by the daemon that opens it.
+fn either(
+    table: &'static str,
+    [name_key, bundle_key]: [&'static str; 2],
+    name: Option<&str>,
+    bundle: Option<&Path>,
+) -> Result<(), CheckError> {
+    match (name, bundle) {
+        (Some(name), None) => policies::check_heuristic(name_key, name),
+        (None, Some(bundle)) => policies::check_bundle(bundle_key, bundle),
+        _ => Err(CheckError::at(table, format!("[{table}] name one: bundle = \"FILE\" or name = \"HEURISTIC\""))),
+    }
+}

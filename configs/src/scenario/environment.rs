@@ -1,0 +1,178 @@
+//! Behaviour of the cluster in a run: `[environment]`.
+
+use std::collections::BTreeSet;
+
+use goodput_env::gym::{EnvOptions, Reward};
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
+use goodput_env::scenario::{Batching, Information, Resize, Rounds, SimOptions};
+use goodput_env::tie_break::TieBreak;
+use goodput_env::time::SimTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ClusterConfig, InstancesConfig, SetupError, faults};
+
+/// How the cluster behaves: `[environment]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvironmentConfig {
+    /// Seconds between scheduling rounds; absent: none.
+    pub round_secs: Option<f64>,
+    /// Whether policies are also asked on each arrival and completion.
+    pub on_churn: bool,
+    /// Cost of a change of a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ...
+    /// as `goodput list switch-costs` names them.
+    pub switch_cost: String,
+    /// How a running job's change of size is carried out.
+    pub resize: Resize,
+    /// Inference instances, for workloads with requests.
+    pub instances: InstancesConfig,
+    /// Slowdown, in [0, 1), of distributed jobs that share a node.
+    pub interference: f64,
+    /// Faults of the cluster; absent: nothing fails.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    pub checkpoint: Option<Checkpointing>,
+    /// How jobs choose their batch size.
+    pub batching: Batching,
+    /// Information about jobs that policies are given.
+    pub information: Information,
+    /// Whether jobs of one application share the measurements of their agents; for `batching =
+    /// "agent"`. In the published scheduler the jobs do not share them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared_profiles: bool,
+    /// Order of jobs that are submitted at the same instant. Every policy uses this order as its
+    /// last tie-break.
+    pub tie_break: TieBreak,
+    /// Episodes and runs are cut off here, seconds; absent: never.
+    pub horizon_secs: Option<f64>,
+    /// Job slots in an observation.
+    pub slots: usize,
+    /// Number of service slots in an observation, with actions for one replica more and one less;
+    /// services beyond the slots keep their replicas.
+    pub service_slots: usize,
+    /// Whether a learned policy lends servers of the inference pool and calls them back.
+    pub pool_actions: bool,
+    /// Whether observations include the tenant of a job.
+    pub tenant_features: bool,
+    /// Whether observations distinguish accelerator types, with an action for each type that starts
+    /// a job on the type or moves the job there.
+    pub type_actions: bool,
+    /// Reward of learned policies.
+    pub reward: Reward,
+}
+
+impl Default for EnvironmentConfig {
+    fn default() -> Self {
+        Self {
+            round_secs: Some(300.0),
+            on_churn: true,
+            switch_cost: "pollux_const".into(),
+            resize: Resize::StopRestart,
+            instances: InstancesConfig::default(),
+            interference: 0.0,
+            faults: None,
+            checkpoint: None,
+            batching: Batching::Catalog,
+            information: Information::Estimate { sigma: 0.5 },
+            shared_profiles: false,
+            tie_break: TieBreak::Trace,
+            horizon_secs: None,
+            slots: 64,
+            service_slots: 0,
+            pool_actions: false,
+            tenant_features: false,
+            type_actions: false,
+            reward: Reward::default(),
+        }
+    }
+}
+
+impl EnvironmentConfig {
+    /// Options of the environment that learned policies observe and act on.
+    pub fn gym(&self, cluster: &ClusterConfig) -> EnvOptions {
+        let types: BTreeSet<&str> = cluster.groups.iter().map(|group| &*group.accelerator).collect();
+        EnvOptions {
+            types: if self.type_actions { types.len() } else { 0 },
+            slots: self.slots,
+            services: self.service_slots,
+            pools: self.pool_actions,
+            tenants: self.tenant_features,
+            reward: self.reward.clone(),
+        }
+    }
+
+    /// The simulator's options.
+    ///
+    /// # Errors
+    /// [`SetupError::Value`] for values outside their range.
+    pub fn options(&self) -> Result<SimOptions, SetupError> {
+        let value = |key, value: String, expected: &str| SetupError::Value { key, value, expected: expected.into() };
+        let span = |key, secs: Option<f64>| match secs {
+            Some(secs) if !(0.001..=1e12).contains(&secs) => {
+                Err(value(key, secs.to_string(), "a positive number of seconds"))
+            }
+            secs => Ok(secs.map(SimTime::from_secs_f64)),
+        };
+        let period = span("environment.round_secs", self.round_secs)?;
+        if period.is_none() && !self.on_churn {
+            return Err(value(
+                "environment.on_churn",
+                "false".into(),
+                "true where there is no round_secs, or no policy is ever asked",
+            ));
+        }
+        if !(0.0..1.0).contains(&self.interference) {
+            return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
+        }
+        if self.shared_profiles && self.batching != Batching::Agent {
+            return Err(value(
+                "environment.shared_profiles",
+                "true".into(),
+                "false where batching is not agent: nothing is measured",
+            ));
+        }
+        if let Information::Estimate { sigma } = self.information
+            && !(0.0..=10.0).contains(&sigma)
+        {
+            return Err(value("environment.information.estimate.sigma", sigma.to_string(), "0 to 10"));
+        }
+        if self.slots == 0 || self.slots > 4096 {
+            return Err(value("environment.slots", self.slots.to_string(), "1 to 4096"));
+        }
+        if self.service_slots > 1024 {
+            return Err(value("environment.service_slots", self.service_slots.to_string(), "0 to 1024"));
+        }
+        if !(self.reward.scale_secs > 0.0 && self.reward.scale_secs.is_finite()) {
+            return Err(value(
+                "environment.reward.scale_secs",
+                self.reward.scale_secs.to_string(),
+                "a positive number of seconds",
+            ));
+        }
+        self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
+        self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
+        let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
+        })?;
+        // Some models are of systems in which a job goes on while its size changes.
+        let resize = match self.resize {
+            Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
+            resize => resize,
+        };
+        Ok(SimOptions {
+            rounds: Rounds { period, on_churn: self.on_churn },
+            switch_cost,
+            resize,
+            instances: self.instances.options()?,
+            interference: self.interference,
+            faults: self.faults.clone(),
+            checkpoint: self.checkpoint,
+            batching: self.batching,
+            information: self.information,
+            shared_profiles: self.shared_profiles,
+            horizon: span("environment.horizon_secs", self.horizon_secs)?,
+            ..SimOptions::standard()
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Scenarios by seed, from the tables of a file.
+
+use std::sync::Arc;
+
+use goodput_agents::compose::loaning::Sharing;
+use goodput_datasets::synth::Generator;
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::Layout;
+use goodput_env::job::Workload;
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
+
+use super::{
+    Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError,
+    WorkloadConfig, bursts, faults, loaning, services, speeds,
+};
+use crate::tenants::{self, CohortConfig, TenantConfig};
+
+/// Scenarios by seed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    template: Scenario,
+    source: Source,
+    tenants: Vec<TenantConfig>,
+    services: services::Services,
+    sharing: Arc<Sharing>,
+    tie_break: TieBreak,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Synthetic(Box<Generator>),
+    Fixed(Arc<Workload>),
+    Bursts(Vec<Burst>, Arc<Workload>),
+}
+
+/// Checks that every job of a file fits into the cluster. A job that does not fit waits for ever.
+fn check_sizes(cluster: &Cluster, workload: &Workload) -> Result<(), SetupError> {
+    let most = cluster.total_gpus();
+    let Some(job) = workload.jobs.iter().find(|job| job.request.min_gpus() > most) else { return Ok(()) };
+    let value = format!("a file in which job {:?} needs {} accelerators", job.request.name, job.request.min_gpus());
+    let expected = format!("jobs of at most {most}, as the cluster has, or environment.horizon_secs to end a run");
+    Err(SetupError::Value { key: "workload.file.path", value, expected })
+}
+
+impl Setup {
+    /// Checks the tables and prepares what all seeds share.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key or the file.
+    pub fn new(
+        cluster: &ClusterConfig,
+        workload: &WorkloadConfig,
+        environment: &EnvironmentConfig,
+    ) -> Result<Self, SetupError> {
+        let catalog = Catalog::shipped();
+        let cluster = Arc::new(cluster.build()?);
+        let options = environment.options()?;
+        if environment.type_actions && cluster.types.len() > Layout::MOST_TYPES {
+            let expected = format!("false on a cluster of more than {} accelerator types", Layout::MOST_TYPES);
+            return Err(SetupError::Value { key: "environment.type_actions", value: "true".into(), expected });
+        }
+        options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
+        let (source, applications) = match workload {
+            WorkloadConfig::Synthetic(config) => {
+                (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
+            }
+            WorkloadConfig::File(file) => {
+                let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
+                (Source::Fixed(loaded.clone()), loaded.applications.clone())
+            }
+            WorkloadConfig::Bursts(bursts) => {
+                let workload = bursts::scripted(bursts, &[])?;
+                (Source::Bursts(bursts.clone(), Arc::new(workload)), Vec::new())
+            }
+        };
+        match &source {
+            Source::Synthetic(generator) => speeds::check(&cluster, generator.trained())?,
+            Source::Fixed(workload) => {
+                speeds::known_speeds(&cluster, workload)?;
+                if options.horizon.is_none() {
+                    check_sizes(&cluster, workload)?;
+                }
+            }
+            Source::Bursts(..) => {}
+        }
+        let empty = Arc::new(Workload::new(applications, Vec::new()));
+        let template = Scenario::new(cluster, empty, options, 0);
+        let tenants = Vec::new();
+        let (services, sharing) = Default::default();
+        Ok(Self { template, source, tenants, services, sharing, tie_break: environment.tie_break })
+    }
+
+    /// With declared tenants, those of the workload in their order.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is
+    /// not declared.
+    pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
+        if tenants.is_empty() && cohorts.is_empty() {
+            return Ok(self);
+        }
+        let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
+        let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        match &mut self.source {
+            Source::Synthetic(generator) => {
+                let found = generator.tenants().len();
+                if found > tenants.len() {
+                    return Err(SetupError::Value {
+                        key: "tenants",
+                        value: format!("{} declared", tenants.len()),
+                        expected: format!("one [[tenants]] for each of the {found} tenants of the workload"),
+                    });
+                }
+            }
+            Source::Fixed(workload) => {
+                let workload = Arc::make_mut(workload);
+                bursts::assign(workload, tenants)?;
+                workload.tenants = built.clone();
+            }
+            Source::Bursts(bursts, workload) => {
+                let mut scripted = bursts::scripted(bursts, tenants)?;
+                bursts::assign(&mut scripted, tenants)?;
+                scripted.tenants = built.clone();
+                *workload = Arc::new(scripted);
+            }
+        }
+        let mut empty = Workload::clone(&self.template.workload);
+        empty.tenants = built;
+        self.template.workload = Arc::new(empty);
+        self.tenants = tenants.to_vec();
+        Ok(self)
+    }
+
+    /// Setup with inference services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
+        Ok(self)
+    }
+
+    /// Setup with services that share the cluster by the given terms and forecaster.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key or the file.
+    pub fn with_sharing(mut self, loaning: &LoaningConfig, forecaster: &ForecasterConfig) -> Result<Self, SetupError> {
+        self.sharing = Arc::new(loaning::sharing(loaning, forecaster, &self.services.of_seed(0))?);
+        Ok(self)
+    }
+
+    /// How its services share the cluster.
+    pub fn sharing(&self) -> &Arc<Sharing> {
+        &self.sharing
+    }
+
+    /// The scenario of `seed`.
+    pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
+        let workload = match &self.source {
+            Source::Synthetic(generator) => {
+                let mut workload = generator.generate(seed);
+                // The declared tenants are no fewer than the generator's.
+                if bursts::assign(&mut workload, &self.tenants).is_ok() {
+                    workload.tenants = self.template.workload.tenants.clone();
+                }
+                Arc::new(workload)
+            }
+            Source::Fixed(workload) | Source::Bursts(_, workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
+        };
+        let workload = match self.services.is_empty() {
+            true => workload,
+            false => Arc::new(Workload { services: self.services.of_seed(seed), ..(*workload).clone() }),
+        };
+        Arc::new(self.template.with_jobs(workload, seed))
+    }
+
+    /// The options all scenarios share.
+    pub fn options(&self) -> &SimOptions {
+        &self.template.options
+    }
+
+    /// The cluster all scenarios share.
+    pub fn cluster(&self) -> &Cluster {
+        &self.template.cluster
+    }
+
+    /// Names of the first `count` accelerator types of the cluster.
+    pub fn type_names(&self, count: usize) -> Vec<String> {
+        self.cluster().types.iter().take(count).map(|of| of.name.clone()).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! Files of live clusters: those that ship are read, and wrong ones say why and where.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use goodput_configs::error::ReadError;
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::node_agent::{Fencing, NodeAgentConfig};
+use goodput_configs::reader::{self, Document};
+
+const SLURM: &str = include_str!("../live/slurm.toml");
+const AGENTS: &str = include_str!("../live/agents.toml");
+const NODE: &str = include_str!("../live/node.toml");
+
+fn deployment(text: &str, set: &str) -> Result<Deployment, ReadError> {
+    reader::of_document(&Document::new("x.toml", text, &[set.to_owned()])?)
+}
+
+#[test]
+fn shipped_files_are_read() {
+    reader::parse::<Deployment>("slurm.toml", SLURM).unwrap();
+    let agents = reader::parse::<Deployment>("agents.toml", AGENTS).unwrap();
+    let node = reader::parse::<NodeAgentConfig>("node.toml", NODE).unwrap();
+    let goodput_configs::live::engine::EngineConfig::Agents(agents) = agents.engine else { panic!("agents") };
+    assert!(agents.nodes.iter().any(|of| of.name == node.node && of.address == node.listen), "they fit each other");
+    assert_eq!(agents.tls.ca, node.tls.ca);
+}
+
+/// The example names every key, so a user finds each of them.
+#[test]
+fn the_node_example_has_every_key() {
+    let node = reader::parse::<NodeAgentConfig>("node.toml", NODE).unwrap();
+    let resolved: toml::Table = reader::resolved(&node).unwrap().parse().unwrap();
+    let written: toml::Table = NODE.parse().unwrap();
+    assert_eq!(resolved, written, "with every default filled in it is the file itself");
+}
+
+#[test]
+fn wrong_deployments_say_why() {
+    for (from, to, said) in [
+        ("poll_secs = 1.0", "pol_secs = 1.0", "unknown key `pol_secs`"),
+        ("poll_secs = 1.0", "poll_secs = 0", "expected a positive number"),
+        ("mode = \"observe\"", "mode = \"acting\"", "unknown choice `acting`"),
+        ("name = \"tiresias\" ", "name = \"a\"\nbundle = \"b\" ", "name one"),
+        ("name = \"tiresias\" ", "bundle = \"zoo:elastik\" ", "did you mean \"elastic\"?"),
+        ("fallback = \"fifo\"", "fallback = \"fifoo\"", "did you mean \"fifo\"?"),
+        ("[engine.slurm]", "[engine.pbs]", "unknown choice `pbs`"),
+    ] {
+        assert!(SLURM.contains(from), "{from}");
+        let error = reader::parse::<Deployment>("x.toml", &SLURM.replacen(from, to, 1)).unwrap_err();
+        assert!(error.message.contains(said) && error.message.starts_with("x.toml:"), "{error}");
+        assert!(error.source_text.is_some(), "{error} points at no place");
+    }
+}
+
+#[test]
+fn overrides_reach_into_live_files() {
+    let more = deployment(AGENTS, "engine.agents.nodes.2={ name = \"n2\", address = \"127.0.0.1:1\" }").unwrap();
+    let goodput_configs::live::engine::EngineConfig::Agents(agents) = more.engine else { panic!("agents") };
+    assert_eq!(agents.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["n0", "n1", "n2"]);
+    let sets = ["fencing.kill.after_ms=25000".to_owned()];
+    let node: NodeAgentConfig =
+        reader::of_document(&Document::new("x.toml", NODE.replace("fencing = \"keep\"", ""), &sets).unwrap()).unwrap();
+    assert_eq!(node.fencing, Fencing::Kill { after_ms: 25_000 });
+}
+
+#[test]
+fn tenants_are_those_of_experiments() {
+    let tables = "
+        [[tenants]]
+        name = \"vision\"
+        weight = 2.0
+        cohort = \"lab\"
+        quota = { a100 = { nominal = 16, borrowing_limit = 8 } }
+        [[tenants]]
+        name = \"speech\"
+        cohort = \"lab\"
+        [[cohorts]]
+        name = \"lab\"
+    ";
+    let text = format!("{SLURM}\n{tables}");
+    let tenants = deployment(&text, "mode=observe").unwrap().tenants().unwrap();
+    assert_eq!((tenants.len(), tenants.weight_milli(0), tenants.cohorts().len()), (2, 2000, 1));
+    for (set, said, place) in [
+        ("tenants.1.weight=-1", "tenants.weight is -1", "-1"),
+        ("tenants.1.priority=5", "tenants.priority is 5, expected none in a deployment", "5"),
+        ("tenants.1.cohort=lib", "in cohort `lib`, which is not declared", ""),
+        ("tenants.1.quota.a100.nominal=-1", "expected a whole number of at least 0", "-1"),
+    ] {
+        let error = deployment(&text, set).unwrap_err();
+        assert!(error.message.starts_with("x.toml:") && error.message.contains(said), "{set}: {error}");
+        let source = error.source_text.unwrap();
+        let found = &source.text[source.span.clone()];
+        assert!(place.is_empty() || found == place, "{set} points at {found:?}");
+    }
+}
+
+#[test]
+fn wrong_node_agents_say_why() {
+    for (from, to, said) in [
+        ("listen = \"127.0.0.1:7443\"", "listen = \"n0:7443\"", "expected an IP address and a port"),
+        ("jobs = \"127.0.0.1:7071\"", "jobs = \"10.0.0.1:7071\"", "expected an address of the loopback device"),
+        ("devices = \"nvml\"", "devices = \"fake:8xabacus\"", "with 1 to 64 of a100"),
+        ("node = \"n0\"", "node = \"../n0\"", "use 1 to 63 letters"),
+        ("fencing = \"keep\"", "fencing = \"kip\"", "unknown choice `kip`"),
+    ] {
+        assert!(NODE.contains(from), "{from}");
+        let error = reader::parse::<NodeAgentConfig>("x.toml", &NODE.replacen(from, to, 1)).unwrap_err();
+        assert!(error.message.contains(said) && error.message.starts_with("x.toml:"), "{error}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Messages about files of every kind: they name the place, and no type of Rust.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use goodput_configs::error::ReadError;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::federation::FederationConfig;
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::kind::Kind;
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::node_agent::NodeAgentConfig;
+use goodput_configs::reader::{self, ConfigFile, Document};
+
+const EXPERIMENT: &str = include_str!("../experiment/quickstart.toml");
+const FEDERATION: &str = include_str!("../scenario/cross-cluster.toml");
+const STUDY: &str = include_str!("../forecast/servegen.toml");
+const FORECASTER: &str = include_str!("../forecast/nhits.toml");
+const DEPLOYMENT: &str = include_str!("../live/agents.toml");
+const NODE: &str = include_str!("../live/node.toml");
+
+fn error(kind: Kind, set: &str) -> ReadError {
+    fn of<T: ConfigFile>(text: &str, set: &str) -> ReadError {
+        let document = Document::new("x.toml", text, &[set.to_owned()]).unwrap();
+        reader::of_document::<T>(&document).map(drop).expect_err(set)
+    }
+    match kind {
+        Kind::Experiment => of::<Experiment>(EXPERIMENT, set),
+        Kind::Federation => of::<FederationConfig>(FEDERATION, set),
+        Kind::ForecastStudy => of::<ForecastConfig>(STUDY, set),
+        Kind::ForecasterTraining => of::<ForecasterExperiment>(FORECASTER, set),
+        Kind::Deployment => of::<Deployment>(DEPLOYMENT, set),
+        Kind::NodeAgent => of::<NodeAgentConfig>(NODE, set),
+    }
+}
+
+/// Words that only a programmer of goodput knows.
+const WORDS: [&str; 16] = [
+    "usize", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "struct ", "enum ", "variant", "field", "sequence",
+    "tuple", "Config",
+];
+
+#[test]
+fn messages_name_the_place_and_no_type_of_rust() {
+    for (kind, set, said) in [
+        (Kind::Experiment, "sed=1", "unknown key `sed`"),
+        (Kind::Experiment, "seed=x", "expected a whole number, found the text \"x\""),
+        (Kind::Experiment, "seed=-1", "expected a whole number of at least 0, found -1"),
+        (Kind::Experiment, "cluster=4", "expected a table, found 4"),
+        (Kind::Experiment, "workload={ cloud = 1 }", "unknown choice `cloud`"),
+        (Kind::Experiment, "evaluate.policies=fifo", "expected a list, found the text \"fifo\""),
+        (Kind::Experiment, "evaluate.policies=[\"fifoo\"]", "there is no policy \"fifoo\" (did you mean \"fifo\"?)"),
+        (Kind::Experiment, "environment.tie_break=dice", "unknown choice `dice`"),
+        (Kind::Federation, "seeds=many", "expected a whole number, found the text \"many\""),
+        (Kind::Federation, "clusters.0.polcy=fifo", "unknown key `polcy`"),
+        (Kind::Federation, "clusters.0.policy=fifoo", "did you mean \"fifo\"?"),
+        (Kind::ForecastStudy, "series.path=1", "expected a path as text, found 1"),
+        (Kind::ForecastStudy, "model.models=[\"arma\"]", "unknown choice `arma`"),
+        (Kind::ForecastStudy, "backtest.stride=1", "unknown key `stride`"),
+        (Kind::ForecasterTraining, "forecaster={ mlp = {} }", "unknown choice `mlp`"),
+        (Kind::ForecasterTraining, "train.steps=1.5", "expected a whole number, found 1.5"),
+        (Kind::ForecasterTraining, "window.levels=0.5", "expected a list, found 0.5"),
+        (Kind::Deployment, "polcy.name=fifo", "unknown key `polcy`"),
+        (Kind::Deployment, "policy.name=fifoo", "there is no policy \"fifoo\" (did you mean \"fifo\"?)"),
+        (Kind::Deployment, "shadow.name=sretf", "did you mean \"srtf\"?"),
+        (Kind::Deployment, "guard.max_actions=all", "expected a whole number, found the text \"all\""),
+        (Kind::Deployment, "cycle.poll_secs=true", "expected a number, found true"),
+        (Kind::Deployment, "engine.agents.nodes=[]", "engine.agents.nodes is empty"),
+        (Kind::Deployment, "engine.agents.nodes.0.address=n0", "expected an IP address and a port"),
+        (Kind::Deployment, "api.tokens=[{ name = \"a\", role = \"read\", sha256 = \"1\" }]", "64 hexadecimal digits"),
+        (Kind::NodeAgent, "pase.period_ms=1", "unknown key `pase`"),
+        (Kind::NodeAgent, "pace.period_ms=1s", "expected a whole number, found the text \"1s\""),
+        (Kind::NodeAgent, "fencing={ kill = { after = 1 } }", "unknown key `after`, expected `after_ms`"),
+        (Kind::NodeAgent, "devices=gpu", "expected `nvml`"),
+        (Kind::NodeAgent, "tls={ ca = \"x\" }", "the key `cert` is missing"),
+    ] {
+        let error = error(kind, set);
+        assert!(error.message.starts_with("x.toml:"), "{set}: {error} names no line");
+        assert!(error.message.contains(said), "{set}: {error}");
+        let words = WORDS.iter().find(|word| error.message.contains(**word));
+        assert_eq!(words, None, "{set}: {error}");
+        assert!(error.source_text.is_some(), "{set}: {error} points at no place");
+    }
+}

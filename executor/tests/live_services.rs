@@ -1,0 +1,204 @@
+//! Services of a deployment beside training jobs, on node agents: a mixed policy starts and ends
+//! replicas that are real processes, lends nodes to training and calls them back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::nodes::*;
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::engine::EngineConfig;
+use goodput_configs::live::tls::TlsFiles;
+use goodput_configs::reader;
+use goodput_env::cluster::Pool;
+use goodput_env::job::{JobRequest, JobSpec, Work};
+use goodput_env::tenant::Tenants;
+use goodput_executor::agent::Running;
+use goodput_executor::agent::api::AttemptState;
+use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::daemon::interface::status::DaemonStatus;
+use goodput_executor::daemon::{self, Daemon};
+use goodput_executor::engine::agents::AgentsEngine;
+use goodput_executor::engine::{DeclaredService, ReplicaStage, ServiceSeen, Submission};
+use tempfile::TempDir;
+
+const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
+
+/// A replica that reports the requests per second which a file says, and nothing where there is
+/// none.
+const REPLICA: &str = r#"
+import os, time, goodput_job
+job, step = goodput_job.Job(report_every_s=0.1), 0
+while True:
+    job.exit_if_stopped()
+    try:
+        qps = float(open(os.environ["LOAD"]).read())
+        step += 1
+        job.report(step, serving={"qps": qps, "p50_ms": 10.0, "p99_ms": 20.0, "inflight": 1})
+    except (OSError, ValueError):
+        pass
+    time.sleep(0.05)
+"#;
+
+/// Three nodes with two accelerators each: one for training, two for inference.
+struct Site {
+    agents: Vec<Running>,
+    settings: Deployment,
+    load: PathBuf,
+    // Nodes end what runs on them before their folders go.
+    _nodes: Vec<Node>,
+    shared: TempDir,
+}
+
+impl Site {
+    async fn new(services: &str) -> Self {
+        let shared = tempfile::tempdir().unwrap();
+        let certs = shared.path().join("certs");
+        let names = ["n1", "n2", "n3"];
+        tls::create(&certs, &names.map(name)).unwrap();
+        let (mut nodes, mut agents, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        for node in names {
+            let mut node = Node::with_certs(node, tempfile::tempdir().unwrap(), &certs);
+            node.config.checkpoint_root = shared.path().join("checkpoints");
+            let agent = node.agent().await;
+            let pool = if node.config.node.as_str() == "n1" { "training" } else { "inference" };
+            listed.push(format!(
+                "{{ name = \"{}\", address = \"{}\", pool = \"{pool}\" }}",
+                node.config.node, agent.address
+            ));
+            nodes.push(node);
+            agents.push(agent);
+        }
+        let TlsFiles { ca, cert, key } = TlsFiles::of(&certs, DAEMON);
+        let place = |name: &str| shared.path().join(name).display().to_string();
+        let text = format!(
+            "mode = \"act\"\n[engine.agents]\nfolder = {:?}\nnodes = [{}]\ntls = {{ ca = {ca:?}, cert = {cert:?}, key = {key:?} }}\n\
+             suspect_ms = 2000\n[policy]\nname = \"fifo+reactive\"\n[reliance]\ntimeout_ms = 5000\n[state]\ndirectory = {:?}\n\
+             name = \"d1\"\n[api]\nlisten = \"\"\n[cycle]\nround_secs = 30\nspeedup = 60\n[guard]\nmin_run_secs = 0\n\
+             preempt_every_secs = 0\npreempt_percent = 100\n{services}",
+            place("engine"),
+            listed.join(", "),
+            place("state"),
+        );
+        let load = shared.path().join("load");
+        let text = text.replace("LOAD_FILE", &load.display().to_string());
+        let settings = reader::parse("live.toml", &text).unwrap();
+        Self { agents, settings, load, _nodes: nodes, shared }
+    }
+
+    fn daemon(&self) -> Daemon<AgentsEngine> {
+        let EngineConfig::Agents(agents) = self.settings.engine.clone() else { panic!("it drives agents") };
+        let engine = AgentsEngine::open(agents).unwrap().with_services(DeclaredService::of(&self.settings).unwrap());
+        daemon::open(engine, self.settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap()
+    }
+
+    /// Shares `total` requests per second among the replicas that are ready.
+    fn share(&self, total: f64, service: &ServiceSeen) {
+        let new = self.shared.path().join("load.new");
+        std::fs::write(&new, (total / ready(service).max(1) as f64).to_string()).unwrap();
+        std::fs::rename(new, &self.load).unwrap();
+    }
+
+    /// Names of the attempts of replicas that run, as their agents tell them.
+    fn replicas(&self) -> Vec<String> {
+        let attempts = self.agents.iter().flat_map(|agent| agent.agent.status().attempts);
+        let running = attempts.filter(|attempt| attempt.job.as_str().starts_with("web-"));
+        running.filter(|attempt| attempt.state == AttemptState::Running).map(|attempt| attempt.id).collect()
+    }
+}
+
+fn ready(service: &ServiceSeen) -> usize {
+    service.replicas.iter().filter(|replica| replica.phase == ReplicaStage::Ready).count()
+}
+
+/// Cycles, with `load` requests per second, until the status is as wanted.
+async fn until(
+    site: &Site,
+    daemon: &mut Daemon<AgentsEngine>,
+    load: Option<f64>,
+    what: &str,
+    wanted: impl Fn(&DaemonStatus) -> bool,
+) -> DaemonStatus {
+    let began = Instant::now();
+    loop {
+        daemon.cycle().await.unwrap();
+        let status = daemon.status().lock().unwrap().clone();
+        if let (Some(load), Some(service)) = (load, status.services.first()) {
+            site.share(load, service);
+        }
+        if wanted(&status) {
+            return status;
+        }
+        let text: String = format!("{:?} {:?} {:?}", status.services, status.nodes, status.alerts);
+        assert!(began.elapsed() < Duration::from_secs(40), "{what}: {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn service(more: &str) -> String {
+    format!(
+        "[[services]]\nname = \"web\"\ncommand = [\"python3\", \"-c\", {REPLICA:?}]\n\
+         environment = {{ LOAD = \"LOAD_FILE\", PYTHONPATH = {CLIENTS:?}, PYTHONDONTWRITEBYTECODE = \"1\" }}\n\
+         profiles = {{ a100 = [[1, 10.0]] }}\nslo = {{ latency_ms = 100 }}\ncold_start_secs = 20\nmax_replicas = 4\n{more}"
+    )
+}
+
+fn training(job: &str) -> Submission {
+    let work = lasting(600.0);
+    let request = JobRequest { name: job.to_owned(), ..JobRequest::default() };
+    let spec = JobSpec { request, work: Work::Steps { class: 0, steps: work.steps as f64 } };
+    Submission { grace_s: 5, ..Submission::new(spec, bench(&work)) }
+}
+
+fn lent(status: &DaemonStatus) -> Vec<&str> {
+    status.nodes.iter().filter(|node| node.lent).map(|node| node.name.as_str()).collect()
+}
+
+fn running(status: &DaemonStatus) -> usize {
+    status.queue.iter().filter(|row| row.phase == "running").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mixed_policy_scales_a_service_and_lends_what_it_does_not_need() {
+    let site = Site::new(&service("")).await;
+    let mut daemon = site.daemon();
+    until(&site, &mut daemon, None, "nodes", |status| status.nodes.iter().all(|node| node.gpus == 2)).await;
+    for job in ["a", "b", "c", "d"] {
+        daemon.submit("test", &training(job)).await.unwrap();
+    }
+    // The smallest number of replicas runs before any load is known, and no load is invented.
+    let silent = |status: &DaemonStatus| site.replicas().len() == 1 && running(status) == 2;
+    let status = until(&site, &mut daemon, None, "one replica", silent).await;
+    assert_eq!((status.services[0].rate, status.services[0].replicas[0].node.as_str()), (None, "n2"));
+    assert!(matches!(status.services[0].replicas[0].phase, ReplicaStage::Starting { .. }), "it has not reported");
+    assert_eq!((status.nodes[1].pool, lent(&status)), (Pool::Inference, vec![]), "no load is not little load");
+
+    // With little load, the node that the service does not need trains.
+    let lends = |status: &DaemonStatus| lent(status) == ["n3"] && running(status) == 4;
+    let status = until(&site, &mut daemon, Some(20.0), "lends", lends).await;
+    assert_eq!((ready(&status.services[0]), status.services[0].rate), (1, Some(20.0)));
+
+    // More load calls the node back; training gives way, and replicas run on both nodes.
+    let scaled = |status: &DaemonStatus| ready(&status.services[0]) == 4 && lent(status).is_empty();
+    let status = until(&site, &mut daemon, Some(260.0), "scales up", scaled).await;
+    assert_eq!(running(&status), 2, "two jobs wait: {:?}", status.queue);
+    let by_agents = site.replicas();
+    assert_eq!(by_agents.len(), 4);
+
+    // Another daemon finds the replicas, and starts none again.
+    daemon.resign();
+    drop(daemon);
+    let mut daemon = site.daemon();
+    until(&site, &mut daemon, Some(260.0), "taken over", |status| {
+        status.services.first().is_some_and(|service| ready(service) == 4 && service.rate.is_some())
+    })
+    .await;
+    assert_eq!(site.replicas(), by_agents);
+
+    // Less load again: replicas end, and the node is lent once more.
+    let status = until(&site, &mut daemon, Some(20.0), "scales down", lends).await;
+    assert_eq!(ready(&status.services[0]), 1);
+    assert_eq!(site.replicas().len(), 1);
+    assert_eq!(status.fallback, "", "{:?}", status.alerts);
+}
