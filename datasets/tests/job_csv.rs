@@ -95,7 +95,7 @@ fn an_error_names_the_file_the_line_and_a_remedy() {
         refused("job_id,submit_secs,gpus\na,1,1\n"),
         (
             "jobs.csv:1: column `duration_secs` is missing; found job_id, submit_secs, gpus".to_owned(),
-            "`goodput list formats` shows the columns of each format"
+            "`goodput list formats -o wide` shows the columns of each format"
         )
     );
     assert_eq!(refused("job_id,submit_secs,duration_secs,gpus\n").0, "jobs.csv: no rows");
