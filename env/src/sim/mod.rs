@@ -136,7 +136,7 @@ pub enum Status {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use goodput_env::cluster::Cluster;
+/// use goodput_env::cluster::{Cluster, NodeId};
 /// use goodput_env::job::{JobId, JobRequest, JobSpec, Work, Workload};
 /// use goodput_env::placement::Placement;
 /// use goodput_env::plan::Plan;
@@ -153,7 +153,7 @@ pub enum Status {
 /// while run.run_until_decision()? == Status::Decision {
 ///     let mut plan = Plan::keep();
 ///     if run.view().jobs().any(|job| !job.state.is_allocated()) {
-///         plan.set(JobId(0), Placement::on(0, 1));
+///         plan.set(JobId(0), Placement::on(NodeId(0), 1));
 ///     }
 ///     run.apply(&plan)?;
 /// }
