@@ -2,6 +2,7 @@
 mod agent;
 mod agent_clients;
 mod agent_security;
+mod capacity;
 mod daemon;
 mod drills;
 mod engine_agents;

@@ -61,7 +61,7 @@ pub struct RelianceConfig {
 
 impl Default for RelianceConfig {
     fn default() -> Self {
-        Self { timeout_ms: 200, fallback: "tiresias".into(), fallback_secs: 600.0, invalid_of_ten: 3 }
+        Self { timeout_ms: 200, fallback: "pollux-fast".into(), fallback_secs: 600.0, invalid_of_ten: 3 }
     }
 }
 

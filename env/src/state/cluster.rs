@@ -56,4 +56,9 @@ impl ClusterState {
             scenario,
         }
     }
+
+    /// The cluster with every node that it has, whether in service or not.
+    pub fn installed(&self) -> &Cluster {
+        &self.scenario.cluster
+    }
 }

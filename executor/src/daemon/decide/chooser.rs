@@ -159,7 +159,7 @@ impl Chooser {
         let mut instead = None;
         if !self.is_fallback(now) {
             self.until = None;
-            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(&cluster.view()));
+            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster));
             let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
             let at = self.asked % self.refused.len();
             self.asked += 1;

@@ -4,6 +4,7 @@ use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Encoder, Round, Slot, Verb};
 use goodput_env::job::JobId;
+use goodput_env::state::ClusterState;
 use goodput_env::view::ClusterView;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ const FAR: f32 = 10.0;
 /// Share of the features of the cluster that may be far before the observation is out of
 /// distribution.
 const FAR_SHARE: f32 = 0.25;
+/// Factor by which a measure may leave the range that training met. The features of a net are
+/// shares and logarithms, and so half or twice the size is nothing new to a net.
+const WIDENED: f64 = 2.0;
 
 /// Reason why a policy was not relied on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,30 +74,33 @@ impl Screen {
         self.bundle.check_types(cluster)
     }
 
-    /// Whether the bundle may be asked about `view`.
+    /// Whether the bundle may be asked about a cluster. The size of the cluster is that of all its
+    /// nodes, because a node that is drained for an hour does not make another cluster.
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&mut self, view: &ClusterView<'_>) -> Result<(), Unreliable> {
+    pub fn check(&mut self, cluster: &ClusterState) -> Result<(), Unreliable> {
         if !self.sound {
             return Err(Unreliable::NotANumber);
         }
-        self.fits(view.cluster()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
-        let measured =
-            [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
-        for (name, value) in measured {
-            if let Some(&[low, high]) = self.bundle.card.bounds.get(name)
-                && !(low..=high).contains(&value)
-            {
-                let text = format!("{name} is {value}, and was {low} to {high} in training");
-                return Err(Unreliable::OutOfDistribution(text));
-            }
-        }
-        // What looks at the view itself has no observation to screen.
+        self.fits(cluster.installed()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
+        // A utility weighs one job at a time. It has no observation to screen, and the size of the
+        // cluster is not among its features.
         if !self.bundle.plays_rounds() {
             return Ok(());
         }
-        self.encode(view);
+        let view = cluster.view();
+        let installed = f64::from(cluster.installed().total_gpus());
+        for (name, value) in [("cluster_gpus", installed), ("active_jobs", view.active() as f64)] {
+            if let Some(&[low, high]) = self.bundle.card.bounds.get(name)
+                && !(low / WIDENED..=high * WIDENED).contains(&value)
+            {
+                return Err(Unreliable::OutOfDistribution(format!(
+                    "{name} is {value}, and was {low} to {high} in training; a net decides from half to twice that"
+                )));
+            }
+        }
+        self.encode(&view);
         let observation = self.encoder.observation();
         if !observation.iter().all(|value| value.is_finite()) {
             return Err(Unreliable::NotANumber);
