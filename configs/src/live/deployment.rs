@@ -25,7 +25,7 @@ pub struct Deployment {
     pub engine: EngineConfig,
     /// Policy that decides.
     pub policy: PolicyConfig,
-    /// Mode at the first start of the daemon.
+    /// Mode at the first start of the daemon; a mode set by `goodput live mode` is kept and rules.
     #[serde(default)]
     pub mode: Mode,
     /// Jobs and nodes that the mode `canary` may touch.
@@ -92,9 +92,9 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CanaryConfig {
-    /// Keys of jobs; all where empty.
+    /// Keys of jobs; where empty, `nodes` alone decides. With both lists empty nothing is touched.
     pub jobs: Vec<String>,
-    /// Names of nodes; all where empty.
+    /// Names of nodes; where empty, `jobs` alone decides. A name that no node has opens nothing.
     pub nodes: Vec<String>,
     /// Most orders in an hour.
     pub orders_per_hour: usize,
