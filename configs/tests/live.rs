@@ -51,6 +51,49 @@ fn wrong_deployments_say_why() {
     }
 }
 
+/// A daemon adds these times to the present, which a negative or endless time would end.
+#[test]
+fn times_that_are_no_durations_are_refused() {
+    let seconds = [
+        "cycle.poll_secs",
+        "cycle.round_secs",
+        "cycle.order_timeout_secs",
+        "reliance.fallback_secs",
+        "guard.min_run_secs",
+        "guard.preempt_every_secs",
+        "guard.max_snapshot_age_secs",
+        "guard.mass_failure_hold_secs",
+        "shadow.horizon_secs",
+        "shadow.every_secs",
+        "shadow.restart_secs",
+    ];
+    let text = format!("{SLURM}\n[shadow]\nname = \"srtf\"\n");
+    for key in seconds {
+        for value in ["-1.0", "nan", "-nan", "inf", "-inf", "1e308", "31536001.0"] {
+            let error = deployment(&text, &format!("{key}={value}")).unwrap_err();
+            let said = error.message.contains(&format!("{key} is ")) && error.message.contains("(a year)");
+            assert!(said, "{key} = {value}: {error}");
+        }
+        deployment(&text, &format!("{key}=31536000.0")).unwrap();
+    }
+    for key in ["cycle.grace_secs", "state.lease_secs"] {
+        let error = deployment(&text, &format!("{key}=31536001")).unwrap_err();
+        assert!(error.message.contains(&format!("{key} is 31536001")), "{error}");
+    }
+    let long = i64::MAX;
+    for key in ["suspect_ms", "lease_ms", "patience_ms"] {
+        let error = deployment(AGENTS, &format!("engine.agents.{key}={long}")).unwrap_err();
+        assert!(error.message.contains("0 to 31536000000 milliseconds (a year)"), "{error}");
+    }
+    assert!(deployment(AGENTS, &format!("reliance.timeout_ms={long}")).unwrap_err().message.contains("(a year)"));
+    let node = NODE.replace("fencing = \"keep\"", "");
+    for key in ["pace.period_ms", "pace.deadline_ms", "pace.back_after_ms", "fencing.kill.after_ms"] {
+        let document = Document::new("x.toml", &node, &[format!("{key}={long}")]).unwrap();
+        let error = reader::of_document::<NodeAgentConfig>(&document).unwrap_err();
+        assert!(error.message.contains(&format!("{key} is {long}")), "{error}");
+    }
+}
+
 #[test]
 fn overrides_reach_into_live_files() {
     let more = deployment(AGENTS, "engine.agents.nodes.2={ name = \"n2\", address = \"127.0.0.1:1\" }").unwrap();

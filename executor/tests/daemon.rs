@@ -14,7 +14,7 @@ use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
 use goodput_agents::policies::linear::Linear;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Theta, Utility};
-use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::EngineConfig;
 use goodput_configs::reader;
 use goodput_env::gym::layout;
@@ -106,6 +106,58 @@ fn a_job_that_does_not_speak_the_protocol_is_taken_for_one_that_scales_linearly(
     daemon.engine_mut().speak = true;
     rounds(&mut daemon, 30);
     assert!(daemon.engine_mut().gpus("mute") <= 2, "it does after all: {}", daemon.engine_mut().gpus("mute"));
+}
+
+/// A canary without a name acts on nothing, and a name that nothing has opens nothing.
+#[test]
+fn a_canary_acts_on_what_it_lists_and_says_what_it_does_not_know() {
+    for (lists, held, said) in [
+        ("", [0, 0], "lists no job and no node"),
+        ("nodes = [\"n9\"]", [0, 0], "no node \"n9\""),
+        ("jobs = [\"z\"]", [0, 0], "no job \"z\""),
+        ("nodes = [\"n0\", \"n1\", \"n9\"]", [2, 2], "no node \"n9\""),
+        ("jobs = [\"a\", \"z\"]", [2, 0], "no job \"z\""),
+        ("nodes = [\"n0\", \"n1\"]\njobs = [\"b\"]", [0, 2], ""),
+        ("nodes = [\"n9\"]\njobs = [\"b\"]", [0, 0], "no node \"n9\""),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("a", SCALES, None);
+        lab.add("b", SCALES, None);
+        let mut daemon = open_with(lab, directory.path(), "fifo", &format!("[canary]\n{lists}\n"));
+        daemon.set_mode("test", Mode::Canary).unwrap();
+        rounds(&mut daemon, 3);
+        let lab = daemon.engine_mut();
+        assert_eq!([lab.gpus("a"), lab.gpus("b")], held, "{lists}");
+        let status = daemon.status();
+        let alerts = status.lock().unwrap().alerts.clone();
+        assert_eq!(alerts.len(), usize::from(!said.is_empty()), "{lists}: told once: {alerts:?}");
+        assert!(alerts.iter().all(|alert| alert.starts_with("canary: ") && alert.contains(said)), "{alerts:?}");
+    }
+}
+
+/// The mode that a call set holds after the death of the daemon, against the file.
+#[test]
+fn the_mode_that_was_set_survives_the_daemon() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let mut daemon = open(lab, directory.path(), "fifo");
+    assert_eq!((daemon.mode(), daemon.mode_note().as_str()), (Mode::Act, ""));
+    daemon.set_mode("test", Mode::Observe).unwrap();
+    // It dies without a last word.
+    let mut daemon = open(daemon.into_engine(), directory.path(), "fifo");
+    assert_eq!(daemon.mode(), Mode::Observe);
+    rounds(&mut daemon, 2);
+    assert_eq!(daemon.engine_mut().gpus("a"), 0, "the stop holds");
+    let note = daemon.status().lock().unwrap().mode_note.clone();
+    assert!(note.contains("mode observe was set") && note.contains("`goodput live mode act`"), "{note}");
+    // A call to a daemon that stands by reaches the one that leads.
+    let mut other = open(Lab::new(), directory.path(), "fifo");
+    other.set_mode("test", Mode::Act).unwrap();
+    rounds(&mut daemon, 1);
+    assert_eq!((daemon.mode(), daemon.engine_mut().gpus("a")), (Mode::Act, 2));
+    assert_eq!(daemon.status().lock().unwrap().mode_note, "");
 }
 
 /// Queues are sorted by shapes of jobs, worked out once: a job that comes later has one too.

@@ -192,7 +192,8 @@ fn an_unknown_load_takes_nothing_from_services_and_a_canary_keeps_to_its_nodes()
     let unmeasured = Circumstances { unmeasured: services, ..all() };
     let canary = |jobs: &[JobId]| {
         let nodes = [NodeId(4)].into();
-        Circumstances { canary: Some(Canary { jobs: jobs.iter().copied().collect(), nodes, budget: 9 }), ..all() }
+        let jobs = (!jobs.is_empty()).then(|| jobs.iter().copied().collect());
+        Circumstances { canary: Some(Canary { jobs, nodes: Some(nodes), budget: 9 }), ..all() }
     };
     let rules =
         GuardConfig { min_run_secs: 0.0, preempt_every_secs: 0.0, preempt_percent: 100.0, ..GuardConfig::default() };
@@ -218,6 +219,10 @@ fn an_unknown_load_takes_nothing_from_services_and_a_canary_keeps_to_its_nodes()
         }
         let (kept, _) = admit(&rules, &mut guard, &view, &plan, &canary(&[JobId(0)])).unwrap();
         assert!(kept.scale.is_empty() && kept.lend.is_empty() && kept.reclaim.is_empty(), "a list of jobs");
+        let nothing = Circumstances { canary: Some(Canary { budget: 9, ..Canary::default() }), ..all() };
+        let (kept, _) = admit(&rules, &mut guard, &view, &plan, &nothing).unwrap();
+        let untouched = kept.changes.is_empty() && kept.scale.is_empty() && kept.lend.is_empty();
+        assert!(untouched && kept.reclaim.is_empty(), "a canary without a list does nothing");
         simulator.apply(&plan).unwrap();
         simulator.wake_at(policy.wake_at());
     }

@@ -11,6 +11,7 @@ use super::engine::EngineConfig;
 use super::guard::GuardConfig;
 use super::policy::{PolicyConfig, RelianceConfig, ShadowConfig};
 use super::services::LiveServiceConfig;
+use super::times::{check_positive_secs, check_secs};
 use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::reader::ConfigFile;
@@ -24,7 +25,7 @@ pub struct Deployment {
     pub engine: EngineConfig,
     /// Policy that decides.
     pub policy: PolicyConfig,
-    /// Mode at the first start of the daemon.
+    /// Mode at the first start of the daemon; a mode set by `goodput live mode` is kept and rules.
     #[serde(default)]
     pub mode: Mode,
     /// Jobs and nodes that the mode `canary` may touch.
@@ -91,9 +92,9 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CanaryConfig {
-    /// Keys of jobs; all where empty.
+    /// Keys of jobs; where empty, `nodes` alone decides. With both lists empty nothing is touched.
     pub jobs: Vec<String>,
-    /// Names of nodes; all where empty.
+    /// Names of nodes; where empty, `jobs` alone decides. A name that no node has opens nothing.
     pub nodes: Vec<String>,
     /// Most orders in an hour.
     pub orders_per_hour: usize,
@@ -129,19 +130,13 @@ impl Default for CycleConfig {
 
 impl CycleConfig {
     fn check(&self) -> Result<(), CheckError> {
-        for (value, key) in [
-            (self.poll_secs, "cycle.poll_secs"),
-            (self.round_secs, "cycle.round_secs"),
-            (self.speedup, "cycle.speedup"),
-        ] {
-            if !(value > 0.0 && value < 1e7) {
-                return Err(CheckError::value(key, value, "a positive number below 10000000"));
-            }
+        check_positive_secs("cycle.poll_secs", self.poll_secs)?;
+        check_positive_secs("cycle.round_secs", self.round_secs)?;
+        if !(self.speedup > 0.0 && self.speedup < 1e7) {
+            return Err(CheckError::value("cycle.speedup", self.speedup, "a positive number below 10000000"));
         }
-        match (0.0..=1e9).contains(&self.order_timeout_secs) {
-            true => Ok(()),
-            false => Err(CheckError::value("cycle.order_timeout_secs", self.order_timeout_secs, "0 to 1000000000")),
-        }
+        check_secs("cycle.grace_secs", f64::from(self.grace_secs), 0.0)?;
+        check_secs("cycle.order_timeout_secs", self.order_timeout_secs, 0.0)
     }
 }
 
@@ -193,6 +188,7 @@ impl ConfigFile for Deployment {
         self.reliance.check()?;
         self.shadow.as_ref().map_or(Ok(()), ShadowConfig::check)?;
         self.cycle.check()?;
+        check_secs("state.lease_secs", f64::from(self.state.lease_secs), 0.0)?;
         self.guard.check()?;
         self.engine.check()?;
         self.tenants()?;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::name::JobName;
+use super::times::check_millis;
 use super::tls::TlsFiles;
 use crate::error::CheckError;
 
@@ -28,7 +29,12 @@ impl EngineConfig {
                 let expected = "the agents as { name = \"n0\", address = \"HOST:PORT\" }";
                 Err(CheckError::value("engine.agents.nodes", "empty", expected))
             }
-            Self::Slurm(_) | Self::Agents(_) => Ok(()),
+            Self::Agents(agents) => {
+                check_millis("engine.agents.suspect_ms", agents.suspect_ms)?;
+                check_millis("engine.agents.lease_ms", agents.lease_ms)?;
+                check_millis("engine.agents.patience_ms", agents.patience_ms)
+            }
+            Self::Slurm(_) => Ok(()),
         }
     }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::times::check_secs;
 use crate::error::CheckError;
 
 /// Bounds on what one decision may do. Times are seconds of the policy's clock.
@@ -44,19 +45,18 @@ impl Default for GuardConfig {
 
 impl GuardConfig {
     pub(super) fn check(&self) -> Result<(), CheckError> {
-        for (value, most, key) in [
-            (self.min_run_secs, 1e9, "guard.min_run_secs"),
-            (self.preempt_every_secs, 1e9, "guard.preempt_every_secs"),
-            (self.preempt_percent, 100.0, "guard.preempt_percent"),
-            (self.max_snapshot_age_secs, 1e9, "guard.max_snapshot_age_secs"),
-            (self.mass_failure_percent, 100.0, "guard.mass_failure_percent"),
-            (self.mass_failure_moved_percent, 100.0, "guard.mass_failure_moved_percent"),
-            (self.mass_failure_hold_secs, 1e9, "guard.mass_failure_hold_secs"),
+        for (value, key) in [
+            (self.preempt_percent, "guard.preempt_percent"),
+            (self.mass_failure_percent, "guard.mass_failure_percent"),
+            (self.mass_failure_moved_percent, "guard.mass_failure_moved_percent"),
         ] {
-            if !(0.0..=most).contains(&value) {
-                return Err(CheckError::value(key, value, format!("0 to {most}")));
+            if !(0.0..=100.0).contains(&value) {
+                return Err(CheckError::value(key, value, "0 to 100"));
             }
         }
-        Ok(())
+        check_secs("guard.min_run_secs", self.min_run_secs, 0.0)?;
+        check_secs("guard.preempt_every_secs", self.preempt_every_secs, 0.0)?;
+        check_secs("guard.max_snapshot_age_secs", self.max_snapshot_age_secs, 0.0)?;
+        check_secs("guard.mass_failure_hold_secs", self.mass_failure_hold_secs, 0.0)
     }
 }

@@ -8,7 +8,7 @@
 //! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
 //! - [`services`]: inference services beside training jobs.
-//! - [`tls`]: certificates. [`name`]: names of jobs and nodes.
+//! - [`tls`]: certificates. [`name`]: names of jobs and nodes. `times`: bounds of times.
 //!
 //! The executor takes these tables and adds what they do.
 
@@ -21,4 +21,5 @@ pub mod name;
 pub mod node_agent;
 pub mod policy;
 pub mod services;
+mod times;
 pub mod tls;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::devices::DeviceChoice;
 use super::name::JobName;
+use super::times::check_millis;
 use super::tls::TlsFiles;
 use crate::error::CheckError;
 use crate::kind::Kind;
@@ -102,6 +103,11 @@ impl ConfigFile for NodeAgentConfig {
         if self.pace.period_ms == 0 {
             return Err(CheckError::value("pace.period_ms", 0, "at least 1"));
         }
-        Ok(())
+        if let Fencing::Kill { after_ms } = self.fencing {
+            check_millis("fencing.kill.after_ms", after_ms)?;
+        }
+        check_millis("pace.period_ms", self.pace.period_ms)?;
+        check_millis("pace.deadline_ms", self.pace.deadline_ms)?;
+        check_millis("pace.back_after_ms", self.pace.back_after_ms)
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::times::{check_millis, check_secs};
 use crate::error::CheckError;
 use crate::policies;
 
@@ -67,9 +68,8 @@ impl Default for RelianceConfig {
 
 impl RelianceConfig {
     pub(super) fn check(&self) -> Result<(), CheckError> {
-        if !(0.0..=1e9).contains(&self.fallback_secs) {
-            return Err(CheckError::value("reliance.fallback_secs", self.fallback_secs, "0 to 1000000000 seconds"));
-        }
+        check_millis("reliance.timeout_ms", self.timeout_ms)?;
+        check_secs("reliance.fallback_secs", self.fallback_secs, 0.0)?;
         policies::check_heuristic("reliance.fallback", &self.fallback)
     }
 }
@@ -111,16 +111,9 @@ const fn restart_secs() -> f64 {
 impl ShadowConfig {
     pub(super) fn check(&self) -> Result<(), CheckError> {
         either("shadow", ["shadow.name", "shadow.bundle"], self.name.as_deref(), self.bundle.as_deref())?;
-        for (value, least, key) in [
-            (self.horizon_secs, 1.0, "shadow.horizon_secs"),
-            (self.every_secs, 1e-3, "shadow.every_secs"),
-            (self.restart_secs, 0.0, "shadow.restart_secs"),
-        ] {
-            if !(least..=1e8).contains(&value) {
-                return Err(CheckError::value(key, value, format!("{least} to 100000000 seconds")));
-            }
-        }
-        Ok(())
+        check_secs("shadow.horizon_secs", self.horizon_secs, 1.0)?;
+        check_secs("shadow.every_secs", self.every_secs, 1e-3)?;
+        check_secs("shadow.restart_secs", self.restart_secs, 0.0)
     }
 }
 

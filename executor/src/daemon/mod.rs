@@ -25,7 +25,7 @@ pub mod observe;
 mod open;
 pub mod shadow;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -40,6 +40,7 @@ use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
 use decide::chooser::Chooser;
 use decide::failures::FailedCycles;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
+use durability::kept_mode;
 use durability::leader::{self, Leader};
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
@@ -135,6 +136,10 @@ pub struct Daemon<E> {
     shadow: Option<Shadow>,
     /// Errors of the last cycles, as far as the log has them.
     failures: FailedCycles,
+    /// Problems of the names under `[canary]` that alerts have told.
+    canary_problems: BTreeSet<String>,
+    /// Mode that the journal keeps, as it was last read.
+    kept_mode: Option<Mode>,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -171,8 +176,9 @@ impl<E: Engine> Daemon<E> {
             Some(epoch_ms) => observer.since(epoch_ms),
             None => observer,
         };
-        Ok(Self {
-            mode: settings.mode,
+        let kept_mode = kept_mode::read(&journal)?;
+        let mut daemon = Self {
+            mode: kept_mode.unwrap_or(settings.mode),
             stop_file: directory.join("STOP"),
             audit: Audit::open(&directory.join("audit.jsonl"))?,
             journal,
@@ -198,11 +204,19 @@ impl<E: Engine> Daemon<E> {
             hook: None,
             shadow: None,
             failures: FailedCycles::default(),
+            canary_problems: BTreeSet::new(),
+            kept_mode,
             engine,
             settings,
             observer,
             chooser,
-        })
+        };
+        let note = daemon.mode_note();
+        if !note.is_empty() {
+            tracing::warn!("{note}");
+            daemon.show_kept_mode();
+        }
+        Ok(daemon)
     }
 
     /// Ends cycles where `hook` says so.

@@ -124,14 +124,4 @@ impl<E: Engine> Daemon<E> {
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         Ok(())
     }
-
-    /// Changes the mode.
-    ///
-    /// # Errors
-    /// [`DaemonError::Audit`] where it cannot be written down; the mode stays then.
-    pub fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
-        self.audit.write(wall_ms(), "mode", json!({ "who": who, "from": self.mode.name(), "to": mode.name() }))?;
-        self.mode = mode;
-        Ok(())
-    }
 }

@@ -79,6 +79,7 @@ impl<E: Engine> Daemon<E> {
     async fn turn(&mut self, began: Instant) -> Result<CycleReport, DaemonError> {
         let term = self.leader.tick(&mut self.journal, began)?;
         self.metrics.leader.set(i64::from(term.is_some()));
+        self.follow_kept_mode()?;
         match term {
             None => self.engine.follow(),
             // What the engine promises to machines from here on is promised by a daemon that leads.
@@ -104,6 +105,7 @@ impl<E: Engine> Daemon<E> {
         self.look_for_mass_failures(&snapshot, began);
         let mut report = CycleReport { leads: term.is_some(), ..CycleReport::default() };
         if let Some(term) = term {
+            self.check_canary(&snapshot);
             report.closed = self.close(&snapshot)?;
             let acts = self.mode() >= Mode::Canary;
             self.keep_promises(&snapshot, acts).await?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use goodput_configs::live::deployment::Mode;
 use goodput_env::cluster::NodeId;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::daemon::decide::chooser::PolicyDecision;
 use crate::daemon::decide::orders::orders;
 use crate::daemon::durability::journal::Stage;
-use crate::daemon::guard::rules::{Canary, Circumstances, LeftOut, admit};
+use crate::daemon::guard::rules::{Circumstances, LeftOut, admit};
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, Order, digest};
@@ -75,16 +75,6 @@ impl<E: Engine> Daemon<E> {
         let node = |name: &str| {
             (0..).map(NodeId).map_while(|at| Some((at, self.observer.node(at)?))).find(|(_, known)| *known == name)
         };
-        let canary = (self.mode() == Mode::Canary).then(|| {
-            let settings = &self.settings.canary;
-            let hour = Duration::from_secs(3600);
-            let lately = self.acted.iter().filter(|at| now.duration_since(**at) < hour).count();
-            Canary {
-                jobs: settings.jobs.iter().filter_map(|key| id(key)).collect(),
-                nodes: settings.nodes.iter().filter_map(|name| Some(node(name)?.0)).collect(),
-                budget: settings.orders_per_hour.saturating_sub(lately),
-            }
-        });
         let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up).map(|node| node.name.as_str());
         // An order to drain closes a node before the engine shows it as drained.
         let draining = self.open.iter().filter_map(|under_way| match &under_way.order.action {
@@ -102,7 +92,7 @@ impl<E: Engine> Daemon<E> {
                 .collect(),
             closed: closed.chain(draining).filter_map(|name| Some(node(name)?.0)).collect(),
             preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
-            canary,
+            canary: self.canary(now),
             can_lend: self.engine.capabilities().lend,
             can_scale: self.engine.capabilities().scale,
             unmeasured: snapshot

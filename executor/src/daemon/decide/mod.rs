@@ -5,11 +5,12 @@
 //! - [`chooser`]: the policy on a thread of its own, and the heuristic behind it.
 //! - [`decision`]: the policy's plan, as far as the guard lets it pass.
 //! - [`orders`]: the orders that carry a plan out.
-//! - `act`: the next step of each order under way.
+//! - `act`: the next step of each order under way. `canary`: the limits of the mode `canary`.
 //! - `failures`: errors of cycles in the log.
 //! - [`explain`]: why a job waits; `show`: the state of the cluster as users and monitoring see it.
 
 mod act;
+mod canary;
 pub mod chooser;
 pub mod cycle;
 pub mod decision;

@@ -6,9 +6,11 @@
 //! - [`leader`]: which daemon acts, by a lease in the journal.
 //! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot
 //!   them.
+//! - `kept_mode`: the mode that a call set.
 //! - `ends`: jobs that have ended, cancelled where the engine forgot their end.
 
 mod ends;
 pub mod journal;
+pub(super) mod kept_mode;
 pub mod leader;
 mod submissions;

@@ -36,9 +36,7 @@ pub(super) fn leave_out(
     }
     leave_out_unmeasured(view, about, kept, left_out);
     if let Some(canary) = &about.canary {
-        // A list of jobs names no service.
-        let listed = |node: NodeId| canary.jobs.is_empty() && (canary.nodes.is_empty() || canary.nodes.contains(&node));
-        keep_nodes(kept, listed, Rule::Canary, left_out);
+        keep_nodes(kept, |node| canary.allows_services(node), Rule::Canary, left_out);
     }
     let starts = |scale: &Scale| grows(view, scale) && about.closed.contains(&scale.node);
     let before = kept.scale.len() + kept.lend.len();

@@ -128,12 +128,26 @@ pub struct Circumstances {
 /// Limits of a canary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Canary {
-    /// Jobs; all where empty.
-    pub jobs: BTreeSet<JobId>,
-    /// Nodes; all where empty.
-    pub nodes: BTreeSet<NodeId>,
+    /// Jobs that may be touched; `None`: no list of jobs, so the nodes alone decide.
+    pub jobs: Option<BTreeSet<JobId>>,
+    /// Nodes that may be touched; `None`: no list of nodes, so the jobs alone decide.
+    pub nodes: Option<BTreeSet<NodeId>>,
     /// Orders left in this hour.
     pub budget: usize,
+}
+
+impl Canary {
+    /// Whether a change of the job on these nodes is allowed; without any list nothing is.
+    pub fn allows(&self, job: JobId, mut nodes: impl Iterator<Item = NodeId>) -> bool {
+        let job_listed = self.jobs.as_ref().is_none_or(|jobs| jobs.contains(&job));
+        let nodes_listed = self.nodes.as_ref().is_none_or(|listed| nodes.all(|node| listed.contains(&node)));
+        (self.jobs.is_some() || self.nodes.is_some()) && job_listed && nodes_listed
+    }
+
+    /// Whether replicas and loans of the node may change. A list of jobs names no service.
+    pub fn allows_services(&self, node: NodeId) -> bool {
+        self.jobs.is_none() && self.nodes.as_ref().is_some_and(|nodes| nodes.contains(&node))
+    }
 }
 
 /// Changes that were left out, by job where they are a job's, and why.
@@ -270,12 +284,8 @@ impl Budget {
         if !about.can_lend && nodes().any(|node| view.lent(node)) {
             return Some(Rule::Capability);
         }
-        if let Some(canary) = &about.canary {
-            let job_listed = canary.jobs.is_empty() || canary.jobs.contains(&change.job);
-            let nodes_listed = canary.nodes.is_empty() || nodes().all(|node| canary.nodes.contains(&node));
-            if !(job_listed && nodes_listed) {
-                return Some(Rule::Canary);
-            }
+        if about.canary.as_ref().is_some_and(|canary| !canary.allows(change.job, nodes())) {
+            return Some(Rule::Canary);
         }
         let held = job.gpus();
         if held > 0 {

@@ -14,6 +14,9 @@ pub struct DaemonStatus {
     pub policy: String,
     /// Mode, stop file included.
     pub mode: String,
+    /// Sentence on which mode rules, where the kept mode is not that of the deployment file.
+    #[serde(default)]
+    pub mode_note: String,
     /// Whether it leads, and in which term.
     pub term: Option<u64>,
     /// Reason why the fallback decides; empty where it does not.

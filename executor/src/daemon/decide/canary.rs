@@ -1,0 +1,62 @@
+//! Limits of the mode `canary`: the jobs and nodes that `[canary]` lists, and names that nothing has.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use goodput_configs::live::deployment::Mode;
+use goodput_env::cluster::NodeId;
+
+use crate::daemon::Daemon;
+use crate::daemon::guard::rules::Canary;
+use crate::engine::{ClusterSnapshot, Engine};
+
+impl<E: Engine> Daemon<E> {
+    /// Limits of the canary; `None` in another mode. A list whose names are all unknown stays a list,
+    /// so that nothing passes it.
+    pub(super) fn canary(&self, now: Instant) -> Option<Canary> {
+        if self.mode() != Mode::Canary {
+            return None;
+        }
+        let settings = &self.settings.canary;
+        let hour = Duration::from_secs(3600);
+        let lately = self.acted.iter().filter(|at| now.duration_since(**at) < hour).count();
+        let node = |name: &String| {
+            let mut known = (0..).map(NodeId).map_while(|at| Some((at, self.observer.node(at)?)));
+            known.find(|(_, known)| known == name).map(|(at, _)| at)
+        };
+        let jobs = || settings.jobs.iter().filter_map(|key| self.observer.id(key)).collect();
+        let nodes = || settings.nodes.iter().filter_map(node).collect();
+        Some(Canary {
+            jobs: (!settings.jobs.is_empty()).then(jobs),
+            nodes: (!settings.nodes.is_empty()).then(nodes),
+            budget: settings.orders_per_hour.saturating_sub(lately),
+        })
+    }
+
+    /// Raises an alert for each name under `[canary]` that the engine does not know, and for a canary
+    /// without any name. An alert is raised once, until the mode changes or the name becomes known.
+    pub(super) fn check_canary(&mut self, snapshot: &ClusterSnapshot) {
+        let mut problems = BTreeSet::new();
+        if self.mode() == Mode::Canary {
+            let settings = &self.settings.canary;
+            if settings.jobs.is_empty() && settings.nodes.is_empty() {
+                let text = "[canary] lists no job and no node, so nothing is done; list some under `nodes` or `jobs`";
+                problems.insert(text.to_owned());
+            }
+            let nodes = settings.nodes.iter().filter(|name| !snapshot.nodes.iter().any(|node| node.name == **name));
+            problems.extend(nodes.map(|name| {
+                format!(
+                    "[canary] nodes: there is no node {name:?}, so nothing is done for it; see `goodput live nodes`"
+                )
+            }));
+            let jobs = settings.jobs.iter().filter(|key| !snapshot.jobs.iter().any(|job| job.key == **key));
+            problems.extend(jobs.map(|key| {
+                format!("[canary] jobs: there is no job {key:?}, so nothing is done for it; see `goodput live queue`")
+            }));
+        }
+        let known = std::mem::replace(&mut self.canary_problems, problems.clone());
+        for problem in problems.difference(&known) {
+            self.alert("canary", problem);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Mode that a call set: the journal keeps it, so that it outlives the daemon.
+
+use goodput_configs::live::deployment::Mode;
+use serde_json::json;
+
+use crate::daemon::{Daemon, DaemonError};
+use crate::engine::Engine;
+use crate::machine::wall_ms;
+
+use super::journal::{Journal, JournalError};
+
+/// Name of the fact in the journal.
+const FACT: &str = "mode";
+
+/// Mode that the journal keeps; `None` where no call has set one. A word that is no mode counts as
+/// `observe`, which does no harm.
+pub(in crate::daemon) fn read(journal: &Journal) -> Result<Option<Mode>, JournalError> {
+    Ok(journal.fact(FACT)?.map(|name| Mode::by_name(&name).unwrap_or_default()))
+}
+
+impl<E: Engine> Daemon<E> {
+    /// Changes the mode, and has it on disk when it returns. The mode `observe` holds at once, even
+    /// where it cannot be written down.
+    ///
+    /// # Errors
+    /// [`DaemonError::Audit`] or [`DaemonError::Journal`] where it cannot be written down; another
+    /// mode than `observe` is not taken up then.
+    pub fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
+        let from = self.mode;
+        if mode == Mode::Observe {
+            self.mode = mode;
+        }
+        self.audit.write(wall_ms(), "mode", json!({ "who": who, "from": from.name(), "to": mode.name() }))?;
+        self.journal.remember(FACT, mode.name())?;
+        (self.mode, self.kept_mode) = (mode, Some(mode));
+        self.show_kept_mode();
+        Ok(())
+    }
+
+    /// Takes up a mode that a call to another daemon on the journal has set since the last look.
+    pub(in crate::daemon) fn follow_kept_mode(&mut self) -> Result<(), DaemonError> {
+        let kept = read(&self.journal)?;
+        if let Some(mode) = kept.filter(|_| kept != self.kept_mode) {
+            tracing::info!(mode = mode.name(), "another daemon was told to change the mode");
+            (self.mode, self.kept_mode) = (mode, kept);
+            self.show_kept_mode();
+        }
+        Ok(())
+    }
+
+    /// Sentence that says which mode rules, where the kept mode is another one than the mode of the
+    /// deployment file; empty where they agree.
+    pub fn mode_note(&self) -> String {
+        let file = self.settings.mode.name();
+        match self.kept_mode {
+            Some(kept) if kept != self.settings.mode => format!(
+                "mode {} was set by `goodput live mode` and rules; the deployment file says {file}: `goodput live mode {file}` \
+                 changes it",
+                kept.name()
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// Shows in the status which mode rules.
+    pub(in crate::daemon) fn show_kept_mode(&mut self) {
+        let note = self.mode_note();
+        if let Ok(mut status) = self.status.lock() {
+            status.mode_note = note;
+        }
+    }
+}
