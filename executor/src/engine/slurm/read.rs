@@ -61,6 +61,8 @@ pub struct RawJob {
     pub asked: u32,
     pub held: Vec<OnNode>,
     pub stated: CommentFacts,
+    /// Whether nobody gave the job to the daemon: its comment does not begin with `goodput`.
+    pub foreign: bool,
 }
 
 impl RawJob {
@@ -72,6 +74,11 @@ impl RawJob {
             RawState::Cancelled | RawState::Failed if self.start_ms == 0 => self.restarts,
             _ => self.restarts + 1,
         }
+    }
+
+    /// Whether it holds accelerators.
+    pub fn holds(&self) -> bool {
+        matches!(self.state, RawState::Running | RawState::Completing | RawState::Suspended)
     }
 
     /// Whether it is released and cannot start as it is.
@@ -115,6 +122,7 @@ impl RawJob {
             None if self.state == RawState::Failed && self.stated.retries.is_some() => {
                 format!("{}: failed more often than was forgiven ({})", self.reason, self.stated.retries.unwrap_or(0))
             }
+            None if self.foreign => "it was not given to the daemon: its comment does not begin with goodput".into(),
             None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
             None if self.reason == "None" => String::new(),
             None => self.reason.clone(),
@@ -128,7 +136,7 @@ impl RawJob {
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
             failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
-            hands_off: phase == JobPhase::Held && self.reason == "JobHeldAdmin",
+            hands_off: self.foreign || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             done: None,
             epoch: 0,
             batch,
@@ -176,17 +184,27 @@ impl RawNode {
             format!("slurmctld counts {} accelerators as used though no job is here; start it again", self.used);
     }
 
-    /// In the terms of the seam. What running jobs hold is not free, whatever the node says.
-    pub fn seen(&self, jobs: &[JobSeen]) -> NodeSeen {
-        let held = jobs.iter().filter_map(|job| job.attempt.as_ref()).flat_map(|attempt| &attempt.placement);
-        let held: u32 = held.filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+    /// In the terms of the seam. What running jobs hold is not free, whatever the node says, and
+    /// what the jobs of others hold is not in service for the daemon.
+    pub fn seen(&self, jobs: &[RawJob], managed: impl Fn(&RawJob) -> bool) -> NodeSeen {
+        let (mut held, mut gone) = (0, 0);
+        for job in jobs.iter().filter(|job| job.holds()) {
+            let here: u32 = job.held.iter().filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+            held += here;
+            gone += if managed(job) { 0 } else { here };
+        }
+        let gpus = self.gpus.saturating_sub(gone);
+        let mut note = self.note.clone();
+        if gone > 0 && note.is_empty() {
+            note = format!("{gone} of {} accelerators are held by jobs that were not given to the daemon", self.gpus);
+        }
         NodeSeen {
             name: self.name.clone(),
             accelerator: self.accelerator.clone(),
-            gpus: self.gpus,
-            free: self.gpus.saturating_sub(self.used.max(held)),
+            gpus,
+            free: self.gpus.saturating_sub(self.used.max(held)).min(gpus),
             health: self.health,
-            note: self.note.clone(),
+            note,
             ..NodeSeen::default()
         }
     }
@@ -324,6 +342,7 @@ fn job(json: &Value) -> RawJob {
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
         stated: CommentFacts::parse(&text(&json["comment"])),
+        foreign: !CommentFacts::gives(&text(&json["comment"])),
     }
 }
 
@@ -489,9 +508,26 @@ mod tests {
             |gpus| RawJob { held: vec![OnNode { node: "n1".into(), gpus, ..OnNode::default() }], ..RawJob::default() };
         assert!(leaking.leaks(&[suspended(2)]) && !leaking.leaks(&[suspended(2), suspended(6)]));
         leaking.set_aside();
-        let seen = leaking.seen(&[]);
+        let seen = leaking.seen(&[], |_| true);
         assert_eq!((seen.health, seen.free), (NodeHealth::Drained, 0));
         assert!(seen.note.contains("counts 8 accelerators"), "{}", seen.note);
+    }
+
+    #[test]
+    fn a_job_is_foreign_unless_its_comment_gives_it_to_the_daemon() {
+        let told = |comment: &str| {
+            let job = format!(r#"{{"job_id":7,"job_state":"RUNNING","priority":1,"comment":"{comment}"}}"#);
+            jobs(&format!(r#"{{"errors":[],"jobs":[{job}]}}"#)).unwrap().remove(0)
+        };
+        assert!(told("").foreign && told("mine").seen().hands_off);
+        assert!(!told("goodput").foreign && !told("goodput;gpus=2").seen().hands_off);
+        let node = RawNode { name: "n1".into(), gpus: 8, used: 6, ..RawNode::default() };
+        let holds =
+            |gpus, job: RawJob| RawJob { held: vec![OnNode { node: "n1".into(), gpus, ..OnNode::default() }], ..job };
+        let both = [holds(4, told("")), holds(2, told("goodput"))];
+        let seen = node.seen(&both, |job| !job.foreign);
+        assert_eq!((seen.gpus, seen.free), (4, 2), "{}", seen.note);
+        assert!(seen.note.starts_with("4 of 8"), "{}", seen.note);
     }
 
     #[test]
