@@ -133,6 +133,17 @@ impl SlurmEngine {
         id.parse().map_err(|_| refused())
     }
 
+    /// Nodes in JSON. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
+    async fn tell_nodes(&self) -> Result<String, EngineError> {
+        let answer = self.commands.run("sinfo", &["--json"], "").await?;
+        match read::nodes(&answer) {
+            Err(EngineError::Unreadable { .. }) => {
+                self.commands.run("scontrol", &["show", "nodes", "--json"], "").await
+            }
+            _ => Ok(answer),
+        }
+    }
+
     fn set_aside_leaking(&mut self, nodes: &mut [RawNode], jobs: &[RawJob]) {
         let since = |node: &RawNode| self.leaking.get(&node.name).copied().unwrap_or_else(Instant::now);
         self.leaking =
@@ -176,10 +187,7 @@ impl Engine for SlurmEngine {
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        let (jobs, nodes) = tokio::try_join!(
-            self.commands.run("squeue", &["--json"], ""),
-            self.commands.run("sinfo", &["--json"], "")
-        )?;
+        let (jobs, nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.tell_nodes())?;
         self.services.look(&self.commands).await?;
         let mut jobs = read::jobs(&jobs)?;
         let mut nodes = read::nodes(&nodes)?;

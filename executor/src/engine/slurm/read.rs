@@ -271,6 +271,13 @@ fn text(value: &Value) -> String {
     first.as_str().unwrap_or_default().into()
 }
 
+/// Words in capitals: a single one, or a list of a base state and its flags, as 23.02 and later
+/// have it.
+fn words(value: &Value) -> Vec<String> {
+    let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    list.iter().filter_map(Value::as_str).map(str::to_uppercase).collect()
+}
+
 /// Jobs of `squeue --json`.
 ///
 /// # Errors
@@ -309,7 +316,13 @@ fn job(json: &Value) -> RawJob {
     });
     let reason = text(&json["state_reason"]);
     let held_now = number(&json["priority"]) == 0;
-    let state = match text(&json["job_state"]).as_str() {
+    let states = words(&json["job_state"]);
+    let leaving = ["COMPLETING", "REQUEUED", "REQUEUE_HOLD", "STOPPED", "SIGNALING"];
+    let state = match states.iter().find(|state| leaving.contains(&state.as_str())).or(states.first()) {
+        None => "",
+        Some(state) => state,
+    };
+    let state = match state {
         "PENDING" => RawState::Pending { held: held_now },
         "RUNNING" | "CONFIGURING" => RawState::Running,
         "COMPLETING" | "REQUEUED" | "REQUEUE_HOLD" | "STOPPED" | "SIGNALING" => RawState::Completing,
@@ -356,7 +369,8 @@ fn exit(value: &Value) -> Option<Exit> {
     Some(if status & 0x7f > 0 { Exit::Signal((status & 0x7f) as i32) } else { Exit::Code((status >> 8) as i32) })
 }
 
-/// Nodes of `sinfo --json` that have accelerators.
+/// Nodes that have accelerators: of `sinfo --json`, which lists nodes up to 22.05 only, or of
+/// `scontrol show nodes --json`.
 ///
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
@@ -373,9 +387,9 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
 
 fn node(json: &Value) -> RawNode {
     let (accelerator, gpus) = gres(&text(&json["gres"]));
-    let state = text(&json["state"]).to_lowercase();
-    let flags: Vec<String> =
-        json["state_flags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_uppercase).collect();
+    let states = words(&json["state"]);
+    let state = states.first().map(|state| state.to_lowercase()).unwrap_or_default();
+    let flags = [words(&json["state_flags"]), states].concat();
     let flagged = |flag: &str| flags.iter().any(|known| known == flag);
     // The worst state comes first, because a node may have several flags.
     let health = match () {
@@ -528,6 +542,46 @@ mod tests {
         let seen = node.seen(&both, |job| !job.foreign);
         assert_eq!((seen.gpus, seen.free), (4, 2), "{}", seen.note);
         assert!(seen.note.starts_with("4 of 8"), "{}", seen.note);
+    }
+
+    /// Answers of Slurm 24.11.5 (Debian 13), recorded from a slurmctld with two nodes, with the
+    /// fields that are not read left out.
+    #[test]
+    fn answers_of_later_releases_are_understood() {
+        let number = |number: i64| format!(r#"{{"set":true,"infinite":false,"number":{number}}}"#);
+        let told = |states: &str| {
+            let job = format!(
+                r#"{{"job_id":1,"job_state":[{states}],"priority":{},"nodes":"n[0-1]","node_count":{},
+                "gres_detail":["gpu:a100:4(IDX:0-3)","gpu:a100:4(IDX:0-3)"],"tres_per_job":"gres/gpu:8",
+                "tres_per_node":"gres/gpu:4","required_nodes":"","restart_cnt":0,"submit_time":{},
+                "exit_code":{{"status":["SUCCESS"],"return_code":{},"signal":{{"id":{{"set":false,"infinite":false,
+                "number":0}},"name":""}}}},"time_limit":{{"set":false,"infinite":true,"number":0}},
+                "comment":"goodput;gpus=8","state_reason":"None"}}"#,
+                number(1),
+                number(2),
+                number(1_795_536_653),
+                number(0)
+            );
+            jobs(&format!(r#"{{"jobs":[{job}],"errors":[],"warnings":[]}}"#)).unwrap().remove(0)
+        };
+        let job = told(r#""RUNNING""#);
+        assert_eq!((job.state, job.asked, job.submit_ms), (RawState::Running, 8, 1_795_536_653_000));
+        assert_eq!(job.held.iter().map(|on| on.gpus).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!((job.exit, job.limit_ms, job.foreign), (Some(Exit::Code(0)), None, false));
+        assert_eq!(told(r#""RUNNING","COMPLETING""#).state, RawState::Completing);
+        assert_eq!(told(r#""PENDING""#).state, RawState::Pending { held: false });
+        let node = |states: &str| {
+            let node = format!(
+                r#"{{"name":"n0","gres":"gpu:a100:8","gres_used":"gpu:a100:4(IDX:0-3)","state":[{states}],
+                "partitions":["train"],"reason":"","slurmd_start_time":{}}}"#,
+                number(1_795_536_645)
+            );
+            nodes(&format!(r#"{{"nodes":[{node}],"errors":[]}}"#)).unwrap().remove(0)
+        };
+        assert_eq!((node(r#""MIXED""#).health, node(r#""MIXED""#).used), (NodeHealth::Up, 4));
+        assert_eq!(node(r#""MIXED","DRAIN""#).health, NodeHealth::Drained);
+        assert_eq!(node(r#""IDLE","NOT_RESPONDING""#).health, NodeHealth::Suspect);
+        assert!(matches!(nodes(r#"{"sinfo":[],"errors":[]}"#), Err(EngineError::Unreadable { .. })));
     }
 
     #[test]
