@@ -61,7 +61,7 @@ pub struct RawJob {
     pub asked: u32,
     pub held: Vec<OnNode>,
     pub stated: CommentFacts,
-    /// Whether nobody gave the job to the daemon: its comment does not begin with `goodput`.
+    /// Whether the job was not given to the daemon: its comment does not begin with `goodput`.
     pub foreign: bool,
 }
 
