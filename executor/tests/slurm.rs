@@ -457,6 +457,43 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
     assert!(audit.contains(&format!("slurm forgot that job {key} had ended")), "{audit}");
 }
 
+/// Jobs without goodput's comment are not the daemon's: neither those that run nor one that its user
+/// holds is touched, though a shorter job of the daemon waits for accelerators.
+#[test]
+fn jobs_of_others_are_left_alone() {
+    let Some(mut site) = site() else { return };
+    let runtime = runtime();
+    let directory = site.directory.path().to_path_buf();
+    let plain = ["--parsable", "--chdir=/tmp", "--requeue", "--nodes=1", "--gpus=8", "--wrap=sleep 300"];
+    let sbatch = |more: &[&str]| site.cluster.ask("sbatch", &[&plain[..], more].concat()).trim().to_string();
+    let foreign = [sbatch(&[]), sbatch(&[]), sbatch(&[]), sbatch(&["--hold"])];
+    let own: Vec<String> = (0..3)
+        .map(|index| {
+            let job = submission(&directory, &format!("job-{index}"), 8, 8, 10);
+            runtime.block_on(site.engine.submit(&job)).unwrap()
+        })
+        .collect();
+    let mut daemon = open(&site, settings(&site, &directory, ""));
+    let began = Instant::now();
+    loop {
+        runtime.block_on(daemon.cycle()).unwrap();
+        let seen = runtime.block_on(daemon.engine_mut().snapshot()).unwrap();
+        if own.iter().all(|key| job(&seen, key).phase.is_over()) {
+            assert!(foreign.iter().all(|key| job(&seen, key).hands_off));
+            assert_eq!(seen.nodes.iter().map(|node| node.gpus).sum::<u32>(), 8, "three nodes are gone");
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", daemon.status().lock().unwrap().queue);
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    let told = |key: &str| site.cluster.ask("scontrol", &["show", "job", key]);
+    for key in &foreign {
+        assert!(told(key).contains("Restarts=0"), "{}", told(key));
+    }
+    assert!(foreign[..3].iter().all(|key| told(key).contains("JobState=RUNNING")));
+    assert!(told(&foreign[3]).contains("Reason=JobHeldUser"), "{}", told(&foreign[3]));
+}
+
 /// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not
 /// fight.
 #[test]

@@ -24,6 +24,9 @@
 //!     back.
 //! 13. After some restarts it counts accelerators of an idle node as used, though no job holds
 //!     them: such a node is set aside until it does no longer.
+//!
+//! Only jobs that were given to the daemon are acted on: their comment begins with `goodput`. All
+//! others are shown hands-off, and what they hold is not in service.
 
 mod commands;
 pub mod read;
@@ -130,6 +133,17 @@ impl SlurmEngine {
         id.parse().map_err(|_| refused())
     }
 
+    /// Nodes in JSON. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
+    async fn tell_nodes(&self) -> Result<String, EngineError> {
+        let answer = self.commands.run("sinfo", &["--json"], "").await?;
+        match read::nodes(&answer) {
+            Err(EngineError::Unreadable { .. }) => {
+                self.commands.run("scontrol", &["show", "nodes", "--json"], "").await
+            }
+            _ => Ok(answer),
+        }
+    }
+
     fn set_aside_leaking(&mut self, nodes: &mut [RawNode], jobs: &[RawJob]) {
         let since = |node: &RawNode| self.leaking.get(&node.name).copied().unwrap_or_else(Instant::now);
         self.leaking =
@@ -173,17 +187,18 @@ impl Engine for SlurmEngine {
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        let (jobs, nodes) = tokio::try_join!(
-            self.commands.run("squeue", &["--json"], ""),
-            self.commands.run("sinfo", &["--json"], "")
-        )?;
+        let (jobs, nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.tell_nodes())?;
         self.services.look(&self.commands).await?;
         let mut jobs = read::jobs(&jobs)?;
         let mut nodes = read::nodes(&nodes)?;
         self.set_aside_leaking(&mut nodes, &jobs);
+        let managed =
+            |job: &RawJob| !job.foreign && (self.partitions.is_empty() || self.partitions.contains(&job.partition));
+        let mut seen: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&jobs, managed)).collect();
         if !self.partitions.is_empty() {
             jobs.retain(|job| self.partitions.contains(&job.partition));
             nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
+            seen.retain(|seen| nodes.iter().any(|node| node.name == seen.name));
         }
         if let Some(node) = nodes.iter().find(|node| node.awaits_report()) {
             self.unheard = Some((node.name.clone(), Instant::now()));
@@ -201,8 +216,7 @@ impl Engine for SlurmEngine {
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
-        let all: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
-        let mut nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&all)).collect();
+        let mut nodes = seen;
         let said = self.mailbox.exchange(&self.jobs, &nodes);
         let at_ms = crate::machine::wall_ms();
         let services = self.services_seen(at_ms);

@@ -61,6 +61,8 @@ pub struct RawJob {
     pub asked: u32,
     pub held: Vec<OnNode>,
     pub stated: CommentFacts,
+    /// Whether the job was not given to the daemon: its comment does not begin with `goodput`.
+    pub foreign: bool,
 }
 
 impl RawJob {
@@ -72,6 +74,11 @@ impl RawJob {
             RawState::Cancelled | RawState::Failed if self.start_ms == 0 => self.restarts,
             _ => self.restarts + 1,
         }
+    }
+
+    /// Whether it holds accelerators.
+    pub fn holds(&self) -> bool {
+        matches!(self.state, RawState::Running | RawState::Completing | RawState::Suspended)
     }
 
     /// Whether it is released and cannot start as it is.
@@ -115,6 +122,7 @@ impl RawJob {
             None if self.state == RawState::Failed && self.stated.retries.is_some() => {
                 format!("{}: failed more often than was forgiven ({})", self.reason, self.stated.retries.unwrap_or(0))
             }
+            None if self.foreign => "it was not given to the daemon: its comment does not begin with goodput".into(),
             None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
             None if self.reason == "None" => String::new(),
             None => self.reason.clone(),
@@ -128,7 +136,7 @@ impl RawJob {
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
             failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
-            hands_off: phase == JobPhase::Held && self.reason == "JobHeldAdmin",
+            hands_off: self.foreign || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             done: None,
             epoch: 0,
             batch,
@@ -176,17 +184,27 @@ impl RawNode {
             format!("slurmctld counts {} accelerators as used though no job is here; start it again", self.used);
     }
 
-    /// In the terms of the seam. What running jobs hold is not free, whatever the node says.
-    pub fn seen(&self, jobs: &[JobSeen]) -> NodeSeen {
-        let held = jobs.iter().filter_map(|job| job.attempt.as_ref()).flat_map(|attempt| &attempt.placement);
-        let held: u32 = held.filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+    /// In the terms of the seam. What running jobs hold is not free, whatever the node says, and
+    /// what the jobs of others hold is not in service for the daemon.
+    pub fn seen(&self, jobs: &[RawJob], managed: impl Fn(&RawJob) -> bool) -> NodeSeen {
+        let (mut held, mut gone) = (0, 0);
+        for job in jobs.iter().filter(|job| job.holds()) {
+            let here: u32 = job.held.iter().filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+            held += here;
+            gone += if managed(job) { 0 } else { here };
+        }
+        let gpus = self.gpus.saturating_sub(gone);
+        let mut note = self.note.clone();
+        if gone > 0 && note.is_empty() {
+            note = format!("{gone} of {} accelerators are held by jobs that were not given to the daemon", self.gpus);
+        }
         NodeSeen {
             name: self.name.clone(),
             accelerator: self.accelerator.clone(),
-            gpus: self.gpus,
-            free: self.gpus.saturating_sub(self.used.max(held)),
+            gpus,
+            free: self.gpus.saturating_sub(self.used.max(held)).min(gpus),
             health: self.health,
-            note: self.note.clone(),
+            note,
             ..NodeSeen::default()
         }
     }
@@ -253,6 +271,13 @@ fn text(value: &Value) -> String {
     first.as_str().unwrap_or_default().into()
 }
 
+/// Words in capitals: a single one, or a list of a base state and its flags, as 23.02 and later
+/// have it.
+fn words(value: &Value) -> Vec<String> {
+    let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    list.iter().filter_map(Value::as_str).map(str::to_uppercase).collect()
+}
+
 /// Jobs of `squeue --json`.
 ///
 /// # Errors
@@ -291,7 +316,13 @@ fn job(json: &Value) -> RawJob {
     });
     let reason = text(&json["state_reason"]);
     let held_now = number(&json["priority"]) == 0;
-    let state = match text(&json["job_state"]).as_str() {
+    let states = words(&json["job_state"]);
+    let leaving = ["COMPLETING", "REQUEUED", "REQUEUE_HOLD", "STOPPED", "SIGNALING"];
+    let state = match states.iter().find(|state| leaving.contains(&state.as_str())).or(states.first()) {
+        None => "",
+        Some(state) => state,
+    };
+    let state = match state {
         "PENDING" => RawState::Pending { held: held_now },
         "RUNNING" | "CONFIGURING" => RawState::Running,
         "COMPLETING" | "REQUEUED" | "REQUEUE_HOLD" | "STOPPED" | "SIGNALING" => RawState::Completing,
@@ -324,6 +355,7 @@ fn job(json: &Value) -> RawJob {
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
         stated: CommentFacts::parse(&text(&json["comment"])),
+        foreign: !CommentFacts::gives(&text(&json["comment"])),
     }
 }
 
@@ -337,7 +369,8 @@ fn exit(value: &Value) -> Option<Exit> {
     Some(if status & 0x7f > 0 { Exit::Signal((status & 0x7f) as i32) } else { Exit::Code((status >> 8) as i32) })
 }
 
-/// Nodes of `sinfo --json` that have accelerators.
+/// Nodes that have accelerators: of `sinfo --json`, which lists nodes up to 22.05 only, or of
+/// `scontrol show nodes --json`.
 ///
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
@@ -354,9 +387,9 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
 
 fn node(json: &Value) -> RawNode {
     let (accelerator, gpus) = gres(&text(&json["gres"]));
-    let state = text(&json["state"]).to_lowercase();
-    let flags: Vec<String> =
-        json["state_flags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_uppercase).collect();
+    let states = words(&json["state"]);
+    let state = states.first().map(|state| state.to_lowercase()).unwrap_or_default();
+    let flags = [words(&json["state_flags"]), states].concat();
     let flagged = |flag: &str| flags.iter().any(|known| known == flag);
     // The worst state comes first, because a node may have several flags.
     let health = match () {
@@ -489,9 +522,66 @@ mod tests {
             |gpus| RawJob { held: vec![OnNode { node: "n1".into(), gpus, ..OnNode::default() }], ..RawJob::default() };
         assert!(leaking.leaks(&[suspended(2)]) && !leaking.leaks(&[suspended(2), suspended(6)]));
         leaking.set_aside();
-        let seen = leaking.seen(&[]);
+        let seen = leaking.seen(&[], |_| true);
         assert_eq!((seen.health, seen.free), (NodeHealth::Drained, 0));
         assert!(seen.note.contains("counts 8 accelerators"), "{}", seen.note);
+    }
+
+    #[test]
+    fn a_job_is_foreign_unless_its_comment_gives_it_to_the_daemon() {
+        let told = |comment: &str| {
+            let job = format!(r#"{{"job_id":7,"job_state":"RUNNING","priority":1,"comment":"{comment}"}}"#);
+            jobs(&format!(r#"{{"errors":[],"jobs":[{job}]}}"#)).unwrap().remove(0)
+        };
+        assert!(told("").foreign && told("mine").seen().hands_off);
+        assert!(!told("goodput").foreign && !told("goodput;gpus=2").seen().hands_off);
+        let node = RawNode { name: "n1".into(), gpus: 8, used: 6, ..RawNode::default() };
+        let holds =
+            |gpus, job: RawJob| RawJob { held: vec![OnNode { node: "n1".into(), gpus, ..OnNode::default() }], ..job };
+        let both = [holds(4, told("")), holds(2, told("goodput"))];
+        let seen = node.seen(&both, |job| !job.foreign);
+        assert_eq!((seen.gpus, seen.free), (4, 2), "{}", seen.note);
+        assert!(seen.note.starts_with("4 of 8"), "{}", seen.note);
+    }
+
+    /// Answers of Slurm 24.11.5 (Debian 13), recorded from a slurmctld with two nodes, with the
+    /// fields that are not read left out.
+    #[test]
+    fn answers_of_later_releases_are_understood() {
+        let number = |number: i64| format!(r#"{{"set":true,"infinite":false,"number":{number}}}"#);
+        let told = |states: &str| {
+            let job = format!(
+                r#"{{"job_id":1,"job_state":[{states}],"priority":{},"nodes":"n[0-1]","node_count":{},
+                "gres_detail":["gpu:a100:4(IDX:0-3)","gpu:a100:4(IDX:0-3)"],"tres_per_job":"gres/gpu:8",
+                "tres_per_node":"gres/gpu:4","required_nodes":"","restart_cnt":0,"submit_time":{},
+                "exit_code":{{"status":["SUCCESS"],"return_code":{},"signal":{{"id":{{"set":false,"infinite":false,
+                "number":0}},"name":""}}}},"time_limit":{{"set":false,"infinite":true,"number":0}},
+                "comment":"goodput;gpus=8","state_reason":"None"}}"#,
+                number(1),
+                number(2),
+                number(1_795_536_653),
+                number(0)
+            );
+            jobs(&format!(r#"{{"jobs":[{job}],"errors":[],"warnings":[]}}"#)).unwrap().remove(0)
+        };
+        let job = told(r#""RUNNING""#);
+        assert_eq!((job.state, job.asked, job.submit_ms), (RawState::Running, 8, 1_795_536_653_000));
+        assert_eq!(job.held.iter().map(|on| on.gpus).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!((job.exit, job.limit_ms, job.foreign), (Some(Exit::Code(0)), None, false));
+        assert_eq!(told(r#""RUNNING","COMPLETING""#).state, RawState::Completing);
+        assert_eq!(told(r#""PENDING""#).state, RawState::Pending { held: false });
+        let node = |states: &str| {
+            let node = format!(
+                r#"{{"name":"n0","gres":"gpu:a100:8","gres_used":"gpu:a100:4(IDX:0-3)","state":[{states}],
+                "partitions":["train"],"reason":"","slurmd_start_time":{}}}"#,
+                number(1_795_536_645)
+            );
+            nodes(&format!(r#"{{"nodes":[{node}],"errors":[]}}"#)).unwrap().remove(0)
+        };
+        assert_eq!((node(r#""MIXED""#).health, node(r#""MIXED""#).used), (NodeHealth::Up, 4));
+        assert_eq!(node(r#""MIXED","DRAIN""#).health, NodeHealth::Drained);
+        assert_eq!(node(r#""IDLE","NOT_RESPONDING""#).health, NodeHealth::Suspect);
+        assert!(matches!(nodes(r#"{"sinfo":[],"errors":[]}"#), Err(EngineError::Unreadable { .. })));
     }
 
     #[test]

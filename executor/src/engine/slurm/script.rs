@@ -20,7 +20,7 @@ here=${CUDA_VISIBLE_DEVICES:-$SLURM_JOB_GPUS}
 while [ -z "$here" ]; do sleep 1; done
 SCHED_GPUS=$(echo "$here" | tr , '\n' | grep -c .)
 while [ "$NNODES" -gt 1 ]; do
-  SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:]*:\([0-9]*\)$/\1/p')
+  SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:/]*:\([0-9]*\)$/\1/p')
   if [ -n "$SCHED_GPUS" ]; then break; else sleep 1; fi
 done
 export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS

@@ -47,7 +47,7 @@ impl SlurmServices {
     /// Service that a job is a replica of.
     pub fn of(&self, job: &RawJob) -> Option<&DeclaredService> {
         let declared = self.declared.iter().find(|declared| declared.name == job.name);
-        declared.filter(|_| job.reservation == self.reservation)
+        declared.filter(|_| job.reservation == self.reservation && !job.foreign)
     }
 
     /// A training job in the terms of the seam. One that waits in the reservation can start nowhere

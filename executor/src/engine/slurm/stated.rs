@@ -53,6 +53,11 @@ impl CommentFacts {
         text
     }
 
+    /// Whether a comment gives its job to the daemon: its first word is `goodput`.
+    pub fn gives(text: &str) -> bool {
+        text.split(|c: char| c == ';' || c.is_whitespace()).next() == Some(MARK)
+    }
+
     /// Facts of a comment; none where the comment is not the daemon's.
     pub fn parse(text: &str) -> Self {
         let mut words = text.split(|c: char| c == ';' || c.is_whitespace());
@@ -102,6 +107,8 @@ mod tests {
             CommentFacts { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..CommentFacts::default() };
         assert_eq!(CommentFacts::parse(&stated.text()), CommentFacts { tenant: None, ..stated.clone() });
         assert_eq!(CommentFacts::parse("a comment of mine"), CommentFacts::default());
+        assert!(CommentFacts::gives(&stated.text()) && CommentFacts::gives("goodput"));
+        assert!(!CommentFacts::gives("") && !CommentFacts::gives("goodputs") && !CommentFacts::gives("my goodput"));
         let quoted =
             CommentFacts { tenant: Some("a\" Priority=9".into()), application: Some("x\"y".into()), ..stated.clone() };
         assert_eq!(CommentFacts::parse(&quoted.text()), CommentFacts { tenant: None, ..stated.clone() });

@@ -36,6 +36,9 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmS
     }
     let id: u64 = order.job.parse().map_err(|_| StepOutcome::Refused { reason: "not the number of a job".into() })?;
     let Some(job) = jobs.get(&id) else { return refused("there is no such job") };
+    if job.foreign {
+        return refused("the job was not given to the daemon: its comment does not begin with goodput");
+    }
     let step = |prepare: Vec<String>, release: Vec<String>| Ok(SlurmStep { job: id, prepare, release, cancel: None });
     let later = |reason: &str| Err(StepOutcome::Later { reason: reason.into() });
     match (&order.action, job.state) {
@@ -153,6 +156,24 @@ mod tests {
             matches!(lines(RawState::Pending { held: true }, 3), Err(StepOutcome::Refused { .. })),
             "another attempt"
         );
+    }
+
+    #[test]
+    fn no_step_is_taken_on_a_job_of_others() {
+        let foreign = |state| BTreeMap::from([(7, RawJob { id: 7, state, foreign: true, ..RawJob::default() })]);
+        let actions = [
+            EngineAction::Place { placement: vec![on("n1", 4)], share: None },
+            EngineAction::Resize { placement: vec![on("n1", 4)], grace_s: 1 },
+            EngineAction::Stop { grace_s: 1 },
+            EngineAction::Suspend,
+            EngineAction::Cancel { grace_s: 1 },
+        ];
+        for action in actions {
+            for state in [RawState::Pending { held: true }, RawState::Pending { held: false }, RawState::Running] {
+                let step = next(&order(action.clone(), 0), &foreign(state));
+                assert!(matches!(step, Err(StepOutcome::Refused { .. })), "{action:?} {state:?}: {step:?}");
+            }
+        }
     }
 
     #[test]
