@@ -14,6 +14,7 @@ use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config_file::command_error;
@@ -44,10 +45,12 @@ pub enum LogFormat {
 /// Runs the daemon until interrupted.
 pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), CommandError> {
     let mut settings = settings(config)?;
-    if let Some(mode) = mode {
-        settings.mode = Mode::by_name(mode)
-            .ok_or_else(|| CommandError::input(format!("--mode {mode}: expected observe, canary or act")))?;
-    }
+    let mode = mode.map(|mode| {
+        Mode::by_name(mode)
+            .ok_or_else(|| CommandError::input(format!("--mode {mode}: expected observe, canary or act")))
+    });
+    let mode = mode.transpose()?;
+    settings.mode = mode.unwrap_or(settings.mode);
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     // A reader of the log that goes away must not end the daemon.
     let logs =
@@ -58,8 +61,8 @@ pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), C
         LogFormat::Text => logs.try_init(),
     };
     match settings.engine.clone() {
-        EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings),
-        EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings),
+        EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings, mode),
+        EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings, mode),
     }
 }
 
@@ -73,8 +76,24 @@ fn agents_engine(agents: AgentsConfig, settings: &Deployment) -> Result<AgentsEn
     Ok(AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services))
 }
 
-fn serve<E: Engine>(engine: E, settings: Deployment) -> Result<(), CommandError> {
-    let daemon = open(engine, settings)?;
+/// Returns when the daemon is told to end: by Ctrl-C, or by SIGTERM as a service manager sends it.
+async fn told_to_end() {
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
+    }
+}
+
+/// Runs the daemon until it is told to end; `mode` is that of the command line.
+fn serve<E: Engine>(engine: E, settings: Deployment, mode: Option<Mode>) -> Result<(), CommandError> {
+    let mut daemon = open(engine, settings)?;
+    if mode == Some(Mode::Observe) {
+        daemon.observe_only();
+    }
     say(&format!(
         "mode {}; a file called STOP in the state directory sets it to observe at once",
         daemon.mode().name()
@@ -83,7 +102,7 @@ fn serve<E: Engine>(engine: E, settings: Deployment) -> Result<(), CommandError>
     let (stop, stopped) = oneshot::channel();
     runtime.block_on(async {
         tokio::spawn(async move {
-            let _ = tokio::signal::ctrl_c().await;
+            told_to_end().await;
             let _ = stop.send(());
         });
         api::run(daemon, stopped).await.map_err(CommandError::failed)

@@ -37,6 +37,12 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
+    /// Begins in the mode `observe`, whatever mode the journal keeps, until a call sets another one.
+    pub fn observe_only(&mut self) {
+        self.mode = Mode::Observe;
+        self.show_kept_mode();
+    }
+
     /// Takes up a mode that a call to another daemon on the journal has set since the last look.
     pub(in crate::daemon) fn follow_kept_mode(&mut self) -> Result<(), DaemonError> {
         let kept = read(&self.journal)?;
@@ -53,9 +59,9 @@ impl<E: Engine> Daemon<E> {
     pub fn mode_note(&self) -> String {
         let file = self.settings.mode.name();
         match self.kept_mode {
-            Some(kept) if kept != self.settings.mode => format!(
-                "mode {} was set by `goodput live mode` and rules; the deployment file says {file}: `goodput live mode {file}` \
-                 changes it",
+            Some(kept) if kept == self.mode && kept != self.settings.mode => format!(
+                "mode {} was set by `goodput live mode` and rules; the deployment file says {file}: \
+                 `goodput live mode {file}` changes it",
                 kept.name()
             ),
             _ => String::new(),
