@@ -1,4 +1,5 @@
 //! Trained policies on clusters of other sizes than in training, with nodes that come and go.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 use std::path::Path;
 use std::sync::Arc;
 

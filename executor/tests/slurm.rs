@@ -494,6 +494,28 @@ fn jobs_of_others_are_left_alone() {
     assert!(told(&foreign[3]).contains("Reason=JobHeldUser"), "{}", told(&foreign[3]));
 }
 
+/// A user's tasks, processors and memory stay as asked when the daemon starts the job.
+#[test]
+fn resources_stay_as_asked() {
+    let Some(site) = site() else { return };
+    let runtime = runtime();
+    let directory = site.directory.path().to_path_buf();
+    let asked = ["-n", "4", "-c", "8", "--mem=64G", "--gpus=4", "--nodes=1", "--time=30"];
+    let job = ["--parsable", "--chdir=/tmp", "--hold", "--comment=goodput", "--wrap=sleep 300"];
+    let key = site.cluster.ask("sbatch", &[&job[..], &asked[..]].concat()).trim().to_string();
+    let mut daemon = open(&site, settings(&site, &directory, ""));
+    let told = || site.cluster.ask("scontrol", &["show", "job", &key]);
+    let began = Instant::now();
+    while !told().contains("JobState=RUNNING") {
+        runtime.block_on(daemon.cycle()).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", told());
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    for words in ["NumCPUs=32 NumTasks=4 CPUs/Task=8", "MinMemoryNode=64G", "TimeLimit=00:30:00", "gres/gpu=4"] {
+        assert!(told().contains(words), "{words}: {}", told());
+    }
+}
+
 /// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not
 /// fight.
 #[test]

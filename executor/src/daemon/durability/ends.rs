@@ -30,7 +30,9 @@ impl<E: Engine> Daemon<E> {
         let now_ms = wall_ms();
         let durable_ms = durability.durable_after.as_millis() as i64;
         let shown: BTreeMap<JobEnd, &JobSeen> = snapshot.jobs.iter().map(|job| (end(job), job)).collect();
-        let over = shown.iter().filter(|(end, job)| job.phase.is_over() && !self.ends.contains_key(*end));
+        // Jobs of others are never taken back, so their ends need not be known.
+        let own = shown.iter().filter(|(_, job)| !job.hands_off);
+        let over = own.filter(|(end, job)| job.phase.is_over() && !self.ends.contains_key(*end));
         let new: Vec<(JobEnd, i64)> = over.map(|(end, _)| (end.clone(), now_ms)).collect();
 
         let (mut again, mut old) = (Vec::new(), Vec::new());

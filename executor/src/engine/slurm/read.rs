@@ -59,6 +59,10 @@ pub struct RawJob {
     pub required_nodes: Vec<String>,
     /// Accelerators it asks for in all.
     pub asked: u32,
+    /// Tasks that it asks for in all.
+    pub tasks: u32,
+    /// Processors that it asks for, for each task.
+    pub cpus_per_task: u32,
     pub held: Vec<OnNode>,
     pub stated: CommentFacts,
     /// Whether the job was not given to the daemon: its comment does not begin with `goodput`.
@@ -352,6 +356,8 @@ fn job(json: &Value) -> RawJob {
         // No limit is told as 0 or as a huge number.
         limit_ms: (1..=100_000).contains(&limit).then_some(60_000 * limit),
         required_nodes,
+        tasks: number(&json["tasks"]).max(0) as u32,
+        cpus_per_task: number(&json["cpus_per_task"]).max(0) as u32,
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
         stated: CommentFacts::parse(&text(&json["comment"])),

@@ -78,7 +78,7 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmS
                 });
             }
             match (held, there && !job.is_stuck()) {
-                (true, _) => step(vec![update(id, placement)?], vec![format!("release {id}")]),
+                (true, _) => step(vec![update(job, placement)?], vec![format!("release {id}")]),
                 (false, true) => Err(StepOutcome::Accepted),
                 (false, false) => step(vec![format!("uhold {id}")], vec![]),
             }
@@ -101,15 +101,23 @@ pub(super) fn plain(name: &str) -> Result<(), StepOutcome> {
 
 /// Everything a placement says: nodes, their number, tasks and accelerators. Where all nodes get as
 /// many, Slurm is told how many each.
-fn update(id: u64, placement: &[OnNode]) -> Result<String, StepOutcome> {
+///
+/// A job of `live submit` has one task a node. Every other job keeps the tasks and the processors
+/// of a task that its user asked for; only a node without a task adds one.
+fn update(job: &RawJob, placement: &[OnNode]) -> Result<String, StepOutcome> {
     placement.iter().try_for_each(|on| plain(&on.node))?;
     let (nodes, gpus) = (placement.len(), total(placement));
     let first = placement.first().map_or(0, |on| on.gpus);
     let even = placement.iter().all(|on| on.gpus == first);
     let each = if even { format!("gres:gpu:{first}") } else { String::new() };
+    let least = nodes as u32;
+    let tasks = if job.stated.token.is_some() { least } else { job.tasks.max(least) };
+    let cpus = tasks * job.cpus_per_task.max(1);
+    let list = placement.iter().map(|on| on.node.as_str()).collect::<Vec<_>>().join(",");
     Ok(format!(
-        "update JobId={id} ReqNodeList={} NumNodes={nodes}-{nodes} NumCPUs={nodes} NumTasks={nodes} TresPerJob=gres:gpu:{gpus} TresPerNode={each} StartTime=now",
-        placement.iter().map(|on| on.node.as_str()).collect::<Vec<_>>().join(",")
+        "update JobId={} ReqNodeList={list} NumNodes={nodes}-{nodes} NumCPUs={cpus} NumTasks={tasks} \
+         TresPerJob=gres:gpu:{gpus} TresPerNode={each} StartTime=now",
+        job.id
     ))
 }
 
@@ -128,6 +136,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::engine::OrderId;
+    use crate::engine::slurm::stated::CommentFacts;
 
     fn on(node: &str, gpus: u32) -> OnNode {
         OnNode { node: node.into(), gpus, ..OnNode::default() }
@@ -156,6 +165,16 @@ mod tests {
             matches!(lines(RawState::Pending { held: true }, 3), Err(StepOutcome::Refused { .. })),
             "another attempt"
         );
+    }
+
+    #[test]
+    fn tasks_and_processors_stay_as_asked() {
+        let placement = [on("n1", 2), on("n3", 2)];
+        let asked = RawJob { id: 7, tasks: 4, cpus_per_task: 8, ..RawJob::default() };
+        assert!(update(&asked, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=32 NumTasks=4 "));
+        let submitted = CommentFacts { token: Some("x".into()), ..CommentFacts::default() };
+        let submitted = RawJob { stated: submitted, ..asked };
+        assert!(update(&submitted, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=16 NumTasks=2 "));
     }
 
     #[test]
