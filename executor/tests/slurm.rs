@@ -467,6 +467,10 @@ fn jobs_of_others_are_left_alone() {
     let plain = ["--parsable", "--chdir=/tmp", "--requeue", "--nodes=1", "--gpus=8", "--wrap=sleep 300"];
     let sbatch = |more: &[&str]| site.cluster.ask("sbatch", &[&plain[..], more].concat()).trim().to_string();
     let foreign = [sbatch(&[]), sbatch(&[]), sbatch(&[]), sbatch(&["--hold"])];
+    let running = || site.cluster.ask("squeue", &["-h", "-t", "R", "-o", "%i"]).lines().count();
+    while running() < 3 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let own: Vec<String> = (0..3)
         .map(|index| {
             let job = submission(&directory, &format!("job-{index}"), 8, 8, 10);
@@ -511,7 +515,7 @@ fn resources_stay_as_asked() {
         assert!(began.elapsed() < Duration::from_secs(60), "{}", told());
         std::thread::sleep(Duration::from_millis(150));
     }
-    for words in ["NumCPUs=32 NumTasks=4 CPUs/Task=8", "MinMemoryNode=64G", "TimeLimit=00:30:00", "gres/gpu=4"] {
+    for words in ["NumCPUs=32 NumTasks=4 CPUs/Task=8", "MinMemoryNode=64G", "TimeLimit=00:30:00", "TresPerJob=gres:gpu:4"] {
         assert!(told().contains(words), "{words}: {}", told());
     }
 }

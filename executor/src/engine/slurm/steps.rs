@@ -103,7 +103,7 @@ pub(super) fn plain(name: &str) -> Result<(), StepOutcome> {
 /// many, Slurm is told how many each.
 ///
 /// A job of `live submit` has one task a node. Every other job keeps the tasks and the processors
-/// of a task that its user asked for; only a node without a task adds one.
+/// that its user asked for, unless it comes to more nodes than it has tasks.
 fn update(job: &RawJob, placement: &[OnNode]) -> Result<String, StepOutcome> {
     placement.iter().try_for_each(|on| plain(&on.node))?;
     let (nodes, gpus) = (placement.len(), total(placement));
@@ -111,11 +111,14 @@ fn update(job: &RawJob, placement: &[OnNode]) -> Result<String, StepOutcome> {
     let even = placement.iter().all(|on| on.gpus == first);
     let each = if even { format!("gres:gpu:{first}") } else { String::new() };
     let least = nodes as u32;
-    let tasks = if job.stated.token.is_some() { least } else { job.tasks.max(least) };
-    let cpus = tasks * job.cpus_per_task.max(1);
+    let tasks = if job.stated.token.is_none() && job.tasks >= least {
+        String::new()
+    } else {
+        format!("NumCPUs={} NumTasks={nodes} ", least * job.cpus_per_task.max(1))
+    };
     let list = placement.iter().map(|on| on.node.as_str()).collect::<Vec<_>>().join(",");
     Ok(format!(
-        "update JobId={} ReqNodeList={list} NumNodes={nodes}-{nodes} NumCPUs={cpus} NumTasks={tasks} \
+        "update JobId={} ReqNodeList={list} NumNodes={nodes}-{nodes} {tasks}\
          TresPerJob=gres:gpu:{gpus} TresPerNode={each} StartTime=now",
         job.id
     ))
@@ -171,7 +174,7 @@ mod tests {
     fn tasks_and_processors_stay_as_asked() {
         let placement = [on("n1", 2), on("n3", 2)];
         let asked = RawJob { id: 7, tasks: 4, cpus_per_task: 8, ..RawJob::default() };
-        assert!(update(&asked, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=32 NumTasks=4 "));
+        assert!(update(&asked, &placement).unwrap().contains("NumNodes=2-2 TresPerJob"));
         let submitted = CommentFacts { token: Some("x".into()), ..CommentFacts::default() };
         let submitted = RawJob { stated: submitted, ..asked };
         assert!(update(&submitted, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=16 NumTasks=2 "));
