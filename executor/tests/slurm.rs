@@ -515,7 +515,9 @@ fn resources_stay_as_asked() {
         assert!(began.elapsed() < Duration::from_secs(60), "{}", told());
         std::thread::sleep(Duration::from_millis(150));
     }
-    for words in ["NumCPUs=32 NumTasks=4 CPUs/Task=8", "MinMemoryNode=64G", "TimeLimit=00:30:00", "TresPerJob=gres:gpu:4"] {
+    for words in
+        ["NumCPUs=32 NumTasks=4 CPUs/Task=8", "MinMemoryNode=64G", "TimeLimit=00:30:00", "TresPerJob=gres:gpu:4"]
+    {
         assert!(told().contains(words), "{words}: {}", told());
     }
 }
