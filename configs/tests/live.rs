@@ -41,7 +41,7 @@ fn wrong_deployments_say_why() {
         ("mode = \"observe\"", "mode = \"acting\"", "unknown choice `acting`"),
         ("name = \"tiresias\" ", "name = \"a\"\nbundle = \"b\" ", "name one"),
         ("name = \"tiresias\" ", "bundle = \"zoo:elastik\" ", "did you mean \"elastic\"?"),
-        ("fallback = \"fifo\"", "fallback = \"fifoo\"", "did you mean \"fifo\"?"),
+        ("fallback = \"pollux-fast\"", "fallback = \"polux-fast\"", "did you mean \"pollux-fast\"?"),
         ("[engine.slurm]", "[engine.pbs]", "unknown choice `pbs`"),
     ] {
         assert!(SLURM.contains(from), "{from}");

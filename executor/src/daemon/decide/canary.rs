@@ -11,8 +11,7 @@ use crate::daemon::guard::rules::Canary;
 use crate::engine::{ClusterSnapshot, Engine};
 
 impl<E: Engine> Daemon<E> {
-    /// Limits of the canary; `None` in another mode. A list whose names are all unknown stays a list,
-    /// so that nothing passes it.
+    /// Limits of the canary; `None` in another mode. A list of unknown names stays a list: nothing passes.
     pub(super) fn canary(&self, now: Instant) -> Option<Canary> {
         if self.mode() != Mode::Canary {
             return None;
