@@ -238,7 +238,11 @@ fn affinity_filters_hard_and_scores_soft() {
     prefers.affinity.preferred = vec![("disk".into(), "ssd".into(), 10)];
     assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(NodeId(1)));
     prefers.affinity.preferred[0].1 = "tape".into();
-    assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(NodeId(0)), "nobody has it: no matter");
+    assert_eq!(
+        framework.schedule(&mut snapshot, &prefers),
+        Scheduled::Bound(NodeId(0)),
+        "no node has it, and it is a preference only"
+    );
 }
 
 /// Four small pods on four nodes: with spreading no node is left whole for a wide pod.

@@ -1,5 +1,5 @@
-//! Terms of an inference service that experiments and deployments state in the same words: speed of
-//! a replica, objective, times and limits.
+//! Terms of an inference service that experiments and deployments share: the speed of a replica, the
+//! objective, times and limits.
 
 use std::collections::BTreeMap;
 

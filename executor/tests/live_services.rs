@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::nodes::*;
+use crate::replica::{CLIENTS, REPLICA, ready};
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::engine::EngineConfig;
 use goodput_configs::live::tls::TlsFiles;
@@ -22,24 +23,6 @@ use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::{DeclaredService, ReplicaStage, ServiceSeen, Submission};
 use tempfile::TempDir;
-
-const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
-
-/// A replica that reports the requests per second which a file says, and nothing where there is
-/// none.
-const REPLICA: &str = r#"
-import os, time, goodput_job
-job, step = goodput_job.Job(report_every_s=0.1), 0
-while True:
-    job.exit_if_stopped()
-    try:
-        qps = float(open(os.environ["LOAD"]).read())
-        step += 1
-        job.report(step, serving={"qps": qps, "p50_ms": 10.0, "p99_ms": 20.0, "inflight": 1})
-    except (OSError, ValueError):
-        pass
-    time.sleep(0.05)
-"#;
 
 /// Three nodes with two accelerators each: one for training, two for inference.
 struct Site {
@@ -106,10 +89,6 @@ impl Site {
         let running = attempts.filter(|attempt| attempt.job.as_str().starts_with("web-"));
         running.filter(|attempt| attempt.state == AttemptState::Running).map(|attempt| attempt.id).collect()
     }
-}
-
-fn ready(service: &ServiceSeen) -> usize {
-    service.replicas.iter().filter(|replica| replica.phase == ReplicaStage::Ready).count()
 }
 
 /// Cycles, with `load` requests per second, until the status is as wanted.

@@ -11,6 +11,7 @@ mod live_services;
 mod nodes;
 mod nvml_library;
 mod observation;
+mod replica;
 mod services;
 mod slurm;
 mod slurm_services;

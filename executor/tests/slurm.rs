@@ -468,7 +468,9 @@ fn jobs_of_others_are_left_alone() {
     let sbatch = |more: &[&str]| site.cluster.ask("sbatch", &[&plain[..], more].concat()).trim().to_string();
     let foreign = [sbatch(&[]), sbatch(&[]), sbatch(&[]), sbatch(&["--hold"])];
     let running = || site.cluster.ask("squeue", &["-h", "-t", "R", "-o", "%i"]).lines().count();
+    let began = Instant::now();
     while running() < 3 {
+        assert!(began.elapsed() < Duration::from_secs(60), "the jobs of others never start");
         std::thread::sleep(Duration::from_millis(100));
     }
     let own: Vec<String> = (0..3)

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::replica::{CLIENTS, REPLICA, ready};
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::engine::EngineConfig;
 use goodput_configs::reader;
@@ -19,30 +20,8 @@ use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{DeclaredService, ReplicaStage, ServiceSeen};
+use goodput_executor::engine::{DeclaredService, ReplicaStage};
 use goodput_testkit::slurm::{PrivateCluster, missing};
-
-const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
-
-/// A replica that reports the requests per second which a file says, and nothing where there is
-/// none.
-const REPLICA: &str = r#"
-import os, time, goodput_job
-job, step = goodput_job.Job(report_every_s=0.1), 0
-while True:
-    job.exit_if_stopped()
-    try:
-        qps = float(open(os.environ["LOAD"]).read())
-        step += 1
-        job.report(step, serving={"qps": qps, "p50_ms": 10.0, "p99_ms": 20.0, "inflight": 1})
-    except (OSError, ValueError):
-        pass
-    time.sleep(0.1)
-"#;
-
-fn ready(service: &ServiceSeen) -> usize {
-    service.replicas.iter().filter(|replica| replica.phase == ReplicaStage::Ready).count()
-}
 
 fn settings(cluster: &PrivateCluster, directory: &Path, port: u16) -> Deployment {
     let place = |name: &str| directory.join(name).display().to_string();

@@ -115,7 +115,10 @@ impl<E: Engine> Daemon<E> {
             }
         }
         for job in self.watch.look(&snapshot, began) {
-            self.alert("hands-off", &format!("job {job} was reversed twice by somebody else; left alone for an hour"));
+            self.alert(
+                "hands-off",
+                &format!("job {job} was reversed twice by hand; the daemon leaves it alone for an hour"),
+            );
         }
         self.measure(&snapshot);
         let deciding = Instant::now();

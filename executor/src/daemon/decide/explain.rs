@@ -69,7 +69,10 @@ impl WaitReason {
         match self {
             Self::Running => "it runs".into(),
             Self::Ordered(what) => format!("an order is under way: {what}"),
-            Self::HandsOff => "an administrator works on it; left alone for an hour".into(),
+            Self::HandsOff => {
+                "the daemon leaves the job alone: an administrator works on it, or the job was not given to the daemon"
+                    .into()
+            }
             Self::Mode(mode) => format!("the policy starts it; the daemon does not act in mode {mode}"),
             Self::Guard(rule) => format!("the policy changes it; the guard left that out: {}", rule.name()),
             Self::TooLarge { min, most } => {

@@ -13,7 +13,7 @@ const FAR: f32 = 10.0;
 /// Share of the features of the cluster that may be far before the observation is out of
 /// distribution.
 const FAR_SHARE: f32 = 0.25;
-/// Factor by which a measure may leave the range that training met. The features of a net are
+/// Factor by which the size of a cluster may leave the range that training met. The features of a net are
 /// shares and logarithms, and so half or twice the size is nothing new to a net.
 const WIDENED: f64 = 2.0;
 
@@ -89,18 +89,15 @@ impl Screen {
         if !self.bundle.plays_rounds() {
             return Ok(());
         }
-        let view = cluster.view();
         let installed = f64::from(cluster.installed().total_gpus());
-        for (name, value) in [("cluster_gpus", installed), ("active_jobs", view.active() as f64)] {
-            if let Some(&[low, high]) = self.bundle.card.bounds.get(name)
-                && !(low / WIDENED..=high * WIDENED).contains(&value)
-            {
-                return Err(Unreliable::OutOfDistribution(format!(
-                    "{name} is {value}, and was {low} to {high} in training; a net decides from half to twice that"
-                )));
-            }
+        if let Some(&[low, high]) = self.bundle.card.bounds.get("cluster_gpus")
+            && !(low / WIDENED..=high * WIDENED).contains(&installed)
+        {
+            return Err(Unreliable::OutOfDistribution(format!(
+                "cluster_gpus is {installed}, and was {low} to {high} in training; a net decides from half to twice that"
+            )));
         }
-        self.encode(&view);
+        self.encode(&cluster.view());
         let observation = self.encoder.observation();
         if !observation.iter().all(|value| value.is_finite()) {
             return Err(Unreliable::NotANumber);

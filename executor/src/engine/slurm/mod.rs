@@ -133,14 +133,13 @@ impl SlurmEngine {
         id.parse().map_err(|_| refused())
     }
 
-    /// Nodes in JSON. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
-    async fn tell_nodes(&self) -> Result<String, EngineError> {
-        let answer = self.commands.run("sinfo", &["--json"], "").await?;
-        match read::nodes(&answer) {
+    /// Nodes that have accelerators. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
+    async fn nodes(&self) -> Result<Vec<RawNode>, EngineError> {
+        match read::nodes(&self.commands.run("sinfo", &["--json"], "").await?) {
             Err(EngineError::Unreadable { .. }) => {
-                self.commands.run("scontrol", &["show", "nodes", "--json"], "").await
+                read::nodes(&self.commands.run("scontrol", &["show", "nodes", "--json"], "").await?)
             }
-            _ => Ok(answer),
+            nodes => nodes,
         }
     }
 
@@ -158,8 +157,8 @@ impl SlurmEngine {
     /// Line for `scontrol` that takes back the release of a job for a node that is set aside. The
     /// daemon may be gone when the job would start.
     fn hold_back(&self, job: &RawJob) -> Option<String> {
-        // A job without a time of submission in its comment was not released by the daemon.
-        let waits = job.state == (RawState::Pending { held: false }) && job.stated.submit_ms.is_some();
+        // The daemon releases its own jobs only.
+        let waits = job.state == (RawState::Pending { held: false }) && !job.foreign;
         (waits && job.required_nodes.iter().any(|node| self.is_set_aside(node))).then(|| format!("uhold {}", job.id))
     }
 
@@ -187,10 +186,9 @@ impl Engine for SlurmEngine {
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        let (jobs, nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.tell_nodes())?;
+        let (jobs, mut nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.nodes())?;
         self.services.look(&self.commands).await?;
         let mut jobs = read::jobs(&jobs)?;
-        let mut nodes = read::nodes(&nodes)?;
         self.set_aside_leaking(&mut nodes, &jobs);
         let managed =
             |job: &RawJob| !job.foreign && (self.partitions.is_empty() || self.partitions.contains(&job.partition));

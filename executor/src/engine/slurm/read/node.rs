@@ -1,0 +1,114 @@
+//! Node as `sinfo --json` or `scontrol show nodes --json` tells it.
+
+use serde_json::Value;
+
+use super::job::RawJob;
+use super::lists::gres;
+use super::{number, text, words};
+use crate::engine::{NodeHealth, NodeSeen};
+
+/// A node as Slurm tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawNode {
+    /// Partitions it is in.
+    pub partitions: Vec<String>,
+    /// Name of the node.
+    pub name: String,
+    accelerator: String,
+    pub(super) gpus: u32,
+    pub(super) used: u32,
+    pub(super) health: NodeHealth,
+    /// Whether no job is on it.
+    idle: bool,
+    /// Whether its slurmd has reported since slurmctld started.
+    heard: bool,
+    note: String,
+}
+
+impl RawNode {
+    /// Whether slurmctld waits for it to say what runs there.
+    pub fn awaits_report(&self) -> bool {
+        self.health == NodeHealth::Suspect && !self.heard
+    }
+
+    /// Whether slurmctld counts more accelerators of an idle node as used than jobs hold there;
+    /// suspended ones hold theirs on nodes that are called idle.
+    pub fn leaks(&self, jobs: &[RawJob]) -> bool {
+        let held = jobs.iter().flat_map(|job| &job.held).filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+        self.idle && self.used > held
+    }
+
+    /// Takes it for one that is drained: no job that is placed there would start.
+    pub fn set_aside(&mut self) {
+        self.health = NodeHealth::Drained;
+        self.note =
+            format!("slurmctld counts {} accelerators as used though no job is here; start it again", self.used);
+    }
+
+    /// In the terms of the seam. What running jobs hold is not free, whatever the node says, and
+    /// what the jobs of others hold is not in service for the daemon.
+    pub fn seen(&self, jobs: &[RawJob], managed: impl Fn(&RawJob) -> bool) -> NodeSeen {
+        let (mut held, mut gone) = (0, 0);
+        for job in jobs.iter().filter(|job| job.holds()) {
+            let here: u32 = job.held.iter().filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+            held += here;
+            gone += if managed(job) { 0 } else { here };
+        }
+        let gpus = self.gpus.saturating_sub(gone);
+        let mut note = self.note.clone();
+        if gone > 0 && note.is_empty() {
+            note = format!("{gone} of {} accelerators are held by jobs that were not given to the daemon", self.gpus);
+        }
+        NodeSeen {
+            name: self.name.clone(),
+            accelerator: self.accelerator.clone(),
+            gpus,
+            free: self.gpus.saturating_sub(self.used.max(held)).min(gpus),
+            health: self.health,
+            note,
+            ..NodeSeen::default()
+        }
+    }
+}
+
+impl From<&Value> for RawNode {
+    fn from(json: &Value) -> Self {
+        node(json)
+    }
+}
+
+fn node(json: &Value) -> RawNode {
+    let (accelerator, gpus) = gres(&text(&json["gres"]));
+    let states = words(&json["state"]);
+    let state = states.first().map(|state| state.to_lowercase()).unwrap_or_default();
+    let flags = [words(&json["state_flags"]), states].concat();
+    let flagged = |flag: &str| flags.iter().any(|known| known == flag);
+    // The worst state comes first, because a node may have several flags.
+    let health = match () {
+        () if state.contains("down") || flagged("FAIL") || flagged("POWERED_DOWN") => NodeHealth::Down,
+        () if flagged("NOT_RESPONDING") => NodeHealth::Suspect,
+        () if flagged("DRAIN") || flagged("MAINTENANCE") || state.contains("drain") => NodeHealth::Drained,
+        () if state.contains("unknown") => NodeHealth::Suspect,
+        () => NodeHealth::Up,
+    };
+    let partitions = json["partitions"].as_array().into_iter().flatten().filter_map(Value::as_str).map(Into::into);
+    RawNode {
+        partitions: partitions.collect(),
+        name: text(&json["name"]),
+        accelerator: if accelerator.is_empty() { "gpu".into() } else { accelerator },
+        gpus,
+        used: gres(&text(&json["gres_used"])).1,
+        health,
+        idle: state == "idle" && health == NodeHealth::Up && !flagged("COMPLETING"),
+        heard: number(&json["slurmd_start_time"]) > 0,
+        note: text(&json["reason"]),
+    }
+}
+
+/// So that n10 comes after n9.
+pub(super) fn natural(name: &str) -> (String, u64, String) {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = name.split_at(name.len() - digits);
+    // The name itself tells n1 from n01.
+    (stem.into(), number.parse().unwrap_or(0), name.into())
+}
