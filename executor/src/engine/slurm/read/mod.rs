@@ -14,7 +14,7 @@ pub use job::{RawJob, RawState};
 pub(super) use lists::hostlist;
 pub use node::RawNode;
 
-/// What an unreadable answer about nodes is called in errors.
+/// Name of an answer about nodes, for errors.
 const NODES: &str = "sinfo --json or scontrol show nodes --json";
 
 /// An answer of `squeue`, `sinfo` or `scontrol`.
