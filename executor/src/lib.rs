@@ -6,6 +6,7 @@
 //! - [`daemon`]: looks at a cluster, asks a policy, carries out what the guard lets pass.
 //! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, our own agents, the simulator.
 //! - [`agent`]: the agent of a node.
+//! - [`etcd`]: the store that daemons of several hosts share.
 //! - [`bench_job`]: a job of known speed, to test and measure with.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements
 //!   [`devices::DeviceSource`].
@@ -17,5 +18,6 @@ pub mod bench_job;
 pub mod daemon;
 pub mod devices;
 pub mod engine;
+pub mod etcd;
 pub mod job;
 pub mod machine;

@@ -59,7 +59,7 @@ fn pollux_gives_more_to_the_job_that_scales_also_after_a_restart() {
         });
 
         // Another daemon over the same cluster, where jobs say nothing any more.
-        daemon.resign();
+        block(daemon.resign());
         let mut lab = daemon.into_engine();
         lab.speak = false;
         let mut daemon = open(lab, directory.path(), policy);

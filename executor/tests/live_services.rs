@@ -166,7 +166,7 @@ async fn a_mixed_policy_scales_a_service_and_lends_what_it_does_not_need() {
     assert_eq!(by_agents.len(), 4);
 
     // Another daemon finds the replicas, and starts none again.
-    daemon.resign();
+    daemon.resign().await;
     drop(daemon);
     let mut daemon = site.daemon();
     until(&site, &mut daemon, Some(260.0), "taken over", |status| {

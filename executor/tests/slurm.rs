@@ -447,7 +447,7 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
         seen.jobs.iter().any(|job| job.key == key && !job.phase.is_over()).then_some(key)
     });
     let key = forgotten.expect("slurmctld forgets one of five ends");
-    daemon.resign();
+    runtime.block_on(daemon.resign());
     drop(daemon);
     let mut daemon = open(&site, settings(&site, &directory, ""));
     runtime.block_on(run_to_end(&mut daemon, Duration::from_secs(60)));

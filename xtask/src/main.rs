@@ -149,11 +149,13 @@ fn test() -> bool {
         && deny()
 }
 
-/// Programs and Debian packages of Slurm that the executor's tests start a cluster of their own with.
-const SLURM: ([&str; 3], [&str; 5]) =
-    (["slurmctld", "slurmd", "munged"], ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"]);
+/// Programs and Debian packages of Slurm and etcd, which the executor's tests start for themselves.
+const SLURM: ([&str; 4], [&str; 6]) = (
+    ["slurmctld", "slurmd", "munged", "etcd"],
+    ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "etcd-server"],
+);
 
-/// Finds Slurm, or installs Slurm where that is allowed. Without Slurm the task names the tests that do
+/// Finds Slurm and etcd, or installs both where that is allowed. Without them the task names the tests that do
 /// nothing, and fails where the variable `CI` is set.
 fn slurm() -> bool {
     let (programs, packages) = SLURM;
@@ -177,7 +179,7 @@ fn slurm() -> bool {
     }
     let ci = env::var_os("CI").is_some();
     eprintln!(
-        "Slurm is not installed: {}. apt-get install {}",
+        "Slurm or etcd is not installed: {}. apt-get install {}",
         if ci { "failing" } else { "ITS TESTS DO NOTHING" },
         packages.join(" ")
     );

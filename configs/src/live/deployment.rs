@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::api::ApiConfig;
 use super::engine::EngineConfig;
 use super::guard::GuardConfig;
+use super::leader::LeaderConfig;
 use super::policy::{PolicyConfig, RelianceConfig, ShadowConfig};
 use super::services::LiveServiceConfig;
 use super::times::{check_positive_secs, check_secs};
@@ -45,6 +46,9 @@ pub struct Deployment {
     pub shadow: Option<ShadowConfig>,
     /// Durable state of the daemon.
     pub state: StateConfig,
+    /// Leadership among the daemons of the cluster.
+    #[serde(default)]
+    pub leader: LeaderConfig,
     /// The HTTP interface.
     #[serde(default)]
     pub api: ApiConfig,
@@ -189,6 +193,7 @@ impl ConfigFile for Deployment {
         self.shadow.as_ref().map_or(Ok(()), ShadowConfig::check)?;
         self.cycle.check()?;
         check_secs("state.lease_secs", f64::from(self.state.lease_secs), 0.0)?;
+        self.leader.check(self.state.lease_secs)?;
         self.guard.check()?;
         self.engine.check()?;
         self.tenants()?;

@@ -5,6 +5,7 @@
 //!
 //! - [`deployment`]: the whole file of a deployment, and how far its daemon may act.
 //! - [`engine`]: the machines that run the jobs. [`policy`]: the policies that decide.
+//! - [`leader`]: the lease of the daemon that acts.
 //! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
 //! - [`services`]: inference services beside training jobs.
@@ -17,6 +18,7 @@ pub mod deployment;
 pub mod devices;
 pub mod engine;
 pub mod guard;
+pub mod leader;
 pub mod name;
 pub mod node_agent;
 pub mod policy;

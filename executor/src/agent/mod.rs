@@ -31,7 +31,7 @@ pub mod spool;
 mod status;
 pub mod tls;
 
-pub(crate) use clock::unix_ms;
+pub(crate) use clock::{boot_ms, unix_ms};
 
 pub use client::{AgentClient, ClientError};
 pub use error::AgentError;

@@ -103,7 +103,7 @@ pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, AgentError> {
 }
 
 /// The daemon's side: shows its own certificate.
-pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, AgentError> {
+pub(crate) fn connector(files: &TlsFiles) -> Result<TlsConnector, AgentError> {
     let (roots, chain, key) = load(files)?;
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(|error| wrong(files, &error))?.with_root_certificates(roots);

@@ -37,11 +37,13 @@ use goodput_env::time::SimTime;
 use thiserror::Error;
 
 use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
+use crate::etcd::{Etcd, EtcdError};
 use decide::chooser::Chooser;
 use decide::failures::FailedCycles;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::kept_mode;
-use durability::leader::{self, Leader};
+use durability::leader::etcd::EtcdLease;
+use durability::leader::{self, DaemonName, Leader};
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
 use interface::metrics::Metrics;
@@ -63,6 +65,9 @@ pub enum DaemonError {
     /// The audit log cannot be written; nothing is done without it.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// etcd cannot be used, and what it keeps was not changed.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
     /// The snapshot makes no sense.
     #[error(transparent)]
     ClusterObserver(#[from] ObservationError),
@@ -138,6 +143,8 @@ pub struct Daemon<E> {
     failures: FailedCycles,
     /// Problems of the names under `[canary]` that alerts have told.
     canary_problems: BTreeSet<String>,
+    /// Trouble with the keeper of the lease that an alert has told.
+    lease_trouble: Option<String>,
     /// Mode that the journal keeps, as it was last read.
     kept_mode: Option<Mode>,
 }
@@ -168,7 +175,13 @@ impl<E: Engine> Daemon<E> {
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
         // Two renewals may be missed before the lease runs out.
         let terms = leader::LeaseTerms { lease, renew: lease / 3 };
-        let leader = Leader::new(name, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
+        let me = DaemonName { name, address: settings.leader.address.clone() };
+        let mut leader = Leader::new(me, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
+        if let Some(etcd) = settings.leader.etcd() {
+            let file = directory.join("leader.etcd");
+            let lease = EtcdLease::new(Etcd::new(etcd)?, settings.state.lease_secs, file);
+            leader = leader.outside(Box::new(lease), terms);
+        }
         let status =
             DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
         let journal = Journal::open(&directory.join("journal.sqlite"))?;
@@ -205,6 +218,7 @@ impl<E: Engine> Daemon<E> {
             shadow: None,
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
+            lease_trouble: None,
             kept_mode,
             engine,
             settings,

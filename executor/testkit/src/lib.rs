@@ -2,11 +2,13 @@
 //!
 //! # Layout
 //! - [`slurm`]: a private Slurm cluster on this machine, without accelerators.
+//! - [`etcd`]: a private etcd, on this machine or in a network namespace.
 //! - [`jobs`]: an application and random jobs that train it.
 //!
 //! The executor itself keeps the test doubles that its users have as well: accelerators that do not
 //! exist (`devices = "fake:8xA100"`), the bench job (`goodput live bench-job`), recorded snapshots
 //! (`goodput live replay`) and the simulated engine.
 
+pub mod etcd;
 pub mod jobs;
 pub mod slurm;

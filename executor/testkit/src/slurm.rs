@@ -295,7 +295,7 @@ impl Drop for PrivateCluster {
 }
 
 /// Free ports of this machine.
-fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+pub(crate) fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
     listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()

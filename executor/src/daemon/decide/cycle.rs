@@ -77,7 +77,8 @@ impl<E: Engine> Daemon<E> {
     }
 
     async fn turn(&mut self, began: Instant) -> Result<CycleReport, DaemonError> {
-        let term = self.leader.tick(&mut self.journal, began)?;
+        let term = self.leader.tick(&mut self.journal, began).await?;
+        self.tell_lease_trouble();
         self.metrics.leader.set(i64::from(term.is_some()));
         self.follow_kept_mode()?;
         match term {
@@ -277,12 +278,21 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Gives up the lease.
-    pub fn resign(&mut self) {
-        if let Some(term) = self.leader.term() {
+    pub async fn resign(&mut self) {
+        if self.leader.term().is_some() {
             let _ = self.keep();
-            let _ = self.journal.resign(term);
-            self.leader.step_down();
+            self.leader.resign(&mut self.journal).await;
         }
+    }
+
+    /// Raises an alert where the keeper of the lease is in trouble since the last cycle.
+    fn tell_lease_trouble(&mut self) {
+        let trouble = self.leader.trouble().map(str::to_owned);
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.lease_trouble.is_none()) {
+            let until = if self.leader.term().is_some() { "; this daemon leads until its lease is over" } else { "" };
+            self.alert("lease", &format!("{trouble}{until}"));
+        }
+        self.lease_trouble = trouble;
     }
 }
 

@@ -173,6 +173,7 @@ impl<E: Engine> Daemon<E> {
         self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();
+        status.leader = self.leader.seen().cloned();
         status.now_secs = view.now.as_secs_f64();
         status.at_ms = snapshot.at_ms;
         status.open_orders = self.open.len();

@@ -270,6 +270,27 @@ impl Journal {
         if changed == 1 { Ok(()) } else { Err(JournalError::Deposed { term }) }
     }
 
+    /// Writes down a term that a lease outside the host gave to `holder`, so that terms are checked
+    /// here as those of one host are.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`] where it cannot be written.
+    pub fn hold(&mut self, term: u64, holder: &str) -> Result<(), JournalError> {
+        let sql = "INSERT OR REPLACE INTO lease (one, term, holder, beat) VALUES (1, ?, ?, 0)";
+        let written = self.database.execute(sql, params![term as i64, holder]);
+        written.map_err(self.fault("write down the term")).map(|_| ())
+    }
+
+    /// Closes all open orders as lost, with a word on each: they are not to be taken up again.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`] where it cannot be written.
+    pub fn void_open(&mut self, note: &str) -> Result<(), JournalError> {
+        let sql = "UPDATE orders SET stage = ?, note = ?, closed_ms = ? WHERE stage = ?";
+        let row = params![Stage::Lost.name(), note, crate::machine::wall_ms(), Stage::Open.name()];
+        self.database.execute(sql, row).map_err(self.fault("void orders")).map(|_| ())
+    }
+
     /// Gives the lease up, so that another daemon need not wait.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! # Layout
 //! - [`journal`]: the SQLite file that holds all of it.
-//! - [`leader`]: which daemon acts, by a lease in the journal.
+//! - [`leader`]: which daemon acts, by a lease in the journal or outside the host.
 //! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot
 //!   them.
 //! - `kept_mode`: the mode that a call set.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::durability::leader::DaemonName;
 use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 
@@ -19,6 +20,9 @@ pub struct DaemonStatus {
     pub mode_note: String,
     /// Whether it leads, and in which term.
     pub term: Option<u64>,
+    /// Daemon that leads, as last seen; `None` where none does, or none is known.
+    #[serde(default)]
+    pub leader: Option<DaemonName>,
     /// Reason why the fallback decides; empty where it does not.
     pub fallback: String,
     /// The policy's clock, seconds.

@@ -67,7 +67,7 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
             () = tokio::time::sleep(pause) => {}
         }
     }
-    daemon.resign();
+    daemon.resign().await;
     if let Some(server) = server {
         server.abort();
     }

@@ -1,0 +1,15 @@
+//! Two daemons on two hosts: one lease outside both. etcd is real; its tests are skipped, loudly,
+//! where it is not installed.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+
+mod lease;
+
+/// Whether the test is to be skipped; says so.
+pub fn skipped() -> bool {
+    let missing = goodput_testkit::etcd::missing();
+    if missing {
+        assert!(std::env::var_os("CI").is_none(), "etcd is not installed; `cargo xtask test` installs etcd");
+        eprintln!("NOT TESTED: etcd is not installed; apt-get install --no-install-recommends etcd-server");
+    }
+    missing
+}
