@@ -10,8 +10,10 @@
 //! - [`bench_job`]: a job of known speed, to test and measure with.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements
 //!   [`devices::DeviceSource`].
+//! - [`http`]: the one HTTP server of every port, with its limits and TLS.
 //! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 //! - [`machine`]: the name and the clock of the machine that this process runs on.
+//! - [`private`]: files and folders that are readable by their owner only.
 
 pub mod agent;
 pub mod bench_job;
@@ -19,5 +21,7 @@ pub mod daemon;
 pub mod devices;
 pub mod engine;
 pub mod etcd;
+pub mod http;
 pub mod job;
 pub mod machine;
+pub mod private;

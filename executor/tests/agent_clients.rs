@@ -72,6 +72,7 @@ async fn an_adaptdl_job_hints_and_finds_its_peers() {
     let mut launched = launch("adl", 3, command, uuids.iter().map(AcceleratorGrant::whole).collect());
     launched.gang =
         GangPlan { peers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()], ..GangPlan::alone(2, 47_000) };
+    let key = launched.fence.supervisor_key();
     client.start(&start(launched)).await.unwrap();
     let began = Instant::now();
     while !node.checkpoints("adl").contains(&"peers".to_owned()) {
@@ -84,18 +85,22 @@ async fn an_adaptdl_job_hints_and_finds_its_peers() {
     let hints = json!({"initBatchSize": 128, "localBszBounds": [64, 256], "gradParams": {"norm": 1.0, "var": 2.0}});
     assert_eq!(status.hints, Some(hints), "what AdaptDL's scheduler does not know is dropped");
 
-    let ask = |path: String| {
+    let call = |method: &'static str, path: String| {
         let url = format!("http://{}{path}", agent.jobs);
-        tokio::task::spawn_blocking(move || match ureq::get(&url).call() {
-            Ok(answer) => answer.status().as_u16(),
-            Err(ureq::Error::StatusCode(code)) => code,
-            Err(error) => panic!("{error}"),
+        tokio::task::spawn_blocking(move || {
+            let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+            let request = ureq::http::Request::builder().method(method).uri(url);
+            agent.run(request.body(r#"{"initBatchSize":1}"#).unwrap()).unwrap().status().as_u16()
         })
     };
-    assert_eq!(
-        ask("/discover/goodput/adl/4?timeout=0".to_owned()).await.unwrap(),
-        408,
-        "the next attempt is not there yet"
-    );
-    assert_eq!(ask("/healthz".to_owned()).await.unwrap(), 200);
+    let next = format!("/adaptdl/{key}/discover/goodput/adl/4?timeout=0");
+    assert_eq!(call("GET", next).await.unwrap(), 408, "the next attempt is not there yet");
+    assert_eq!(call("GET", format!("/adaptdl/{key}/healthz")).await.unwrap(), 200);
+    let stranger = "0123456789abcdef0123456789abcdef";
+    for path in ["/hints/goodput/adl".to_owned(), format!("/adaptdl/{stranger}/hints/goodput/adl")] {
+        assert_eq!(call("PUT", path.clone()).await.unwrap(), 404, "{path}: a stranger");
+    }
+    assert_eq!(call("PUT", format!("/adaptdl/{key}/hints/goodput/other")).await.unwrap(), 404, "another job");
+    let after = client.attempt("adl.3").await.unwrap().hints.unwrap();
+    assert_eq!(after["initBatchSize"], 128, "and none of it counted");
 }

@@ -171,12 +171,27 @@ async fn jobs_may_report_by_http_with_their_fence_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_secret_is_readable_by_nobody_else() {
     let node = Node::new("n1");
-    let _agent = node.agent().await;
+    let state = &node.config.state_dir;
+    // As versions before this one left it.
+    std::fs::create_dir_all(state).unwrap();
+    std::fs::write(state.join("term.json"), r#"{"term":0,"leader":""}"#).unwrap();
+    std::fs::set_permissions(state.join("term.json"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let agent = node.agent().await;
+    let client = node.client(agent.address);
+    let accelerator = AcceleratorGrant::whole(&uuids(&client).await[0]);
+    client.start(&start(launch("a", 0, vec!["sleep".into(), "60".into()], vec![accelerator]))).await.unwrap();
+    until(&client, "a process", |seen| !seen.accelerators[0].processes.is_empty()).await;
     let mode = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for folder in ["", "attempts", "attempts/a.0", "output"] {
+        assert_eq!(mode(state.join(folder)), 0o700, "{folder}");
+    }
+    let of_attempt = ["launch.json", "order.json", "processes.json", "claim", "output.log"];
+    for file in of_attempt.map(|name| format!("attempts/a.0/{name}")).iter().map(String::as_str).chain(["term.json"]) {
+        assert_eq!(mode(state.join(file)), 0o600, "{file}");
+    }
     for key in ["ca.key", "n1.key", "goodput-daemon.key"] {
         assert_eq!(mode(node.certs().join(key)), 0o600, "{key}");
     }
-    assert_eq!(mode(node.config.state_dir.join("attempts")), 0o700, "fences are in there");
     let second = goodput_executor::agent::serve(node.config.clone()).await;
     assert!(second.err().unwrap().to_string().contains("another agent serves"));
     let mut open = node.config.clone();

@@ -5,7 +5,9 @@
 
 mod lab;
 
+use std::fs::Permissions;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -391,4 +393,24 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
     let _ = stop.send(());
     runtime.block_on(running).unwrap().unwrap();
+}
+
+/// Review, finding 26: journal, audit log and lock were readable by every user of the machine.
+#[test]
+fn the_state_of_a_daemon_is_closed_to_others_also_what_an_earlier_version_left_open() {
+    let root = tempfile::tempdir().unwrap();
+    let state = root.path().join("state");
+    drop(open(Lab::new(), &state, "fifo"));
+    let set = |path: &std::path::Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let files = || std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    files().iter().for_each(|file| set(file, 0o644));
+    set(&state, 0o755);
+    let mut daemon = open(Lab::new(), &state, "fifo");
+    block(daemon.cycle()).unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&state), 0o700);
+    assert!(files().len() >= 4, "{:?}", files());
+    for file in files() {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
 }

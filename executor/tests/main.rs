@@ -6,6 +6,7 @@ mod capacity;
 mod daemon;
 mod drills;
 mod engine_agents;
+mod floods;
 mod high_availability;
 mod interface;
 mod live_services;

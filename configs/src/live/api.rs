@@ -1,5 +1,7 @@
 //! The HTTP interface of a deployment, and the tokens that callers show.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +13,27 @@ use crate::error::CheckError;
 pub struct ApiConfig {
     /// Address on which the interface listens. An empty text turns the interface off.
     pub listen: String,
+    /// Certificate and key of the interface. Where the key is absent, the interface speaks plain HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ApiTls>,
     /// Tokens that callers may show. `goodput live token` makes their hashes.
     pub tokens: Vec<Token>,
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:7070".into(), tokens: Vec::new() }
+        Self { listen: "127.0.0.1:7070".into(), tls: None, tokens: Vec::new() }
     }
+}
+
+/// Files by which the interface speaks HTTPS. Files that change are read again without a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApiTls {
+    /// Certificate of the interface in PEM, followed by those between it and the authority.
+    pub certificate: PathBuf,
+    /// Private key of the certificate in PEM.
+    pub key: PathBuf,
 }
 
 /// A bearer token.

@@ -1,6 +1,7 @@
 //! The daemon's side of the wire.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use goodput_configs::live::name::JobName;
@@ -20,6 +21,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
 use super::tls;
+use crate::http::identity::Reloaded;
 
 /// Largest answer, bytes.
 const LARGEST_ANSWER: usize = 16 << 20;
@@ -66,7 +68,7 @@ impl ClientError {
 pub struct AgentClient {
     node: JobName,
     address: SocketAddr,
-    connector: TlsConnector,
+    connector: Arc<Reloaded<TlsConnector>>,
     patience: Duration,
 }
 
@@ -76,7 +78,7 @@ impl AgentClient {
     /// # Errors
     /// The certificates cannot be read.
     pub fn new(node: JobName, address: SocketAddr, files: &TlsFiles, patience: Duration) -> Result<Self, AgentError> {
-        Ok(Self { node, address, connector: tls::connector(files)?, patience })
+        Ok(Self { node, address, connector: Arc::new(tls::connector(files)?), patience })
     }
 
     /// Name of the node.
@@ -186,7 +188,7 @@ impl AgentClient {
     ) -> Result<(u16, Bytes), Box<dyn std::error::Error + Send + Sync>> {
         let name = ServerName::try_from(self.node.to_string())?;
         let stream = TcpStream::connect(self.address).await?;
-        let stream = self.connector.connect(name, stream).await?;
+        let stream = self.connector.get().connect(name, stream).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
         let request = Request::builder().method(method).uri(path).header("host", self.node.as_str());

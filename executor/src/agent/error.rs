@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::http::identity::IdentityError;
 use crate::job::{ProgramError, Refusal};
 
 /// Reason why an agent did not do as it was asked, or could not start.
@@ -53,6 +54,9 @@ pub enum AgentError {
     /// Setup is wrong.
     #[error("{0}")]
     Setup(String),
+    /// A certificate or a key cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The machine does not let it.
     #[error("cannot {action}: {source}")]
     Io {
@@ -82,7 +86,7 @@ impl AgentError {
             | AgentError::Unavailable { .. }
             | AgentError::JobReport(Refusal::OldFence | Refusal::Stranger) => 409,
             AgentError::Program(_) | AgentError::JobReport(_) => 400,
-            AgentError::Setup(_) | AgentError::Io { .. } => 500,
+            AgentError::Setup(_) | AgentError::Identity(_) | AgentError::Io { .. } => 500,
         }
     }
 
@@ -102,7 +106,7 @@ impl AgentError {
             AgentError::JobReport(Refusal::OldFence) => "old_fence",
             AgentError::JobReport(Refusal::Stranger) => "stranger",
             AgentError::JobReport(_) => "report",
-            AgentError::Setup(_) => "setup",
+            AgentError::Setup(_) | AgentError::Identity(_) => "setup",
             AgentError::Io { .. } => "io",
         }
     }

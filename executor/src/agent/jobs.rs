@@ -5,7 +5,7 @@ use super::clock::unix_ms;
 use super::error::AgentError;
 use super::node::Agent;
 use super::process::descends;
-use crate::job::{JobReport, Refusal, adaptdl};
+use crate::job::{JobReport, Launch, Refusal, adaptdl};
 
 /// Source of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it
-    /// does not run here.
-    pub(super) fn hint(&self, job: &str, hints: serde_json::Value) -> bool {
+    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: no
+    /// attempt of the job with this key runs here.
+    pub(super) fn hint(&self, key: &str, job: &str, hints: serde_json::Value) -> bool {
         let mut inner = self.lock();
         let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());
-        let attempt = running.find(|attempt| attempt.record.launch.program.name.as_str() == job);
+        let attempt = running.find(|attempt| is_addressed(&attempt.record.launch, key, job));
         let Some(attempt) = attempt else { return false };
         let launch = &attempt.record.launch;
         let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
@@ -65,23 +65,28 @@ impl Agent {
     }
 
     /// Addresses of the replicas of an attempt, by rank; `None`: it does not run here, or not yet.
-    pub(super) fn peers(&self, job: &str, attempt: u32) -> Option<Vec<String>> {
+    pub(super) fn peers(&self, key: &str, job: &str, attempt: u32) -> Option<Vec<String>> {
         let inner = self.lock();
         let mut running = inner.attempts.values().filter(|attempt| attempt.ended.is_none());
         let found = running.find(|running| {
             let launch = &running.record.launch;
-            launch.program.name.as_str() == job && launch.attempt == attempt
+            launch.attempt == attempt && is_addressed(launch, key, job)
         });
         found.map(|attempt| attempt.record.launch.gang.peers.clone())
     }
 }
 
+/// Whether a call to the supervisor under `key` is of an attempt of `job`.
+fn is_addressed(launch: &Launch, key: &str, job: &str) -> bool {
+    launch.program.name.as_str() == job && launch.fence.supervisor_key() == key
+}
+
 impl crate::job::adaptdl::Supervisor for Agent {
-    fn hints(&self, job: &str, hints: serde_json::Value) -> bool {
-        self.hint(job, hints)
+    fn hints(&self, key: &str, job: &str, hints: serde_json::Value) -> bool {
+        self.hint(key, job, hints)
     }
 
-    fn addresses(&self, job: &str, attempt: u32) -> Option<Vec<String>> {
-        self.peers(job, attempt)
+    fn addresses(&self, key: &str, job: &str, attempt: u32) -> Option<Vec<String>> {
+        self.peers(key, job, attempt)
     }
 }

@@ -6,7 +6,6 @@
 //! job ended only when nothing of it is left.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +21,7 @@ use super::clock::boot_ms;
 use super::process::{ProcessId, descendants, kill};
 use super::spool::{self, CAUSE, EXIT, ORDER, OUTPUT, PROCESSES, STOP};
 use crate::job::{EndCause, Exit};
+use crate::private;
 
 /// How often deadlines are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ pub fn keep(folder: &Path) -> io::Result<()> {
 }
 
 fn spawn(folder: &Path, order: &KeeperOrder) -> io::Result<u32> {
-    let output = OpenOptions::new().create(true).append(true).open(folder.join(OUTPUT))?;
+    let output = private::options().create(true).append(true).open(folder.join(OUTPUT))?;
     let (program, arguments) =
         order.command.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "empty command"))?;
     let mut command = Command::new(program);
@@ -166,7 +166,7 @@ fn lease_passed(order: &KeeperOrder) -> bool {
 
 /// A line where the user looks.
 fn note(folder: &Path, text: &str) {
-    let file = OpenOptions::new().create(true).append(true).open(folder.join(OUTPUT));
+    let file = private::options().create(true).append(true).open(folder.join(OUTPUT));
     if let Ok(mut file) = file {
         // The exit code says the same.
         let _ = io::Write::write_all(&mut file, text.as_bytes());

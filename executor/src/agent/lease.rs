@@ -12,7 +12,8 @@ use super::error::AgentError;
 use super::keeper::{Deadline, LEASE_DEADLINE};
 use super::spool;
 
-const TERM: &str = "term.json";
+/// Name of the file with the highest term seen.
+pub(super) const TERM: &str = "term.json";
 
 /// The lease of the node.
 #[derive(Debug)]

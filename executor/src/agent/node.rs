@@ -22,6 +22,7 @@ use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
 use crate::job::{EndCause, Exit, Launch};
+use crate::private;
 
 /// Reports kept for the daemon to fetch.
 const REPORTS: usize = 10_000;
@@ -31,8 +32,8 @@ const BEGIN: Duration = Duration::from_secs(2);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The variables of the agent that jobs inherit.
-const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
+/// The variables of the agent that jobs inherit. All else that a job needs, its user asks for.
+const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "LANG", "TZ"];
 
 /// The agent of one node.
 pub struct Agent {
@@ -161,7 +162,7 @@ impl Agent {
         let program = &launch.program;
         let of_job = || self.config.checkpoint_root.join(program.name.as_str());
         let checkpoint_dir = program.checkpoint_dir.clone().unwrap_or_else(of_job);
-        fs::create_dir_all(folder)?;
+        private::folder(folder)?;
         fs::create_dir_all(&checkpoint_dir)?;
         spool::write(folder, LAUNCH, record)?;
         let order = KeeperOrder {

@@ -1,9 +1,8 @@
 //! Bringing an agent up.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use goodput_configs::live::node_agent::NodeAgentConfig;
@@ -14,9 +13,12 @@ use tokio::task::JoinHandle;
 use super::clock::unix_ms;
 use super::error::AgentError;
 use super::guardian::HEALTH;
+use super::keeper::LEASE_DEADLINE;
 use super::node::Agent;
-use super::{server, socket, spool, tls};
+use super::{lease, server, socket, spool, tls};
 use crate::devices::Telemetry;
+use crate::http::{self, Door};
+use crate::private;
 
 /// Longest path of a socket (`sun_path` of unix(7)).
 const LONGEST_SOCKET: usize = 107;
@@ -55,7 +57,7 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
         return Err(AgentError::Setup("`keeper` is empty: name the program that keeps attempts".to_owned()));
     }
     let only_one = prepare(&config)?;
-    let acceptor = tls::acceptor(&config.tls)?;
+    let identity = tls::acceptor(&config.tls)?;
     let listen = TcpListener::bind(config.listen).await;
     let listen = listen.map_err(AgentError::io(format!("listen on {}", config.listen)))?;
     let for_jobs = TcpListener::bind(config.jobs).await;
@@ -74,14 +76,11 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
     agent.adopt().await;
     let socket =
         socket::open(&agent).map_err(AgentError::io(format!("listen on {}", agent.socket_path().display())))?;
-    let jobs_router = server::for_jobs(Arc::clone(&agent));
+    let for_the_daemon = server::for_daemon(Arc::clone(&agent));
     let tasks = vec![
         tokio::spawn(socket::serve(Arc::clone(&agent), socket)),
-        tokio::spawn(server::serve_daemon(listen, acceptor, daemon, server::for_daemon(Arc::clone(&agent)))),
-        tokio::spawn(async move {
-            // Ends with the listener, which lives as long as the agent.
-            let _ = server::serve_jobs(for_jobs, jobs_router).await;
-        }),
+        tokio::spawn(http::serve(listen, Door::Mutual { identity, peer: daemon }, for_the_daemon)),
+        tokio::spawn(http::serve(for_jobs, Door::Plain, server::for_jobs(Arc::clone(&agent)))),
         tokio::spawn(Arc::clone(&agent).guard()),
     ];
     Ok(Running { agent, address, jobs, tasks, _only_one: only_one })
@@ -98,12 +97,16 @@ fn prepare(config: &NodeAgentConfig) -> Result<File, AgentError> {
         )));
     }
     let make = || -> io::Result<File> {
-        fs::create_dir_all(folder.join("attempts"))?;
         fs::create_dir_all(&config.checkpoint_root)?;
-        // Others may pass through to the socket but not list the folder.
-        fs::set_permissions(folder, Permissions::from_mode(0o711))?;
-        fs::set_permissions(folder.join("attempts"), Permissions::from_mode(0o700))?;
-        File::create(folder.join("lock"))
+        // Jobs run as the agent's user, so that they reach the socket in the folder.
+        for folder in [folder.clone(), folder.join("attempts"), folder.join(spool::OUTPUTS)] {
+            private::folder(&folder)?;
+        }
+        for name in [HEALTH, SERVING, lease::TERM, LEASE_DEADLINE] {
+            private::file(&folder.join(name))?;
+        }
+        spool::folders(&folder.join("attempts")).iter().try_for_each(|attempt| private::files(attempt))?;
+        private::create(&folder.join("lock"))
     };
     let lock = make().map_err(AgentError::io(format!("use {}", folder.display())))?;
     lock.try_lock().map_err(|_| {

@@ -1,9 +1,7 @@
-//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this
-//! machine.
+//! Routes of the two HTTP servers of an agent: one for the daemon, with certificates on both sides,
+//! and one for jobs on this machine.
 
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,30 +9,17 @@ use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post, put};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
 use super::jobs::ReportSource;
 use super::node::Agent;
-use super::tls;
 use crate::job::adaptdl;
 
 /// Largest request, bytes.
 pub const LARGEST_BODY: usize = 64 * 1024;
-
-/// Connections at a time.
-const CONNECTIONS: usize = 64;
-
-/// Longest time that a connection may take for its TLS handshake, and then for its headers.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 type ServerState = State<Arc<Agent>>;
 type HttpAnswer<T> = Result<Json<T>, AgentError>;
@@ -122,36 +107,4 @@ async fn restore(State(agent): ServerState, Path(uuid): Path<String>, bytes: Byt
 
 async fn report(State(agent): ServerState, Path(job): Path<String>, bytes: Bytes) -> Result<StatusCode, AgentError> {
     agent.report(ReportSource::Named(&job), &bytes).map(|()| StatusCode::NO_CONTENT)
-}
-
-/// Serves the daemon for ever. A peer that cannot show the daemon's certificate is not answered at
-/// all.
-pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: String, router: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        // A place is taken first, so that surplus connections wait in the queue of the kernel.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // File descriptors may have run out, and some may be free again in a moment.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        let (acceptor, daemon, router) = (acceptor.clone(), daemon.clone(), router.clone());
-        tokio::spawn(async move {
-            let Ok(Ok(stream)) = timeout(PATIENCE, acceptor.accept(stream)).await else { return };
-            if tls::is_named(stream.get_ref().1.peer_certificates(), &daemon) {
-                let service = TowerToHyperService::new(router);
-                let mut server = hyper::server::conn::http1::Builder::new();
-                server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-                // Where the daemon went away, it asks again.
-                let _ = server.serve_connection(TokioIo::new(stream), service).await;
-            }
-            drop(place);
-        });
-    }
-}
-
-/// Serves jobs for ever.
-pub async fn serve_jobs(listener: TcpListener, router: Router) -> io::Result<()> {
-    axum::serve(listener, router).await
 }

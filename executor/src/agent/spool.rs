@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::private;
 
 /// Launch of the attempt and its time.
 pub const LAUNCH: &str = "launch.json";
@@ -36,7 +37,7 @@ const KEPT: usize = 1000;
 /// The disk is full or fails; the old file is then still there.
 pub fn write<T: Serialize>(folder: &Path, name: &str, value: &T) -> io::Result<()> {
     let new = folder.join(format!("{name}.new"));
-    let mut file = File::create(&new)?;
+    let mut file = private::create(&new)?;
     file.write_all(&serde_json::to_vec(value)?)?;
     file.sync_all()?;
     fs::rename(&new, folder.join(name))?;
@@ -55,7 +56,7 @@ pub fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
 /// # Errors
 /// The disk is full or fails.
 pub fn claim(folder: &Path) -> io::Result<bool> {
-    match File::create_new(folder.join(CLAIM)) {
+    match private::options().write(true).create_new(true).open(folder.join(CLAIM)) {
         Ok(file) => file.sync_all().map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
@@ -75,8 +76,7 @@ pub fn keep_output(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let outputs = spool.join(OUTPUTS);
-    // Output of a program is readable by its owner only.
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&outputs)?;
+    private::folder(&outputs)?;
     let mut name = name.to_owned();
     name.push(".log");
     fs::rename(printed, outputs.join(name))?;

@@ -5,6 +5,7 @@
 //! command another. Both are checked for the name in them: the daemon speaks with the node it
 //! means, and the agent obeys the daemon alone.
 
+use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,16 +18,13 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
-use tokio_rustls::rustls::client::verify_server_name;
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ClientConfig, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::clock::unix_ms;
 use super::error::AgentError;
+use crate::http::identity::{IdentityError, Reloaded, authorities, certificates, private_key, provider};
 
 /// Name in the daemon's certificate.
 pub const DAEMON: &str = "goodput-daemon";
@@ -92,62 +90,35 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), AgentError> {
 }
 
 /// The agent's side: asks for a certificate of the authority.
-pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, AgentError> {
-    let (roots, chain, key) = load(files)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    let verifier = verifier.map_err(|error| wrong(files, &error))?;
-    let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| wrong(files, &error))?.with_client_cert_verifier(verifier);
-    let config = config.with_single_cert(chain, key).map_err(|error| wrong(files, &error))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+pub(super) fn acceptor(files: &TlsFiles) -> Result<Reloaded<TlsAcceptor>, IdentityError> {
+    reloaded(files, |files| {
+        let wrong = |error: &dyn Display| IdentityError::of(&files.cert, error);
+        let roots = Arc::new(authorities(&files.ca)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| wrong(&error))?;
+        let config = config.with_client_cert_verifier(verifier.map_err(|error| wrong(&error))?);
+        let config = config.with_single_cert(certificates(&files.cert)?, private_key(&files.key)?);
+        Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| wrong(&error))?)))
+    })
 }
 
 /// The daemon's side: shows its own certificate.
-pub(crate) fn connector(files: &TlsFiles) -> Result<TlsConnector, AgentError> {
-    let (roots, chain, key) = load(files)?;
-    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| wrong(files, &error))?.with_root_certificates(roots);
-    let config = config.with_client_auth_cert(chain, key).map_err(|error| wrong(files, &error))?;
-    Ok(TlsConnector::from(Arc::new(config)))
+pub(crate) fn connector(files: &TlsFiles) -> Result<Reloaded<TlsConnector>, IdentityError> {
+    reloaded(files, |files| {
+        let wrong = |error: &dyn Display| IdentityError::of(&files.cert, error);
+        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| wrong(&error))?.with_root_certificates(authorities(&files.ca)?);
+        let config = config.with_client_auth_cert(certificates(&files.cert)?, private_key(&files.key)?);
+        Ok(TlsConnector::from(Arc::new(config.map_err(|error| wrong(&error))?)))
+    })
 }
 
-/// Whether a certificate that was verified names `name`.
-pub(super) fn is_named(chain: Option<&[CertificateDer<'_>]>, name: &str) -> bool {
-    let Some(first) = chain.and_then(<[_]>::first) else { return false };
-    match (ParsedCertificate::try_from(first), ServerName::try_from(name)) {
-        (Ok(certificate), Ok(name)) => verify_server_name(&certificate, &name).is_ok(),
-        _ => false,
-    }
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
-
-type LoadedIdentity = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn load(files: &TlsFiles) -> Result<LoadedIdentity, AgentError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(&files.ca)? {
-        roots.add(certificate).map_err(|error| wrong(files, &error))?;
-    }
-    let key = PrivateKeyDer::from_pem_file(&files.key);
-    let key = key.map_err(|error| AgentError::Setup(format!("key {}: {error}", files.key.display())))?;
-    Ok((roots, certificates(&files.cert)?, key))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, AgentError> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(AgentError::Setup(format!("{} holds no certificate", path.display()))),
-        Err(error) => Err(AgentError::Setup(format!(
-            "certificate {}: {error:?}; make some with `goodput live certs`",
-            path.display()
-        ))),
-    }
-}
-
-fn wrong(files: &TlsFiles, error: &dyn std::fmt::Display) -> AgentError {
-    AgentError::Setup(format!("certificate {}: {error}", files.cert.display()))
+fn reloaded<T: Clone>(
+    files: &TlsFiles,
+    load: impl Fn(&TlsFiles) -> Result<T, IdentityError> + Send + Sync + 'static,
+) -> Result<Reloaded<T>, IdentityError> {
+    let of = files.clone();
+    let paths = vec![files.ca.clone(), files.cert.clone(), files.key.clone()];
+    Reloaded::new(paths, Box::new(move || load(&of)))
 }

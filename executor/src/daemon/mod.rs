@@ -38,6 +38,8 @@ use thiserror::Error;
 
 use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
 use crate::etcd::{Etcd, EtcdError};
+use crate::http::identity::IdentityError;
+use crate::private;
 use decide::chooser::Chooser;
 use decide::failures::FailedCycles;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
@@ -79,6 +81,9 @@ pub enum DaemonError {
         /// Error of the system.
         source: std::io::Error,
     },
+    /// The certificate or the key of the interface cannot be used.
+    #[error("[api] tls: {0}")]
+    Identity(#[from] IdentityError),
     /// The request is not allowed now.
     #[error("{0}")]
     Refused(String),
@@ -86,6 +91,10 @@ pub enum DaemonError {
     #[error("the drill ends the daemon at {0}")]
     Drill(&'static str),
 }
+
+/// Files in the state directory. Versions before this one left them readable by others.
+const STATE_FILES: [&str; 6] =
+    ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "audit.jsonl", "leader.lock", "leader.alive"];
 
 /// An order under way.
 #[derive(Clone, Debug)]
@@ -165,7 +174,9 @@ impl<E: Engine> Daemon<E> {
             let action = format!("cannot {action} in {}", directory.display());
             move |source| DaemonError::System { action, source }
         };
-        std::fs::create_dir_all(&directory).map_err(system("make the state directory"))?;
+        private::folder(&directory).map_err(system("make the state directory"))?;
+        let files = STATE_FILES.iter().try_for_each(|name| private::file(&directory.join(name)));
+        files.map_err(system("close files to other users"))?;
         let name = match &settings.state.name {
             Some(name) => name.clone(),
             None => {

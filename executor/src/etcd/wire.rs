@@ -19,6 +19,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::EtcdError;
 use crate::agent::tls;
+use crate::http::identity::Reloaded;
 
 /// Largest answer, bytes: a page of jobs.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -31,7 +32,7 @@ pub struct Wire {
     /// Member that answered last.
     current: usize,
     open: Option<Connection>,
-    connector: Option<TlsConnector>,
+    connector: Option<Reloaded<TlsConnector>>,
     patience: Duration,
 }
 
@@ -142,7 +143,7 @@ impl Wire {
         let (sender, driver) = match self.connector.as_ref().filter(|_| member.tls) {
             Some(connector) => {
                 let name = ServerName::try_from(member.host.clone())?;
-                let (sender, connection) = handshake(TokioIo::new(connector.connect(name, stream).await?)).await?;
+                let (sender, connection) = handshake(TokioIo::new(connector.get().connect(name, stream).await?)).await?;
                 (sender, tokio::spawn(async move { drop(connection.await) }))
             }
             None => {

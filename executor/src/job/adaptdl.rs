@@ -3,7 +3,9 @@
 //!
 //! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET
 //! /discover/{namespace}/{name}/{group}` tells the addresses of its replicas by rank, and waits for
-//! them; `GET /healthz` answers. A job's group is its attempt.
+//! them; `GET /healthz` answers. A job's group is its attempt. AdaptDL sends no token, so all of it
+//! is below `/adaptdl/{key}`, where the key is known to one attempt only
+//! ([`Fence::supervisor_key`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +42,11 @@ const TIMEOUT_S: u64 = 30;
 
 /// Supervisor that knows the jobs.
 pub trait Supervisor: Send + Sync {
-    /// Takes hints. `false`: no such job runs.
-    fn hints(&self, job: &str, hints: Value) -> bool;
+    /// Takes hints of the attempt with this key. `false`: no such attempt of the job runs.
+    fn hints(&self, key: &str, job: &str, hints: Value) -> bool;
 
     /// Addresses of the replicas of an attempt, by rank; `None`: not yet.
-    fn addresses(&self, job: &str, attempt: u32) -> Option<Vec<String>>;
+    fn addresses(&self, key: &str, job: &str, attempt: u32) -> Option<Vec<String>>;
 }
 
 /// The batch sizes that hints allow; `None` where they do not say, or contradict themselves.
@@ -100,20 +102,20 @@ pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> V
 /// Routes of AdaptDL's supervisor.
 pub fn router(supervisor: Arc<dyn Supervisor>) -> Router {
     Router::new()
-        .route("/healthz", get(|| async { StatusCode::OK }))
-        .route("/hints/{namespace}/{name}", put(hints))
-        .route("/discover/{namespace}/{name}/{group}", get(discover))
+        .route("/adaptdl/{key}/healthz", get(|| async { StatusCode::OK }))
+        .route("/adaptdl/{key}/hints/{namespace}/{name}", put(hints))
+        .route("/adaptdl/{key}/discover/{namespace}/{name}/{group}", get(discover))
         .with_state(supervisor)
 }
 
 async fn hints(
     State(supervisor): State<Arc<dyn Supervisor>>,
-    Path((_, job)): Path<(String, String)>,
+    Path((key, _, job)): Path<(String, String, String)>,
     body: Bytes,
 ) -> StatusCode {
     let Ok(sent) = serde_json::from_slice::<Map<String, Value>>(&body) else { return StatusCode::BAD_REQUEST };
     let known = sent.into_iter().filter(|(field, _)| FIELDS.contains(&field.as_str())).collect();
-    if supervisor.hints(&job, Value::Object(known)) { StatusCode::OK } else { StatusCode::NOT_FOUND }
+    if supervisor.hints(&key, &job, Value::Object(known)) { StatusCode::OK } else { StatusCode::NOT_FOUND }
 }
 
 #[derive(Deserialize)]
@@ -123,12 +125,12 @@ struct Patience {
 
 async fn discover(
     State(supervisor): State<Arc<dyn Supervisor>>,
-    Path((_, job, group)): Path<(String, String, u32)>,
+    Path((key, _, job, group)): Path<(String, String, String, u32)>,
     Query(patience): Query<Patience>,
 ) -> Result<Json<Vec<String>>, StatusCode> {
     let given_up = Instant::now() + Duration::from_secs(patience.timeout.unwrap_or(TIMEOUT_S).min(2 * TIMEOUT_S));
     loop {
-        if let Some(addresses) = supervisor.addresses(&job, group) {
+        if let Some(addresses) = supervisor.addresses(&key, &job, group) {
             return Ok(Json(addresses));
         }
         if Instant::now() >= given_up {

@@ -169,7 +169,7 @@ impl Launch {
         set("ADAPTDL_NUM_NODES", gang.nodes.to_string());
         set("ADAPTDL_NUM_REPLICAS", gang.world.to_string());
         set("ADAPTDL_NUM_RESTARTS", self.attempt.to_string());
-        set("ADAPTDL_SUPERVISOR_URL", around.url.clone());
+        set("ADAPTDL_SUPERVISOR_URL", format!("{}/adaptdl/{}", around.url, self.fence.supervisor_key()));
         set("ADAPTDL_SCHED_VERSION", "0.2.11".to_owned());
 
         let uuids: Vec<&str> = self.grants.iter().map(|grant| grant.uuid.as_str()).collect();
@@ -232,6 +232,7 @@ mod tests {
         let env =
             launch(vec![AcceleratorGrant::whole("GPU-a"), AcceleratorGrant::whole("GPU-b")]).environment(&around());
         let fence = Fence::from_text("f");
+        let supervisor = format!("http://127.0.0.1:7071/adaptdl/{}", fence.supervisor_key());
         let expected = [
             ("SCHED_PROTOCOL", "1"),
             ("SCHED_JOB_ID", "resnet"),
@@ -260,7 +261,7 @@ mod tests {
             ("ADAPTDL_NUM_NODES", "2"),
             ("ADAPTDL_NUM_REPLICAS", "4"),
             ("ADAPTDL_NUM_RESTARTS", "3"),
-            ("ADAPTDL_SUPERVISOR_URL", "http://127.0.0.1:7071"),
+            ("ADAPTDL_SUPERVISOR_URL", supervisor.as_str()),
             ("ADAPTDL_SCHED_VERSION", "0.2.11"),
             ("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"),
             ("LR", "0.1"),

@@ -34,6 +34,13 @@ impl Fence {
         Self(hex(&Sha256::digest(text.as_bytes())[..16]))
     }
 
+    /// Path segment under which jobs of AdaptDL find their supervisor. AdaptDL sends no token of its
+    /// own, so the address has to be one; the fence does not follow from it.
+    #[must_use]
+    pub fn supervisor_key(&self) -> String {
+        Self::from_text(&format!("supervisor {}", self.0)).0
+    }
+
     /// Token as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -76,6 +83,7 @@ mod tests {
         assert_ne!(a, b);
         assert!(!format!("{a:?}").contains(a.as_str()));
         assert_eq!(Fence::from_text("x"), Fence::from_text("x"));
+        assert!(a.supervisor_key() != b.supervisor_key() && a.supervisor_key() != a.as_str());
         assert_eq!(serde_json::from_str::<Fence>(&serde_json::to_string(&a).unwrap()).unwrap(), a);
         assert!(serde_json::from_str::<Fence>(r#""short""#).is_err());
     }

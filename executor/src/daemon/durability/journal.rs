@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::daemon::observe::AttainedService;
 use crate::engine::{Order, OrderId};
+use crate::private;
 pub use ends::JobEnd;
 pub use promises::AcknowledgedSubmission;
 
@@ -111,6 +112,8 @@ impl Journal {
     /// [`JournalError::Database`] where the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let fault = |action| move |source| JournalError::Database { path: path.into(), action, source };
+        // SQLite gives its other files the mode of this one. Where it cannot be made, SQLite says why.
+        let _ = private::options().append(true).create(true).open(path);
         let database = Connection::open(path).map_err(fault("open it"))?;
         let setup = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;
             CREATE TABLE IF NOT EXISTS orders (

@@ -1,7 +1,7 @@
 //! One line per decision, each with the hash of the line before: what was seen, decided, let pass
 //! and done can be read later, and a line that is changed or taken out breaks the chain.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use crate::private;
 
 /// Hash that the first line follows.
 const GENESIS: &str = "genesis";
@@ -81,7 +83,7 @@ impl Audit {
     /// [`AuditError`] where the file cannot be used, or its last whole line is not one of this log.
     pub fn open(path: &Path) -> Result<Self, AuditError> {
         let fault = |action| move |source| AuditError::Io { path: path.into(), action, source };
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(fault("open it"))?;
+        let mut file = private::options().read(true).append(true).create(true).open(path).map_err(fault("open it"))?;
         let (mut seq, mut prev, mut end) = (0, GENESIS.to_string(), 0);
         for line in AuditLines::new(&file).map_err(fault("read it"))? {
             let (text, upto) = line.map_err(fault("read it"))?;

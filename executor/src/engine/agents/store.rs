@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::live::LiveJob;
 use crate::agent::{AgentError, spool};
 use crate::engine::LoanSeen;
+use crate::private;
 
 const DRAINED: &str = "drained.json";
 const LOANS: &str = "loans.json";
@@ -22,7 +23,14 @@ impl JobStore {
     /// # Errors
     /// It cannot be made.
     pub fn open(folder: PathBuf) -> Result<Self, AgentError> {
-        let made = fs::create_dir_all(folder.join("jobs"));
+        let jobs = folder.join("jobs");
+        let make = || -> std::io::Result<()> {
+            private::folder(&folder)?;
+            [DRAINED, LOANS].iter().try_for_each(|name| private::file(&folder.join(name)))?;
+            private::folder(&jobs)?;
+            private::files(&jobs)
+        };
+        let made = make();
         made.map_err(|source| AgentError::Io { action: format!("make {}", folder.display()), source })?;
         Ok(Self { folder })
     }

@@ -1,7 +1,9 @@
 //! Locks on files that keep the daemons of one state directory apart.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
+
+use crate::private;
 
 /// The two lock files of a state directory.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ impl Locks {
     /// # Errors
     /// Where they cannot be opened.
     pub fn open(lock: &Path) -> std::io::Result<Self> {
-        let open = |path: &Path| OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let open = |path: &Path| private::options().create(true).truncate(false).write(true).open(path);
         Ok(Self { life: open(&lock.with_extension("alive"))?, act: open(lock)? })
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Api, ApiCommand, Call, router};
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
+use crate::http::{self, Door, identity};
 
 /// Between looks while orders are under way.
 const BUSY: Duration = Duration::from_millis(200);
@@ -17,7 +18,7 @@ const BUSY: Duration = Duration::from_millis(200);
 /// Runs `daemon` until `stop`. Errors of cycles are logged and the next cycle begins anew.
 ///
 /// # Errors
-/// Where the interface cannot listen.
+/// Where the interface cannot listen, or its certificate cannot be used.
 pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<()>) -> Result<Daemon<E>, DaemonError> {
     let (calls, mut called) = mpsc::channel::<Call>(64);
     let listen = daemon.settings.api.listen.clone();
@@ -27,6 +28,10 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
             action: format!("cannot listen on {listen}; see [api] listen"),
             source,
         })?;
+        let door = match &daemon.settings.api.tls {
+            Some(files) => Door::Tls(identity::acceptor(&files.certificate, &files.key)?),
+            None => Door::Plain,
+        };
         let tokens = daemon.settings.api.tokens.clone().into();
         let api = Api {
             status: daemon.status(),
@@ -43,7 +48,7 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
         }
         let address = listener.local_addr().map(|address| address.to_string()).unwrap_or(listen);
         tracing::info!(address, "listening");
-        server = Some(tokio::spawn(async move { axum::serve(listener, router(api)).await }));
+        server = Some(tokio::spawn(http::serve(listener, door, router(api))));
     }
     let poll = Duration::from_secs_f64(daemon.settings.cycle.poll_secs);
     loop {

@@ -1,0 +1,154 @@
+//! Certificates and keys from files, read again when the files change: a certificate is renewed
+//! without a restart.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use thiserror::Error;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+/// Reason why a certificate or a key cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}: {problem}", path.display())]
+pub struct IdentityError {
+    /// File at fault.
+    pub path: PathBuf,
+    /// Fault of the file, and its remedy.
+    pub problem: String,
+}
+
+impl IdentityError {
+    /// Fault of `path`.
+    pub(crate) fn of(path: &Path, problem: impl std::fmt::Display) -> Self {
+        Self { path: path.to_owned(), problem: problem.to_string() }
+    }
+}
+
+/// Reads a value from its files.
+type Load<T> = Box<dyn Fn() -> Result<T, IdentityError> + Send + Sync>;
+
+/// Time of change and length of each file; `None` where a file is missing.
+type Stamps = Vec<Option<(SystemTime, u64)>>;
+
+/// A value made of files, which is made again when one of the files has changed.
+pub struct Reloaded<T> {
+    files: Vec<PathBuf>,
+    load: Load<T>,
+    kept: Mutex<Kept<T>>,
+}
+
+struct Kept<T> {
+    value: T,
+    /// Files as they were when they were last read, whether or not they were good.
+    stamps: Stamps,
+}
+
+impl<T: Clone> Reloaded<T> {
+    /// The value that `load` makes of `files`.
+    ///
+    /// # Errors
+    /// [`IdentityError`] of the first reading.
+    pub fn new(files: Vec<PathBuf>, load: Load<T>) -> Result<Self, IdentityError> {
+        let kept = Mutex::new(Kept { stamps: stamps(&files), value: load()? });
+        Ok(Self { files, load, kept })
+    }
+
+    /// The value as the files now have it. Files that make no sense leave the value as it was.
+    pub fn get(&self) -> T {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = stamps(&self.files);
+        if now != kept.stamps {
+            kept.stamps = now;
+            match (self.load)() {
+                Ok(value) => {
+                    kept.value = value;
+                    tracing::info!(files = ?self.files, "certificates were read again");
+                }
+                Err(error) => tracing::warn!(%error, "changed certificates are not used; the ones before still are"),
+            }
+        }
+        kept.value.clone()
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Stamps {
+    let stamp = |path: &PathBuf| {
+        let data = fs::metadata(path).ok()?;
+        Some((data.modified().ok()?, data.len()))
+    };
+    files.iter().map(stamp).collect()
+}
+
+/// The server's side of TLS with the certificate and the key in these files; peers show none.
+///
+/// # Errors
+/// [`IdentityError`] where a file cannot be read or the two do not belong together.
+pub fn acceptor(certificate: &Path, key: &Path) -> Result<Reloaded<TlsAcceptor>, IdentityError> {
+    let files = vec![certificate.to_owned(), key.to_owned()];
+    let (certificate, key) = (certificate.to_owned(), key.to_owned());
+    let load = move || {
+        let wrong = |error| IdentityError::of(&certificate, error);
+        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let config = config.map_err(wrong)?.with_no_client_auth();
+        let config = config.with_single_cert(certificates(&certificate)?, private_key(&key)?).map_err(wrong)?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    };
+    Reloaded::new(files, Box::new(load))
+}
+
+/// The certificates in a file.
+///
+/// # Errors
+/// [`IdentityError`] where there is none.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(IdentityError::of(path, "holds no certificate; make some with `goodput live certs`")),
+        Err(error) => {
+            Err(IdentityError::of(path, format!("no certificate: {error:?}; make some with `goodput live certs`")))
+        }
+    }
+}
+
+/// The private key in a file.
+///
+/// # Errors
+/// [`IdentityError`] where there is none.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| IdentityError::of(path, format!("no private key: {error:?}")))
+}
+
+/// The authorities in a file.
+///
+/// # Errors
+/// [`IdentityError`] where there is none.
+pub fn authorities(path: &Path) -> Result<RootCertStore, IdentityError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| IdentityError::of(path, error))?;
+    }
+    Ok(roots)
+}
+
+/// Whether a certificate that was verified names `name`.
+pub fn is_named(chain: Option<&[CertificateDer<'_>]>, name: &str) -> bool {
+    let Some(first) = chain.and_then(<[_]>::first) else { return false };
+    match (ParsedCertificate::try_from(first), ServerName::try_from(name)) {
+        (Ok(certificate), Ok(name)) => verify_server_name(&certificate, &name).is_ok(),
+        _ => false,
+    }
+}
+
+/// Cryptography of this program.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

@@ -1,0 +1,150 @@
+//! The one HTTP/1.1 server of this crate: every port has its limits on connections and on time, and
+//! TLS where it is asked for.
+//!
+//! - [`Door`]: what a peer has to show before it is answered.
+//! - [`visitors`]: which connections give way when there are too many.
+//! - [`identity`]: certificates, read again when their files change.
+
+mod door;
+pub mod identity;
+pub mod visitors;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub use door::Door;
+use visitors::{Visit, Visitors};
+
+/// Time that a peer has for its TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
+
+/// Time that a peer has for the headers of a request, and for which a connection may lie idle.
+const HEADERS: Duration = Duration::from_secs(5);
+
+/// Most bytes of headers, and of a body that is not read yet.
+const BUFFER: usize = 64 * 1024;
+
+/// Pause where the system has no file descriptor left for a new connection.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+
+/// Serves `router` on `listener` for ever. Connections end with the future.
+pub async fn serve(listener: TcpListener, door: Door, router: Router) {
+    let visitors = Visitors::of_this_process();
+    let door = Arc::new(door);
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok((stream, peer)) = listener.accept().await else {
+            visitors.make_room();
+            tokio::time::sleep(NO_DESCRIPTOR).await;
+            continue;
+        };
+        let Some(visit) = visitors.enter(neighbourhood(peer.ip())) else { continue };
+        let (door, router) = (Arc::clone(&door), router.clone());
+        connections.spawn(async move {
+            let visit = Arc::new(visit);
+            tokio::select! {
+                () = visit.told_to_leave() => {}
+                () = receive(stream, &door, router, &visit) => {}
+            }
+        });
+    }
+}
+
+/// Address by which connections are counted: an IPv6 host has a whole network of addresses.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+/// One connection, from its handshake to its end.
+async fn receive(stream: TcpStream, door: &Door, router: Router, visit: &Arc<Visit<IpAddr>>) {
+    // Answers are small, and each is written at once.
+    let _ = stream.set_nodelay(true);
+    match door {
+        Door::Plain => answer(stream, router, Arc::clone(visit)).await,
+        Door::Tls(identity) => {
+            let shaken = timeout(HANDSHAKE, identity.get().accept(stream)).await;
+            if let Ok(Ok(stream)) = shaken {
+                answer(stream, router, Arc::clone(visit)).await;
+            }
+        }
+        Door::Mutual { identity, peer } => {
+            let shaken = timeout(HANDSHAKE, identity.get().accept(stream)).await;
+            let Ok(Ok(stream)) = shaken else { return };
+            if identity::is_named(stream.get_ref().1.peer_certificates(), peer) {
+                visit.is_trusted();
+                answer(stream, router, Arc::clone(visit)).await;
+            }
+        }
+    }
+}
+
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, visit: Arc<Visit<IpAddr>>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (router, visit) = (TowerToHyperService::new(router.clone()), Arc::clone(&visit));
+        async move {
+            if request.body().is_end_stream() {
+                visit.works();
+            }
+            let arriving = |body| Body::new(Arriving { body, visit: Arc::clone(&visit) });
+            let answer: Result<Response, Infallible> = router.call(request.map(arriving)).await;
+            visit.waits();
+            answer
+        }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(BUFFER);
+    // A peer that goes away asks again.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Body of a request that is on its way. The connection is at work when all of the body is there.
+struct Arriving {
+    body: Incoming,
+    visit: Arc<Visit<IpAddr>>,
+}
+
+impl hyper::body::Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.visit.works();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
