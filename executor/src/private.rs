@@ -12,11 +12,11 @@ const FILE: u32 = 0o600;
 /// Mode of folders.
 const FOLDER: u32 = 0o700;
 
-/// Bit of folders such as `/tmp`, which belong to everyone.
+/// Bit of folders such as `/tmp`, which all users share.
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder, or closes one that is there to others. A folder that everyone shares, such as
-/// `/tmp`, stays as it is.
+/// Makes a folder, or closes one that is there to others. A folder that all users share, such
+/// as `/tmp`, stays as it is.
 ///
 /// # Errors
 /// The folder cannot be made, or belongs to another user.

@@ -1,4 +1,4 @@
-//! What a peer has to show before a server answers it.
+//! Entry to a server: the certificate, if any, that each side shows.
 
 use tokio_rustls::TlsAcceptor;
 

@@ -1,8 +1,8 @@
 //! The one HTTP/1.1 server of this crate: every port has its limits on connections and on time, and
 //! TLS where it is asked for.
 //!
-//! - [`Door`]: what a peer has to show before it is answered.
-//! - [`visitors`]: which connections give way when there are too many.
+//! - [`Door`]: plain HTTP, TLS, or TLS with certificates on both sides.
+//! - [`visitors`]: connections by state; those that give way when there are too many.
 //! - [`identity`]: certificates, read again when their files change.
 
 mod door;

@@ -1,4 +1,4 @@
-//! Connections of one server, counted so that silent ones keep nobody's place.
+//! Connections of one server, counted so that silent ones keep no place from a peer that speaks.
 //!
 //! A connection *waits* until its peer has said what it wants. Where the server is full, or one
 //! address has more than its part, the connection that has waited longest gives way to the new one:
