@@ -104,9 +104,15 @@ fn replicas_are_jobs_of_a_reservation_and_what_trains_there_is_a_loan() {
         std::fs::rename(new, directory.path().join("load")).unwrap();
     };
 
-    // A training job that the daemon did not start runs in the reservation.
+    // A training job that the daemon did not start runs in the reservation before the daemon looks. No order
+    // could call its node back, so the replica has to start elsewhere.
     let there = ["--reservation=web", "--nodelist=n2", "--gpus=1", "--job-name=borrows", "--wrap=sleep 600"];
     let borrows = cluster.ask("sbatch", &[["--parsable", "--chdir=/tmp"].as_slice(), &there].concat());
+    let began = Instant::now();
+    while cluster.ask("squeue", &["-h", "-j", borrows.trim(), "-o", "%t"]).trim() != "R" {
+        assert!(began.elapsed() < Duration::from_secs(60), "the borrowing job does not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let served = Served::start(&runtime, &settings);
     let status = served.until("one replica", |status| {
         status.services.first().is_some_and(|web| web.replicas.len() == 1) && status.nodes.iter().any(|node| node.lent)

@@ -35,7 +35,8 @@ pub use order::digest;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
 pub use snapshot::{
-    Attempt, ClusterSnapshot, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen, SpeedReport,
+    Attempt, ClusterSnapshot, JobPhase, JobSeen, Lender, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen,
+    SpeedReport,
 };
 pub use verify::verify;
 

@@ -284,10 +284,10 @@ impl Engine for SimEngine {
 /// Times of a loan, on the clock of the simulation.
 fn loan_seen(loan: &Loan) -> Option<LoanSeen> {
     match *loan {
-        Loan::Lent { since } => Some(LoanSeen { since_ms: since.as_millis(), recall: None }),
+        Loan::Lent { since } => Some(LoanSeen { since_ms: since.as_millis(), ..LoanSeen::default() }),
         Loan::Returning { since, called, deadline } => {
             let recall = RecallSeen { called_ms: called.as_millis(), deadline_ms: deadline.as_millis() };
-            Some(LoanSeen { since_ms: since.as_millis(), recall: Some(recall) })
+            Some(LoanSeen { since_ms: since.as_millis(), recall: Some(recall), ..LoanSeen::default() })
         }
         Loan::Home | Loan::Elsewhere => None,
     }

@@ -88,9 +88,23 @@ pub struct NodeSeen {
 pub struct LoanSeen {
     /// Start of the loan.
     pub since_ms: i64,
+    /// Side that lent the node, and that alone can call the node back.
+    #[serde(default)]
+    pub by: Lender,
     /// Call to come back, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallSeen>,
+}
+
+/// Side that lent a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lender {
+    /// The daemon, by an order to lend.
+    #[default]
+    Daemon,
+    /// The users of the cluster: they started training jobs on the node.
+    Users,
 }
 
 /// Call to a lent node to come back. Times are milliseconds of the engine's clock.

@@ -243,13 +243,17 @@ impl ClusterObserver {
             };
             if let Some(loan) = loans.get_mut(at) {
                 *loan = self.loan(node);
+                if *loan == Loan::Elsewhere {
+                    idle[at] = 0;
+                }
             }
         }
         let mut jobs: Vec<ObservedJob> = Vec::with_capacity(snapshot.jobs.len());
         for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !job.hands_off) {
             let Some(id) = self.id(&seen.key) else { continue };
             let held = self.placement_of(seen.attempt.as_ref().map_or(&[][..], |attempt| &attempt.placement));
-            if held.slices().iter().any(|slice| down[slice.node.index()] > 0) {
+            let away = |node: NodeId| loans.get(node.index()) == Some(&Loan::Elsewhere);
+            if held.slices().iter().any(|slice| down[slice.node.index()] > 0 || away(slice.node)) {
                 continue;
             }
             let mut job = self.past_of(id, seen, &held);

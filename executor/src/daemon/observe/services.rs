@@ -13,7 +13,9 @@ use goodput_env::state::{Loan, ObservedService, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::ClusterObserver;
-use crate::engine::{ClusterSnapshot, EngineAction, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen};
+use crate::engine::{
+    ClusterSnapshot, EngineAction, Lender, LoanSeen, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen,
+};
 
 impl ClusterObserver {
     /// Gives numbers to services that are new, and takes over specifications that have changed.
@@ -140,11 +142,13 @@ impl ClusterObserver {
         Some(ServiceId(index as u32))
     }
 
-    /// Loan of a node. An engine that knows no times says only that the node is lent.
+    /// Loan of a node. An engine that knows no times says only that the node is lent. A node that users
+    /// lent is elsewhere for a policy: no order of a policy could call the node back.
     pub(super) fn loan(&self, seen: &NodeSeen) -> Loan {
         match seen.loan {
             _ if !seen.lent => Loan::Home,
             None => Loan::Lent { since: SimTime::ZERO },
+            Some(LoanSeen { by: Lender::Users, .. }) => Loan::Elsewhere,
             Some(loan) => {
                 let since = self.time(loan.since_ms);
                 loan.recall.map_or(Loan::Lent { since }, |recall| Loan::Returning {

@@ -66,7 +66,7 @@ impl AgentsEngine {
             }
             Some(_) => {}
             None => {
-                self.loans.insert(node.to_owned(), LoanSeen { since_ms: now_ms, recall: None });
+                self.loans.insert(node.to_owned(), LoanSeen { since_ms: now_ms, ..LoanSeen::default() });
                 self.store.save_loans(&self.loans).map_err(full)?;
             }
         }

@@ -12,7 +12,8 @@ use super::read::{RawJob, RawState, hostlist};
 use super::script::Seat;
 use super::steps::plain;
 use crate::engine::{
-    DeclaredService, EngineError, JobSeen, LoanSeen, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen, StepOutcome,
+    DeclaredService, EngineError, JobSeen, Lender, LoanSeen, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen,
+    StepOutcome,
 };
 use crate::job::{ExitMeaning, Fence, RetryBudget, RetryDecision, RetryHistory};
 use crate::machine::wall_ms;
@@ -64,7 +65,7 @@ impl SlurmServices {
             node.pool = if self.nodes.contains(&node.name) { Pool::Inference } else { Pool::Training };
             let there = training.clone().filter(|job| job.held.iter().any(|on| on.node == node.name));
             let since_ms = there.map(|job| job.start_ms).min().filter(|_| node.pool == Pool::Inference);
-            node.loan = since_ms.map(|since_ms| LoanSeen { since_ms, recall: None });
+            node.loan = since_ms.map(|since_ms| LoanSeen { since_ms, by: Lender::Users, recall: None });
             node.lent = node.loan.is_some();
         }
     }
