@@ -43,6 +43,9 @@ fn wrong_deployments_say_why() {
         ("name = \"tiresias\" ", "bundle = \"zoo:elastik\" ", "did you mean \"elastic\"?"),
         ("fallback = \"pollux-fast\"", "fallback = \"polux-fast\"", "did you mean \"pollux-fast\"?"),
         ("[engine.slurm]", "[engine.pbs]", "unknown choice `pbs`"),
+        ("baseline = \"fifo-backfill\"", "baseline = \"fifo-backfil\"", "did you mean \"fifo-backfill\"?"),
+        ("automatic = true", "jobs = 2", "rollback.jobs is 2, expected 5 to 1000"),
+        ("automatic = true", "late_percent = 10", "expected more than 10"),
     ] {
         assert!(SLURM.contains(from), "{from}");
         let error = reader::parse::<Deployment>("x.toml", &SLURM.replacen(from, to, 1)).unwrap_err();
@@ -66,6 +69,11 @@ fn times_that_are_no_durations_are_refused() {
         "shadow.horizon_secs",
         "shadow.every_secs",
         "shadow.restart_secs",
+        "report.horizon_secs",
+        "report.every_secs",
+        "report.restart_secs",
+        "rollback.slack_secs",
+        "rollback.watch_secs",
     ];
     let text = format!("{SLURM}\n[shadow]\nname = \"srtf\"\n");
     for key in seconds {

@@ -4,6 +4,8 @@
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
 mod lab;
+mod policy;
+mod report;
 
 use std::fs::Permissions;
 use std::num::NonZeroUsize;

@@ -30,7 +30,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     runtime.spawn(async move { axum::serve(listener, router(api)).await });
     runtime.spawn(async move {
         while let Some(Call { who, command, answer }) = called.recv().await {
-            let read = matches!(command, ApiCommand::Orders(_));
+            let read = matches!(command, ApiCommand::Orders(_) | ApiCommand::PolicyHistory);
             log.lock().unwrap().push(format!("{who}: {command:?}"));
             let _ = answer.send(Ok(if read { json!([]) } else { json!("8") }));
         }
@@ -67,7 +67,7 @@ fn nobody_gets_more_than_his_token_is_good_for() {
     let (reader, writer) = (Some("secret of reader"), Some("secret of writer"));
     let status = |method: &str, path: &str, token, body: Option<String>| call(address, method, path, token, body).0;
     assert_eq!(status("GET", "/healthz", None, None), 200);
-    let reads = ["/metrics", "/v1/status", "/v1/queue", "/v1/nodes", "/v1/jobs/7"];
+    let reads = ["/metrics", "/v1/status", "/v1/queue", "/v1/nodes", "/v1/jobs/7", "/v1/policy"];
     let mode = || Some(json!({ "mode": "act" }).to_string());
     let writes = [
         ("POST", "/v1/jobs", Some(job("a", 1))),
@@ -75,6 +75,8 @@ fn nobody_gets_more_than_his_token_is_good_for() {
         ("POST", "/v1/nodes/n1/drain", Some("{}".into())),
         ("POST", "/v1/nodes/n1/undrain", Some("{}".into())),
         ("POST", "/v1/mode", mode()),
+        ("POST", "/v1/policy", Some(json!({ "policy": "zoo:elastic" }).to_string())),
+        ("POST", "/v1/policy/rollback", Some("{}".into())),
     ];
     let stored = hash("secret of reader");
     for path in reads {

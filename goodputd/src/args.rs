@@ -160,6 +160,22 @@ pub enum Live {
         #[command(flatten)]
         daemon: DaemonAddress,
     },
+    /// Show, set or roll back the policy that decides.
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Report what the policy would have changed while the daemon observed: jobs that are sooner or later,
+    /// preemptions, and risks.
+    Report {
+        /// Deployment in TOML, or the state directory of a daemon, or a copy of it.
+        #[arg(value_name = "FROM", default_value = "/var/lib/goodput")]
+        from: PathBuf,
+        /// Days before now that the report is about.
+        #[arg(long, default_value_t = 14.0)]
+        days: f64,
+        /// Write JSON instead of text.
+        #[arg(long)]
+        json: bool,
+    },
     /// Check that no line of an audit log was changed or removed.
     Audit {
         /// File audit.jsonl of the state directory.
@@ -167,6 +183,43 @@ pub enum Live {
     },
     /// Make a token for the interface of the daemon, and its hash for the deployment file.
     Token,
+}
+
+/// Verbs of `live policy`.
+#[derive(Debug, Subcommand)]
+pub enum PolicyVerb {
+    /// Have another policy decide. It is tried on the present state of the cluster first.
+    Set {
+        /// Heuristic, zoo:NAME, or a bundle that the daemon can read at this path.
+        policy: String,
+        /// SHA-256 that the bundle must have [default: that of the file, where this machine has it].
+        #[arg(long, value_name = "HEX")]
+        sha256: Option<String>,
+        /// Reason, for the history.
+        #[arg(long, default_value = "")]
+        reason: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// Have the policy before the present one decide again.
+    Rollback {
+        /// Reason, for the history.
+        #[arg(long, default_value = "")]
+        reason: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// List the changes of the policy: when, by which token, and why.
+    History {
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
 }
 
 /// Verbs of `goodputd config`.

@@ -16,6 +16,8 @@ mod daemon;
 mod devices;
 mod explain;
 mod listings;
+mod policy;
+mod report;
 mod submit;
 mod token;
 pub mod top;
@@ -95,6 +97,8 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             let answer = client(daemon)?.post("/v1/mode", &json!({ "mode": mode }))?;
             say(&format!("mode {}", answer["mode"].as_str().unwrap_or_default()));
         }
+        Live::Policy(verb) => policy::run(verb, invocation)?,
+        Live::Report { from, days, json } => report::run(from, *days, *json)?,
         Live::Audit { file } => {
             let (lines, last) = audit::verify(file).map_err(CommandError::failed)?;
             print(&format!("{lines} lines hold together; the last one has hash {last}\n"))?;

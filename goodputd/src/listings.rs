@@ -5,6 +5,12 @@ use goodput_env::cluster::Pool;
 use goodput_executor::daemon::interface::status::QueueRow;
 use goodput_executor::engine::{NodeSeen, OnNode, ReplicaStage, ServiceSeen};
 
+/// Time of the Unix epoch in milliseconds as a date and a time of day, UTC.
+pub fn moment(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms)
+        .map_or_else(|_| at_ms.to_string(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
 /// Placement in words: `node:accelerators` for each node.
 pub fn place(placement: &[OnNode]) -> String {
     placement.iter().map(|on| format!("{}:{}", on.node, on.gpus)).collect::<Vec<_>>().join(" ")

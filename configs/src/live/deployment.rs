@@ -11,6 +11,8 @@ use super::engine::EngineConfig;
 use super::guard::GuardConfig;
 use super::leader::LeaderConfig;
 use super::policy::{PolicyConfig, RelianceConfig, ShadowConfig};
+use super::report::ReportConfig;
+use super::rollback::RollbackConfig;
 use super::services::LiveServiceConfig;
 use super::times::{check_positive_secs, check_secs};
 use crate::error::CheckError;
@@ -44,6 +46,12 @@ pub struct Deployment {
     /// A policy that is compared with the one that acts; it never acts.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
+    /// Evidence that the mode `observe` collects for `goodput live report`.
+    #[serde(default)]
+    pub report: ReportConfig,
+    /// Automatic return to the policy before, after a change of the policy.
+    #[serde(default)]
+    pub rollback: RollbackConfig,
     /// Durable state of the daemon.
     pub state: StateConfig,
     /// Leadership among the daemons of the cluster.
@@ -191,6 +199,8 @@ impl ConfigFile for Deployment {
         self.policy.check()?;
         self.reliance.check()?;
         self.shadow.as_ref().map_or(Ok(()), ShadowConfig::check)?;
+        self.report.check()?;
+        self.rollback.check()?;
         self.cycle.check()?;
         check_secs("state.lease_secs", f64::from(self.state.lease_secs), 0.0)?;
         self.leader.check(self.state.lease_secs)?;

@@ -8,6 +8,7 @@
 //! - [`leader`]: the lease of the daemon that acts.
 //! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
+//! - [`report`]: evidence for the report of the mode `observe`. [`rollback`]: the policy before, again.
 //! - [`services`]: inference services beside training jobs.
 //! - [`tls`]: certificates. [`name`]: names of jobs and nodes. `times`: bounds of times.
 //!
@@ -22,6 +23,8 @@ pub mod leader;
 pub mod name;
 pub mod node_agent;
 pub mod policy;
+pub mod report;
+pub mod rollback;
 pub mod services;
 mod times;
 pub mod tls;

@@ -28,7 +28,11 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    pub(super) fn check(&self) -> Result<(), CheckError> {
+    /// Checks that one policy is named, and that it is known.
+    ///
+    /// # Errors
+    /// [`CheckError`] with the names that are near.
+    pub fn check(&self) -> Result<(), CheckError> {
         either("policy", ["policy.name", "policy.bundle"], self.name.as_deref(), self.bundle.as_deref())
     }
 }

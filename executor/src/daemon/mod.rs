@@ -42,6 +42,7 @@ use crate::http::identity::IdentityError;
 use crate::private;
 use decide::chooser::Chooser;
 use decide::failures::FailedCycles;
+use durability::journal::PolicyChange;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::kept_mode;
 use durability::leader::etcd::EtcdLease;
@@ -49,10 +50,11 @@ use durability::leader::{self, DaemonName, Leader};
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
 use interface::metrics::Metrics;
+use interface::report::events::Tally;
 use interface::status::DaemonStatus;
 use observe::reversals::Reversals;
 use observe::{ClusterObserver, ObservationError};
-pub use open::open;
+pub use open::{bundle_sha256, open};
 use shadow::Shadow;
 
 /// Reason why a cycle ended early. The next cycle begins anew.
@@ -148,6 +150,13 @@ pub struct Daemon<E> {
     kept: Instant,
     hook: Option<Hook>,
     shadow: Option<Shadow>,
+    /// Comparison with the cluster as it is, made in the mode `observe`.
+    outlook: Option<Shadow>,
+    tally: Tally,
+    /// Policy that a call has set, as the journal has it.
+    kept_policy: Option<PolicyChange>,
+    /// Number of the last change of the policy that this daemon knows.
+    policy_number: i64,
     /// Errors of the last cycles, as far as the log has them.
     failures: FailedCycles,
     /// Problems of the names under `[canary]` that alerts have told.
@@ -227,6 +236,10 @@ impl<E: Engine> Daemon<E> {
             kept: Instant::now(),
             hook: None,
             shadow: None,
+            outlook: None,
+            tally: Tally::default(),
+            kept_policy: None,
+            policy_number: 0,
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
             lease_trouble: None,

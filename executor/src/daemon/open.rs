@@ -1,6 +1,6 @@
 //! A daemon from its configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use goodput_agents::compose::loaning::{Sharing, beside_services};
@@ -10,7 +10,7 @@ use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConf
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Information, SimOptions};
+use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
@@ -21,7 +21,8 @@ use super::shadow::{Maker, Shadow};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
 
-/// The daemon that `settings` describe, over `engine`, for jobs that train `applications`.
+/// The daemon that `settings` describe, over `engine`, for jobs that train `applications`. A policy that
+/// `goodput live policy` set before decides instead of the one of the file.
 ///
 /// # Errors
 /// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`]
@@ -32,19 +33,73 @@ pub fn open<E: Engine>(
     applications: Vec<Arc<Application>>,
     tenants: Arc<Tenants>,
 ) -> Result<Daemon<E>, DaemonError> {
+    let Deciders { chooser, shadow, outlook, told } = deciders(&settings, &settings.policy, None)?;
+    if settings.reliance.fallback == chooser.name() {
+        let policy = chooser.name();
+        tracing::info!(policy, "the fallback is the policy itself; [reliance] fallback names another one");
+    }
+    let options = SimOptions { information: told.information, batching: told.batching, ..SimOptions::standard() };
+    let speedup = settings.cycle.speedup;
+    let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
+    let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
+    (daemon.shadow, daemon.outlook) = (shadow, outlook);
+    daemon.take_up_kept_policy()?;
+    Ok(daemon)
+}
+
+/// SHA-256 of the bundle in a file, as the history of the policy has it.
+///
+/// # Errors
+/// The file is no sound bundle.
+pub fn bundle_sha256(path: &Path) -> Result<String, String> {
+    zoo::open(path).map(|bundle| bundle.sha256()).map_err(|error| error.to_string())
+}
+
+/// Facts of the policy that decides about how jobs are shown to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Told {
+    /// Knowledge of remaining work.
+    pub information: Information,
+    /// Choice of batch sizes.
+    pub batching: Batching,
+}
+
+/// The policy that decides, and what is compared with it.
+pub(super) struct Deciders {
+    /// Policy with its fallback.
+    pub chooser: Chooser,
+    /// Comparison with the policy under `[shadow]`.
+    pub shadow: Option<Shadow>,
+    /// Comparison with the cluster as it is, for the mode `observe`.
+    pub outlook: Option<Shadow>,
+    /// How jobs are shown.
+    pub told: Told,
+}
+
+/// Deciders of `settings` with `acting` as the policy, called `called` where it goes by another name than
+/// its file.
+///
+/// # Errors
+/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live.
+pub(super) fn deciders(
+    settings: &Deployment,
+    acting: &PolicyConfig,
+    called: Option<&str>,
+) -> Result<Deciders, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
-    let (name, policy, screen) = policy(&settings.policy)?;
+    let (name, policy, screen) = policy(acting)?;
+    let name = called.map_or(name, str::to_owned);
     let policy = around(policy);
-    let information = information(&*policy, settings.policy.information);
-    if !information.allows(policy.needs()) {
+    let told = Told { information: information(&*policy, acting.information), batching: policy.batching() };
+    if !told.information.allows(policy.needs()) {
         let needs = policy.needs();
         return Err(refused(format!(
             "policy {name} needs {needs}; on real machines there is at most an estimate: use another policy"
         )));
     }
-    let fallback = compose::by_name(&settings.reliance.fallback, settings.policy.seed).ok_or_else(|| {
+    let fallback = compose::by_name(&settings.reliance.fallback, acting.seed).ok_or_else(|| {
         let known = compose::names().join(", ");
         refused(format!(
             "[reliance] fallback = {:?}: there is no such heuristic; one of: {known}",
@@ -52,27 +107,21 @@ pub fn open<E: Engine>(
         ))
     })?;
     let fallback = around(fallback);
-    if settings.reliance.fallback == name {
-        tracing::info!(policy = name, "the fallback is the policy itself; [reliance] fallback names another one");
-    }
-    let beside = settings.shadow.clone().map(|shadow| beside(&settings.policy, shadow, &name, &*policy));
-    let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
-    let speedup = settings.cycle.speedup;
-    let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
+    let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told)).transpose()?;
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
+    // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
+    let baseline = settings.report.comparison();
+    let incumbent = (name.clone(), maker(acting.clone()));
+    let of_baseline =
+        PolicyConfig { bundle: None, name: baseline.name.clone(), seed: 0, information: acting.information };
+    let candidate = (settings.report.baseline.clone(), maker(of_baseline));
+    let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
-    daemon.shadow = beside.transpose()?;
-    Ok(daemon)
+    Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 
 /// The candidate beside the policy that acts.
-fn beside(
-    acting: &PolicyConfig,
-    settings: ShadowConfig,
-    incumbent: &str,
-    policy: &dyn Policy,
-) -> Result<Shadow, DaemonError> {
+fn beside(acting: &PolicyConfig, settings: ShadowConfig, incumbent: &str, told: Told) -> Result<Shadow, DaemonError> {
     let of_shadow = PolicyConfig {
         bundle: settings.bundle.clone(),
         name: settings.name.clone(),
@@ -84,25 +133,27 @@ fn beside(
     if !information(&*candidate, acting.information).allows(candidate.needs()) {
         return refused(format!("{name} needs {}; on real machines there is at most an estimate", candidate.needs()));
     }
-    if candidate.batching() != policy.batching() {
-        let (one, other) = (policy.batching(), candidate.batching());
+    if candidate.batching() != told.batching {
+        let (one, other) = (told.batching, candidate.batching());
         return refused(format!(
             "{incumbent} goes by {one:?} batch sizes and {name} by {other:?}: the same jobs have other speeds then, and there is nothing to compare"
         ));
     }
-    let maker = |settings: PolicyConfig| -> Maker {
-        Box::new(move |cluster| {
-            let (_, policy, screen) = self::policy(&settings).map_err(|error| error.to_string())?;
-            if let Some(screen) = screen {
-                screen.fits(cluster).map_err(|error| error.to_string())?;
-            }
-            let told = information(&*policy, settings.information);
-            Ok((policy, told))
-        })
-    };
     let system = |source| DaemonError::System { action: "cannot start a thread for the shadow".into(), source };
     let incumbent = (incumbent.to_owned(), maker(acting.clone()));
     Shadow::new(settings, incumbent, (name, maker(of_shadow))).map_err(system)
+}
+
+/// Maker of fresh instances of a policy, for simulations.
+fn maker(settings: PolicyConfig) -> Maker {
+    Box::new(move |cluster| {
+        let (_, policy, screen) = self::policy(&settings).map_err(|error| error.to_string())?;
+        if let Some(screen) = screen {
+            screen.fits(cluster).map_err(|error| error.to_string())?;
+        }
+        let told = information(&*policy, settings.information);
+        Ok((policy, told))
+    })
 }
 
 type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);

@@ -44,6 +44,7 @@ impl<E: Engine> Daemon<E> {
         let result = self.turn(began).await;
         self.metrics.cycle.observe(began.elapsed().as_secs_f64());
         self.metrics.engine_up.set(i64::from(!matches!(result, Err(DaemonError::Engine(_)))));
+        self.count(&result);
         match &result {
             Err(error) => self.fail(error),
             Ok(_) => {
@@ -81,6 +82,7 @@ impl<E: Engine> Daemon<E> {
         self.tell_lease_trouble();
         self.metrics.leader.set(i64::from(term.is_some()));
         self.follow_kept_mode()?;
+        self.follow_kept_policy()?;
         match term {
             None => self.engine.follow(),
             // What the engine promises to machines from here on is promised by a daemon that leads.
@@ -121,7 +123,7 @@ impl<E: Engine> Daemon<E> {
                 &format!("job {job} was reversed twice by hand; the daemon leaves it alone for an hour"),
             );
         }
-        self.measure(&snapshot);
+        self.measure(&snapshot, term.is_some())?;
         let deciding = Instant::now();
         let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
         let cluster = Arc::new(self.observer.read(&snapshot, &open)?);
@@ -139,12 +141,15 @@ impl<E: Engine> Daemon<E> {
             report.ordered = new;
             report.deciding = deciding.elapsed();
         }
-        self.compare(&snapshot, began)?;
+        self.compare(&snapshot, term.is_some(), began)?;
         self.show(&cluster, &snapshot, decided.as_ref(), mode);
         if let Some(term) = term
             && mode >= Mode::Canary
         {
             self.act(&snapshot, term).await?;
+        }
+        if report.decided {
+            self.watch_delays(&snapshot)?;
         }
         if term.is_some() && self.kept.elapsed() >= Duration::from_secs(5) {
             self.keep()?;
@@ -167,31 +172,6 @@ impl<E: Engine> Daemon<E> {
             );
             self.alert("mass-failure", &text);
         }
-    }
-
-    /// Asks what would come of the other policy, and takes the answer where there is one.
-    fn compare(&mut self, snapshot: &ClusterSnapshot, now: Instant) -> Result<(), DaemonError> {
-        let Some(shadow) = &mut self.shadow else { return Ok(()) };
-        let answer = shadow.answer();
-        if shadow.is_due(now) {
-            let round = SimTime::from_secs_f64(self.settings.cycle.round_secs);
-            if let Some(scene) = self.observer.scene(snapshot, shadow.settings(), round) {
-                shadow.ask(scene, now);
-            }
-        }
-        match answer {
-            None => {}
-            Some(Err(problem)) => tracing::warn!(problem, "no comparison with the policy beside"),
-            Some(Ok(compared)) => {
-                tracing::info!(compared = compared.words(), "policy beside");
-                self.metrics.compared(&compared);
-                self.audit.write(wall_ms(), "shadow", json!({ "compared": compared }))?;
-                if let Ok(mut status) = self.status.lock() {
-                    status.shadow = Some(compared);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Takes up what an earlier daemon left: its orders, and what jobs had attained.
@@ -280,6 +260,7 @@ impl<E: Engine> Daemon<E> {
     /// Gives up the lease.
     pub async fn resign(&mut self) {
         if self.leader.term().is_some() {
+            let _ = self.write_tally();
             let _ = self.keep();
             self.leader.resign(&mut self.journal).await;
         }

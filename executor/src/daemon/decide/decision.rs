@@ -70,7 +70,8 @@ impl<E: Engine> Daemon<E> {
         Ok(Decided { decision, plan, left_out, name })
     }
 
-    fn circumstances(&self, snapshot: &ClusterSnapshot, now: Instant) -> Circumstances {
+    /// Circumstances by which the guard judges a plan.
+    pub(super) fn circumstances(&self, snapshot: &ClusterSnapshot, now: Instant) -> Circumstances {
         let id = |key: &str| self.observer.id(key);
         let node = |name: &str| {
             (0..).map(NodeId).map_while(|at| Some((at, self.observer.node(at)?))).find(|(_, known)| *known == name)

@@ -6,6 +6,8 @@
 //! - [`decision`]: the policy's plan, as far as the guard lets it pass.
 //! - [`orders`]: the orders that carry a plan out.
 //! - `act`: the next step of each order under way. `canary`: the limits of the mode `canary`.
+//! - `evidence`: records for the report. `policy_change`: another policy in the running daemon, and
+//!   back. `regression`: back by itself, where jobs wait longer.
 //! - `failures`: errors of cycles in the log.
 //! - [`explain`]: why a job waits; `show`: the state of the cluster as users and monitoring see it.
 
@@ -14,7 +16,10 @@ mod canary;
 pub mod chooser;
 pub mod cycle;
 pub mod decision;
+mod evidence;
 pub mod explain;
 pub(super) mod failures;
 pub mod orders;
+mod policy_change;
+pub mod regression;
 mod show;

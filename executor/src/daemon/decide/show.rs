@@ -1,6 +1,6 @@
 //! Publication of a cycle: status for users, metrics for monitoring.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use goodput_configs::live::deployment::Mode;
 use goodput_env::job::JobId;
@@ -19,31 +19,6 @@ use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, No
 const ENDED: usize = 200;
 
 impl<E: Engine> Daemon<E> {
-    /// Takes the time from submission to start and to completion.
-    pub(in crate::daemon) fn measure(&mut self, snapshot: &ClusterSnapshot) {
-        let secs = |from_ms: i64, to_ms: i64| (to_ms - from_ms).max(0) as f64 / 1e3 * self.settings.cycle.speedup;
-        for job in &snapshot.jobs {
-            let submit_ms = job.spec.request.submit.as_millis();
-            if job.phase.is_over() {
-                if self.clocks.remove(&job.key).is_some() && job.phase == JobPhase::Done {
-                    self.metrics.jct.observe(secs(submit_ms, snapshot.at_ms));
-                }
-                continue;
-            }
-            let (_, started) =
-                self.clocks.entry(job.key.clone()).or_insert((submit_ms, job.starts > 0 && !job.phase.holds()));
-            if let Some(attempt) = job.attempt.as_ref().filter(|_| !*started) {
-                *started = true;
-                self.metrics.queue_delay.observe(secs(submit_ms, attempt.since_ms));
-            }
-        }
-        // Jobs that ended unseen are not told any more: nothing is known of their end.
-        if self.clocks.len() > snapshot.jobs.len() {
-            let told: BTreeSet<&str> = snapshot.jobs.iter().map(|job| job.key.as_str()).collect();
-            self.clocks.retain(|key, _| told.contains(key.as_str()));
-        }
-    }
-
     /// Shows people and monitoring where things stand.
     pub(in crate::daemon) fn show(
         &mut self,

@@ -6,7 +6,9 @@
 //! open are applied again, which engines make harmless.
 
 mod ends;
+mod policies;
 mod promises;
+mod starts;
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,9 @@ use crate::daemon::observe::AttainedService;
 use crate::engine::{Order, OrderId};
 use crate::private;
 pub use ends::JobEnd;
+pub use policies::{ChangeVerb, PolicyChange};
 pub use promises::AcknowledgedSubmission;
+pub use starts::JobStart;
 
 /// Finished orders kept for the audit; older ones are dropped.
 const KEPT: u32 = 20_000;
@@ -130,7 +134,9 @@ impl Journal {
                 submit_ms INTEGER NOT NULL, key TEXT NOT NULL, seen_ms INTEGER NOT NULL, PRIMARY KEY (submit_ms, key)) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS past (job TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
-        database.execute_batch(setup).map_err(fault("set it up"))?;
+        for setup in [setup, policies::SETUP, starts::SETUP] {
+            database.execute_batch(setup).map_err(fault("set it up"))?;
+        }
         Ok(Self { path: path.into(), database })
     }
 

@@ -4,6 +4,7 @@
 //! change the mode too. What changes anything goes through the daemon's loop one by one, and into
 //! the audit log with the token's name.
 
+mod policy;
 mod run;
 
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,7 @@ use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::{DaemonStatus, QueueRow};
 use crate::engine::{EngineAction, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
+pub use policy::PolicyRequest;
 pub use run::run;
 
 /// Largest body taken, bytes.
@@ -45,6 +47,12 @@ pub enum ApiCommand {
     },
     /// Change the mode.
     Mode(Mode),
+    /// Have another policy decide.
+    Policy(PolicyRequest),
+    /// Have the policy before decide again, for this reason.
+    RollBackPolicy(String),
+    /// The changes of the policy.
+    PolicyHistory,
     /// The last orders of a job.
     Orders(String),
 }
@@ -113,6 +121,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/nodes/{name}/drain", post(drain))
         .route("/v1/nodes/{name}/undrain", post(undrain))
         .route("/v1/mode", post(mode))
+        .merge(policy::routes())
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(api.clone(), authorise));
     open.merge(routes).with_state(api)
@@ -324,7 +333,7 @@ async fn mode(
 }
 
 async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_json::Value, ApiProblem> {
-    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_)));
+    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_) | ApiCommand::PolicyHistory));
     let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
     let (answer, answered) = oneshot::channel();
     let call = Call { who: caller.name.clone(), command, answer };

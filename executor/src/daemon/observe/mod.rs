@@ -19,7 +19,7 @@ use goodput_env::application::Application;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, ObservedService, Phase, Trigger};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
@@ -120,6 +120,14 @@ impl ClusterObserver {
     #[must_use]
     pub fn since(self, epoch_ms: i64) -> Self {
         Self { epoch_ms: Some(epoch_ms), ..self }
+    }
+
+    /// Shows jobs as another policy is to see them.
+    pub(in crate::daemon) fn tell(&mut self, information: Information, batching: Batching) {
+        (self.setting.options.information, self.setting.options.batching) = (information, batching);
+        let Scenario { cluster, workload, seed, .. } = &*self.scenario;
+        let options = SimOptions { information, batching, ..self.scenario.options.clone() };
+        self.scenario = Arc::new(Scenario::new(cluster.clone(), workload.clone(), options, *seed));
     }
 
     /// The engine's clock at time zero; `None` before the first snapshot.

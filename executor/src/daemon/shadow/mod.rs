@@ -8,6 +8,7 @@
 //! that said nothing has an hour, and one that has outlived its time is thought to be half way. So
 //! a result compares two policies on the jobs at hand; it foretells nothing.
 
+mod differences;
 mod rollout;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use goodput_env::scenario::Information;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::OnNode;
+pub use differences::{JobDifference, JobDifferences};
 pub use rollout::{Assumed, RolloutOutcome, RolloutStart};
 
 /// Comparison of two policies by simulation.
@@ -40,6 +42,9 @@ pub struct ShadowComparison {
     /// Placements of the candidate now that differ from those of the incumbent, by key of the job;
     /// empty where the candidate lets the job wait.
     pub differs: BTreeMap<String, Vec<OnNode>>,
+    /// Jobs that one of the two completes earlier.
+    #[serde(default)]
+    pub completions: JobDifferences,
     /// How long it took, milliseconds.
     pub took_ms: f64,
 }

@@ -15,7 +15,7 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::{Maker, ShadowComparison};
+use super::{JobDifference, JobDifferences, Maker, ShadowComparison};
 use crate::engine::OnNode;
 
 /// State of the cluster now, with the names of nodes and jobs.
@@ -66,6 +66,15 @@ pub struct RolloutOutcome {
     pub unfinished: usize,
     /// Changes of accelerators after now.
     pub restarts: u32,
+}
+
+/// Simulation to the end under one policy.
+struct Played {
+    rolled: RolloutOutcome,
+    /// Plan of the first decision.
+    first: Plan,
+    /// Completion of each job that is seen; `None` where the simulation ended before.
+    finishes: Vec<Option<SimTime>>,
 }
 
 impl RolloutStart {
@@ -120,8 +129,8 @@ impl RolloutStart {
         Self { scenario, seen, assumed, nodes, keys, horizon }
     }
 
-    /// Plays it to the end; also the first plan.
-    fn play(&self, (name, maker): &(String, Maker)) -> Result<(RolloutOutcome, Plan), String> {
+    /// Plays it to the end under one policy.
+    fn play(&self, (name, maker): &(String, Maker)) -> Result<Played, String> {
         let (mut policy, information) = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
         let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
         let mut scenario = (*self.scenario).clone();
@@ -135,15 +144,27 @@ impl RolloutStart {
             first.get_or_insert(plan);
         }
         let records = run.outcome().jobs;
+        let mut finishes = Vec::with_capacity(self.seen.jobs.len());
         let mut rolled = RolloutOutcome { policy: name.clone(), ..RolloutOutcome::default() };
         for job in &self.seen.jobs {
             let record = &records[job.id.index()];
             rolled.unfinished += usize::from(record.finish.is_none());
             rolled.restarts += record.restarts.saturating_sub(job.restarts);
+            finishes.push(record.finish);
             rolled.mean_jct_secs += (record.finish.unwrap_or(self.horizon) - record.submit).as_secs_f64();
         }
         rolled.mean_jct_secs /= self.seen.jobs.len().max(1) as f64;
-        Ok((rolled, first.unwrap_or_default()))
+        Ok(Played { rolled, first: first.unwrap_or_default(), finishes })
+    }
+
+    /// Difference of the completion of each job, `one` minus `other`.
+    fn differences(&self, one: &Played, other: &Played) -> JobDifferences {
+        let finishes = one.finishes.iter().zip(&other.finishes);
+        JobDifferences::of(self.seen.jobs.iter().zip(finishes).map(|(job, (&one, &other))| {
+            let secs = one.unwrap_or(self.horizon).as_secs_f64() - other.unwrap_or(self.horizon).as_secs_f64();
+            let job = self.keys.get(&job.id).cloned().unwrap_or_default();
+            JobDifference { job, secs, open: one.is_none() || other.is_none() }
+        }))
     }
 
     /// Placement of a job after a plan.
@@ -163,19 +184,20 @@ pub(super) fn compare(
     candidate: &(String, Maker),
 ) -> Result<ShadowComparison, String> {
     let began = Instant::now();
-    let (one, first) = scene.play(incumbent)?;
-    let (other, second) = scene.play(candidate)?;
+    let one = scene.play(incumbent)?;
+    let other = scene.play(candidate)?;
     let differs = scene.keys.iter().filter_map(|(&job, key)| {
-        let there = scene.after(&second, job);
-        (there != scene.after(&first, job)).then(|| (key.clone(), there))
+        let there = scene.after(&other.first, job);
+        (there != scene.after(&one.first, job)).then(|| (key.clone(), there))
     });
     Ok(ShadowComparison {
         at_secs: scene.seen.now.as_secs_f64(),
         horizon_secs: (scene.horizon - scene.seen.now).as_secs_f64(),
         assumed: scene.assumed,
         differs: differs.collect(),
-        incumbent: one,
-        candidate: other,
+        completions: scene.differences(&one, &other),
+        incumbent: one.rolled,
+        candidate: other.rolled,
         took_ms: began.elapsed().as_secs_f64() * 1e3,
     })
 }

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Api, ApiCommand, Call, router};
+use crate::daemon::durability::journal::ChangeVerb;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
 use crate::http::{self, Door, identity};
@@ -91,6 +92,11 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
             daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true }))
         }
         ApiCommand::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
+        ApiCommand::Policy(request) => daemon.set_policy(who, &request).map(|change| json!(change)),
+        ApiCommand::RollBackPolicy(reason) => {
+            daemon.roll_back_policy(who, &reason, ChangeVerb::Rollback).map(|change| json!(change))
+        }
+        ApiCommand::PolicyHistory => daemon.policy_history().map(|changes| json!(changes)),
         ApiCommand::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
             let order =
                 |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });

@@ -1,0 +1,272 @@
+//! Another policy in the running daemon, and the policy before again.
+//!
+//! A change is tried on the present state of the cluster first, and taken up once the journal has it. The
+//! bundle is copied into the state directory, so that neither a restart nor a change of the file takes the
+//! policy away.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Instant;
+
+use goodput_agents::zoo;
+use goodput_configs::live::policy::PolicyConfig;
+use goodput_env::guard::{Guard, Violation};
+use goodput_env::state::Trigger;
+use serde_json::json;
+
+use crate::daemon::durability::journal::{ChangeVerb, PolicyChange};
+use crate::daemon::guard::rules::admit;
+use crate::daemon::guard::screen::Unreliable;
+use crate::daemon::interface::api::PolicyRequest;
+use crate::daemon::open::{Deciders, deciders};
+use crate::daemon::{Daemon, DaemonError};
+use crate::engine::Engine;
+use crate::machine::wall_ms;
+
+/// Changes that the history shows.
+const SHOWN: usize = 100;
+
+impl<E: Engine> Daemon<E> {
+    /// Has another policy decide from the next cycle on.
+    ///
+    /// # Errors
+    /// [`DaemonError::Refused`] where the policy is unknown, damaged, or does not fit this cluster, and where
+    /// this daemon stands by; the policy before decides on then.
+    pub fn set_policy(&mut self, by: &str, request: &PolicyRequest) -> Result<PolicyChange, DaemonError> {
+        self.must_lead()?;
+        let before = self.present_policy()?;
+        let (policy, sha256) = self.policy_asked_for(request)?;
+        if policy == before.policy {
+            return Err(DaemonError::Refused(format!("{} decides already", before.name)));
+        }
+        let change = PolicyChange {
+            number: 0,
+            at_ms: wall_ms(),
+            engine_ms: self.engine_ms_now(),
+            by: by.into(),
+            reason: request.reason.clone(),
+            verb: ChangeVerb::Set,
+            name: request.policy.clone(),
+            sha256,
+            policy,
+            before: Some(before.number),
+        };
+        self.change_to(change)
+    }
+
+    /// Has the policy before the present one decide again.
+    ///
+    /// # Errors
+    /// [`DaemonError::Refused`] where there is none, or it does not fit this cluster any more.
+    pub fn roll_back_policy(&mut self, by: &str, reason: &str, verb: ChangeVerb) -> Result<PolicyChange, DaemonError> {
+        self.must_lead()?;
+        let present = self.present_policy()?;
+        let earlier = present.before.map(|number| self.journal.policy_change(number)).transpose()?.flatten();
+        let earlier = earlier.ok_or_else(|| {
+            let text =
+                format!("{} is the first policy of this daemon; set another one by `live policy set`", present.name);
+            DaemonError::Refused(text)
+        })?;
+        let (by, reason) = (by.to_owned(), reason.to_owned());
+        self.change_to(PolicyChange { at_ms: wall_ms(), engine_ms: self.engine_ms_now(), by, reason, verb, ..earlier })
+    }
+
+    /// The latest changes of the policy, newest first.
+    ///
+    /// # Errors
+    /// [`DaemonError::Journal`] where they cannot be read.
+    pub fn policy_history(&self) -> Result<Vec<PolicyChange>, DaemonError> {
+        Ok(self.journal.policy_changes(SHOWN)?)
+    }
+
+    fn must_lead(&self) -> Result<(), DaemonError> {
+        let text = "this daemon stands by; ask the one that leads";
+        self.leader.term().map(|_| ()).ok_or_else(|| DaemonError::Refused(text.into()))
+    }
+
+    fn engine_ms_now(&self) -> i64 {
+        self.last.as_ref().map_or_else(wall_ms, |(snapshot, _)| snapshot.at_ms)
+    }
+
+    /// Change that brought the present policy. The policy of the file becomes the first one of the history.
+    fn present_policy(&mut self) -> Result<PolicyChange, DaemonError> {
+        if let Some(kept) = &self.kept_policy {
+            return Ok(kept.clone());
+        }
+        let policy = self.settings.policy.clone();
+        if let Some(last) = self.journal.policy_changes(1)?.pop()
+            && last.verb == ChangeVerb::File
+            && last.policy == policy
+        {
+            return Ok(last);
+        }
+        let (name, sha256) = match &policy.bundle {
+            None => (policy.name.clone().unwrap_or_default(), String::new()),
+            Some(path) => {
+                let bundle = zoo::open(path).map_err(|error| DaemonError::Refused(error.to_string()))?;
+                (path.display().to_string(), bundle.sha256())
+            }
+        };
+        let change = PolicyChange {
+            number: 0,
+            at_ms: wall_ms(),
+            engine_ms: self.engine_ms_now(),
+            by: "deployment file".into(),
+            reason: String::new(),
+            verb: ChangeVerb::File,
+            name,
+            sha256,
+            policy,
+            before: None,
+        };
+        Ok(self.journal.change_policy(change)?)
+    }
+
+    /// Policy of a request, with a copy of its bundle in the state directory and the hash of the bundle.
+    fn policy_asked_for(&self, request: &PolicyRequest) -> Result<(PolicyConfig, String), DaemonError> {
+        let refused = |text: String| DaemonError::Refused(text);
+        let given = self.settings.policy.clone();
+        let is_bundle = request.policy.starts_with(zoo::PREFIX) || request.policy.contains('/');
+        if !is_bundle {
+            let policy = PolicyConfig { bundle: None, name: Some(request.policy.clone()), ..given };
+            policy.check().map_err(|error| refused(error.to_string()))?;
+            if request.sha256.is_some() {
+                return Err(refused(format!("{} is a heuristic and has no hash", request.policy)));
+            }
+            return Ok((policy, String::new()));
+        }
+        let bundle = zoo::open(request.policy.as_ref()).map_err(|error| {
+            refused(format!(
+                "{error}; the path is one on the daemon's machine, and `goodput list models` has the shipped bundles"
+            ))
+        })?;
+        let sha256 = bundle.sha256();
+        if let Some(wanted) = request.sha256.as_ref().filter(|wanted| !wanted.eq_ignore_ascii_case(&sha256)) {
+            return Err(refused(format!(
+                "{} has the SHA-256 {sha256}, and {wanted} was asked for: copy the right file to the daemon's machine",
+                request.policy
+            )));
+        }
+        let folder = self.settings.state.directory.join("policies");
+        let copy = folder.join(format!("{sha256}.bundle"));
+        let system = |source| DaemonError::System { action: format!("cannot make {}", folder.display()), source };
+        fs::create_dir_all(&folder).map_err(system)?;
+        bundle.save(&copy).map_err(|error| refused(error.to_string()))?;
+        Ok((PolicyConfig { bundle: Some(copy), name: None, ..given }, sha256))
+    }
+
+    /// Tries a policy on the present state of the cluster, writes the change down, and takes it up.
+    fn change_to(&mut self, change: PolicyChange) -> Result<PolicyChange, DaemonError> {
+        let name = change.name.clone();
+        let tried = check_copy(&change)
+            .and_then(|()| deciders(&self.settings, &change.policy, Some(&name)).map_err(|error| error.to_string()))
+            .and_then(|trial| self.try_out(trial));
+        tried.map_err(|text| DaemonError::Refused(format!("{text}; {} decides on", self.chooser.name())))?;
+        let fresh = deciders(&self.settings, &change.policy, Some(&name))?;
+        let body = json!({
+            "who": change.by, "verb": change.verb, "from": self.chooser.name(), "to": name,
+            "sha256": change.sha256, "reason": change.reason,
+        });
+        self.audit.write(change.at_ms, "policy", body)?;
+        let change = self.journal.change_policy(change)?;
+        self.take_up(fresh, change.clone());
+        Ok(change)
+    }
+
+    /// Asks a policy once about the cluster as it is seen. A plan that the guard refuses, a screen that does
+    /// not let the cluster pass, a panic and silence are all reasons against the policy.
+    fn try_out(&mut self, deciders: Deciders) -> Result<(), String> {
+        let Deciders { mut chooser, .. } = deciders;
+        let now = Instant::now();
+        let cluster = self.seen().map_err(|error| error.to_string())?;
+        let (Some(cluster), Some((snapshot, _))) = (cluster, &self.last) else {
+            return Err("no snapshot of the cluster has been taken yet; try again".into());
+        };
+        let cluster = Arc::new(cluster);
+        let about = self.circumstances(snapshot, now);
+        let mut view = cluster.view();
+        view.trigger = Trigger { round: true, ..view.trigger };
+        let decision = chooser.decide(&cluster, view.trigger, now, |plan| {
+            let judged = admit(&self.settings.guard, &mut Guard::default(), &view, plan, &about);
+            let text =
+                |found: Vec<Violation>| found.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            judged.map(drop).map_err(text)
+        });
+        match decision.instead {
+            None => Ok(()),
+            Some(Unreliable::OutOfDistribution(why)) => {
+                Err(format!("{} does not fit this cluster: {why}", chooser.name()))
+            }
+            Some(Unreliable::Timeout) => {
+                let most = self.settings.reliance.timeout_ms;
+                Err(format!("{} gave no answer within [reliance] timeout_ms = {most}", chooser.name()))
+            }
+            Some(reason) => Err(format!("{} cannot be relied on: {reason:?}", chooser.name())),
+        }
+    }
+
+    fn take_up(&mut self, deciders: Deciders, change: PolicyChange) {
+        let Deciders { chooser, shadow, outlook, told } = deciders;
+        tracing::info!(policy = chooser.name(), by = change.by, "the policy was changed");
+        self.observer.tell(told.information, told.batching);
+        if let Ok(mut status) = self.status.lock() {
+            status.policy = chooser.name().into();
+            status.shadow = None;
+            status.fallback.clear();
+        }
+        (self.chooser, self.shadow, self.outlook) = (chooser, shadow, outlook);
+        // The new policy is asked at once.
+        (self.last_decision, self.wake) = (None, None);
+        self.policy_number = change.number;
+        self.kept_policy = (change.verb != ChangeVerb::File).then_some(change);
+    }
+
+    /// Takes up the policy that a call has set, when the daemon begins. A rollback to the policy of the file
+    /// follows the file.
+    pub(in crate::daemon) fn take_up_kept_policy(&mut self) -> Result<(), DaemonError> {
+        let Some(change) = self.journal.policy_changes(1)?.pop() else { return Ok(()) };
+        self.policy_number = change.number;
+        if change.before.is_some() {
+            self.take_up_kept(change);
+        }
+        Ok(())
+    }
+
+    /// Takes up a policy that was set at another daemon on the journal since the last look.
+    pub(in crate::daemon) fn follow_kept_policy(&mut self) -> Result<(), DaemonError> {
+        if self.journal.last_policy_change()? == self.policy_number {
+            return Ok(());
+        }
+        let Some(change) = self.journal.policy_changes(1)?.pop() else { return Ok(()) };
+        self.policy_number = change.number;
+        if change.verb != ChangeVerb::File {
+            self.take_up_kept(change);
+        }
+        Ok(())
+    }
+
+    /// Takes up a policy of the journal. The policy that decides already goes on where that one cannot be had.
+    fn take_up_kept(&mut self, change: PolicyChange) {
+        let opened = check_copy(&change)
+            .map_err(DaemonError::Refused)
+            .and_then(|()| deciders(&self.settings, &change.policy, Some(&change.name)));
+        match opened {
+            Ok(deciders) => self.take_up(deciders, change),
+            Err(error) => {
+                let (name, present) = (&change.name, self.chooser.name());
+                let text = format!("{name} was set by `live policy` and cannot be opened ({error}): {present} decides");
+                self.alert("policy", &text);
+            }
+        }
+    }
+}
+
+/// Checks that the copy of a bundle is the bundle that was set.
+fn check_copy(change: &PolicyChange) -> Result<(), String> {
+    let Some(path) = change.policy.bundle.as_ref().filter(|_| !change.sha256.is_empty()) else { return Ok(()) };
+    let found = zoo::open(path).map_err(|error| error.to_string())?.sha256();
+    match found == change.sha256 {
+        true => Ok(()),
+        false => Err(format!("{} has another SHA-256 than when it was set: {found}", path.display())),
+    }
+}

@@ -1,0 +1,70 @@
+//! Lines of the audit log that are there for the report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::JobPhase;
+
+/// First starts and ends of jobs in one cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobEvents {
+    /// Jobs that hold accelerators for the first time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub started: Vec<JobStarted>,
+    /// Jobs that are over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<JobEnded>,
+}
+
+/// First start of a job. Times are milliseconds of the engine's clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobStarted {
+    /// Key of the job.
+    pub key: String,
+    /// Name of the job.
+    pub name: String,
+    /// Tenant of the job.
+    #[serde(default)]
+    pub tenant: String,
+    /// Accelerators that the job asked for.
+    pub gpus: u32,
+    /// Time of submission.
+    pub submit_ms: i64,
+    /// Time of the start.
+    pub start_ms: i64,
+}
+
+/// End of a job. Times are milliseconds of the engine's clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobEnded {
+    /// Key of the job.
+    pub key: String,
+    /// Name of the job.
+    pub name: String,
+    /// Accelerators that the job asked for.
+    pub gpus: u32,
+    /// Time of submission.
+    pub submit_ms: i64,
+    /// Time at which the job was seen to be over.
+    pub end_ms: i64,
+    /// How the job ended.
+    pub phase: JobPhase,
+}
+
+/// Counts of cycles and decisions since the line before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Time of the first cycle that is counted, milliseconds of the Unix epoch.
+    pub since_ms: i64,
+    /// Mode at the end.
+    pub mode: String,
+    /// Policy that is to decide.
+    pub policy: String,
+    /// Cycles, failed ones included.
+    pub cycles: u64,
+    /// Cycles that ended early: the engine, the journal or the audit log did not answer.
+    pub failed: u64,
+    /// Decisions.
+    pub decisions: u64,
+    /// Decisions of the fallback.
+    pub of_fallback: u64,
+}

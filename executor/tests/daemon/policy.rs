@@ -1,0 +1,217 @@
+//! Another policy in a running daemon: set, kept, rolled back, and rolled back by itself.
+
+use std::path::Path;
+
+use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::zoo;
+use goodput_configs::live::rollback::RollbackConfig;
+use goodput_executor::daemon::Daemon;
+use goodput_executor::daemon::decide::regression::{DelayVerdict, Delays, judge};
+use goodput_executor::daemon::durability::journal::ChangeVerb;
+use goodput_executor::daemon::interface::api::PolicyRequest;
+
+use super::lab::{Lab, SCALES, block, open_with, rounds};
+
+fn asked(policy: impl Into<String>) -> PolicyRequest {
+    PolicyRequest { policy: policy.into(), reason: "a test".into(), ..PolicyRequest::default() }
+}
+
+fn policy(daemon: &Daemon<Lab>) -> String {
+    daemon.status().lock().unwrap().policy.clone()
+}
+
+fn alerts(daemon: &Daemon<Lab>) -> Vec<String> {
+    daemon.status().lock().unwrap().alerts.clone()
+}
+
+fn started(directory: &Path, policy: &str) -> Daemon<Lab> {
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let mut daemon = open_with(lab, directory, policy, "");
+    rounds(&mut daemon, 1);
+    daemon
+}
+
+fn again(mut daemon: Daemon<Lab>, directory: &Path, policy: &str) -> Daemon<Lab> {
+    block(daemon.resign());
+    let mut daemon = open_with(daemon.into_engine(), directory, policy, "");
+    rounds(&mut daemon, 1);
+    daemon
+}
+
+#[test]
+fn a_policy_that_is_set_decides_at_once_and_after_a_restart_and_goes_back_step_by_step() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut daemon = started(directory.path(), "fifo");
+    daemon.set_policy("anna", &asked("tiresias")).unwrap();
+    assert_eq!(policy(&daemon), "tiresias");
+    daemon.set_policy("ben", &asked("zoo:elastic")).unwrap();
+    rounds(&mut daemon, 2);
+    let said = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
+    assert!(said.lines().any(|line| line.contains("\"policy\":\"zoo:elastic\"") && line.contains("orders")), "{said}");
+
+    let mut daemon = again(daemon, directory.path(), "fifo");
+    assert_eq!(policy(&daemon), "zoo:elastic", "the journal keeps it");
+    daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
+    assert_eq!(policy(&daemon), "tiresias");
+    daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
+    assert_eq!(policy(&daemon), "fifo");
+    let error = daemon.roll_back_policy("anna", "", ChangeVerb::Rollback).unwrap_err().to_string();
+    assert!(error.contains("first policy") && error.contains("live policy set"), "{error}");
+
+    let history = daemon.policy_history().unwrap();
+    let told: Vec<_> =
+        history.iter().rev().map(|change| (change.verb, change.name.as_str(), change.by.as_str())).collect();
+    let expected = [
+        (ChangeVerb::File, "fifo", "deployment file"),
+        (ChangeVerb::Set, "tiresias", "anna"),
+        (ChangeVerb::Set, "zoo:elastic", "ben"),
+        (ChangeVerb::Rollback, "tiresias", "anna"),
+        (ChangeVerb::Rollback, "fifo", "anna"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(history[2].sha256, zoo::load("elastic").unwrap().sha256());
+    assert!(history.iter().all(|change| change.at_ms > 1_000_000_000_000));
+    // The policy of the file decides again, so the file rules from now on.
+    let daemon = again(daemon, directory.path(), "srtf");
+    assert_eq!(policy(&daemon), "srtf");
+}
+
+#[test]
+fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut daemon = started(directory.path(), "tiresias");
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.bundle");
+    zoo::load("elastic").unwrap().save(&whole).unwrap();
+    let torn = folder.path().join("torn.bundle");
+    std::fs::write(&torn, &std::fs::read(&whole).unwrap()[..500]).unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let other = PolicyRequest { sha256: Some("0".repeat(64)), ..asked(path(&whole)) };
+    for (request, said) in [
+        (asked("tiresais"), "did you mean \"tiresias\"?"),
+        (asked("tiresias"), "decides already"),
+        (asked("zoo:elastik"), "elastik"),
+        (asked(path(&folder.path().join("none.bundle"))), "none.bundle"),
+        (asked(path(&torn)), "torn.bundle"),
+        (other, "has the SHA-256"),
+        // A net that was trained on 64 accelerators decides on 32 to 128, and this cluster has 16.
+        (asked("zoo:quickstart"), "does not fit this cluster: cluster_gpus is 16"),
+    ] {
+        let error = daemon.set_policy("anna", &request).unwrap_err().to_string();
+        assert!(error.contains(said), "{request:?}: {error}");
+        assert_eq!(policy(&daemon), "tiresias");
+    }
+    rounds(&mut daemon, 2);
+    daemon.set_policy("anna", &asked(path(&whole))).unwrap();
+    // The copy in the state directory serves where the file is gone, and is refused where it was changed.
+    std::fs::remove_file(&whole).unwrap();
+    let daemon = again(daemon, directory.path(), "tiresias");
+    assert_eq!(policy(&daemon), path(&whole));
+    let hash = zoo::load("elastic").unwrap().sha256();
+    zoo::load("elastic-16").unwrap().save(&directory.path().join(format!("policies/{hash}.bundle"))).unwrap();
+    let daemon = again(daemon, directory.path(), "tiresias");
+    assert_eq!(policy(&daemon), "tiresias");
+    assert!(alerts(&daemon).iter().any(|alert| alert.starts_with("policy: ")), "{:?}", alerts(&daemon));
+}
+
+#[test]
+fn a_daemon_that_stands_by_sets_no_policy_and_follows_the_one_that_leads() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut leads = started(directory.path(), "fifo");
+    let more = "";
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let mut stands_by = open_with(lab, directory.path(), "fifo", more);
+    assert!(!block(stands_by.cycle()).unwrap().leads);
+    let error = stands_by.set_policy("anna", &asked("srtf")).unwrap_err().to_string();
+    assert!(error.contains("stands by"), "{error}");
+    leads.set_policy("anna", &asked("tiresias")).unwrap();
+    block(stands_by.cycle()).unwrap();
+    assert_eq!(policy(&stands_by), "tiresias");
+    leads.roll_back_policy("anna", "", ChangeVerb::Rollback).unwrap();
+    block(stands_by.cycle()).unwrap();
+    assert_eq!(policy(&stands_by), "fifo");
+}
+
+/// Small jobs arrive, one a round where `named`; each ends after a few rounds.
+fn pass(daemon: &mut Daemon<Lab>, count: u32, named: Option<&str>) {
+    for at in 0..count {
+        let lab = daemon.engine_mut();
+        if let Some(name) = named {
+            lab.add(&format!("small-{name}-{at:03}"), SCALES, None);
+        }
+        lab.jobs.retain(|key, job| {
+            let begun = job.seen.attempt.as_ref().map_or(i64::MAX, |attempt| attempt.since_ms);
+            !key.starts_with("small") || begun == i64::MAX || begun + 150_000 > lab.at_ms
+        });
+        rounds(daemon, 1);
+    }
+}
+
+#[test]
+fn jobs_that_wait_longer_bring_the_policy_before_back() {
+    for (next, falls_back) in [("fifo", true), ("srtf", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("long", SCALES, None);
+        let mut daemon = open_with(lab, directory.path(), "fifo-backfill", "");
+        rounds(&mut daemon, 1);
+        pass(&mut daemon, 35, Some("a"));
+        daemon.set_policy("anna", &asked(next)).unwrap();
+        // The whole cluster for one job: while the long one runs, strict order lets none pass.
+        let whole = {
+            let lab = daemon.engine_mut();
+            lab.add("whole", SCALES, None);
+            &mut lab.jobs.get_mut("whole").unwrap().seen.spec.request
+        };
+        (whole.gpus, whole.elasticity) = (16, goodput_env::job::Elasticity::Rigid);
+        pass(&mut daemon, 28, Some("b"));
+        assert_eq!(policy(&daemon), next, "fewer than thirty jobs can be judged yet");
+        pass(&mut daemon, 10, Some("c"));
+        let told = alerts(&daemon);
+        let regressed: Vec<_> = told.iter().filter(|alert| alert.starts_with("regression: ")).collect();
+        assert_eq!(regressed.len(), usize::from(falls_back), "{next}: {told:?}");
+        assert_eq!(policy(&daemon), if falls_back { "fifo-backfill" } else { next });
+        let last = daemon.policy_history().unwrap().remove(0);
+        assert_eq!(last.verb == ChangeVerb::Regression, falls_back);
+        pass(&mut daemon, 30, None);
+        let waiting = daemon.engine_mut().jobs.values().filter(|job| job.seen.attempt.is_none()).count();
+        assert!(waiting < 4, "{next}: {waiting} jobs wait");
+    }
+}
+
+#[test]
+fn jobs_are_judged_once_the_mark_is_behind_them() {
+    let rule = RollbackConfig { jobs: 10, ..RollbackConfig::default() };
+    let before: Vec<i64> = (1..=100).map(|secs| secs * 1000).collect();
+    let since = |age: i64, delay: Option<i64>, count: usize| vec![(age, delay); count];
+    let verdict =
+        |since_ms: Vec<(i64, Option<i64>)>| judge(&rule, 10_000, &Delays { before_ms: before.clone(), since_ms });
+    // The mark is 90 s and the slack 10 s.
+    let judged = |late, judged, regression| DelayVerdict::Judged { mark_ms: 100_000, late, judged, regression };
+    assert_eq!(
+        verdict(since(99_000, None, 50)),
+        DelayVerdict::TooFew { before: 100, since: 0 },
+        "none could be late yet"
+    );
+    assert_eq!(verdict(since(101_000, None, 10)), judged(10, 10, true), "jobs that starve count");
+    assert_eq!(verdict(since(500_000, Some(5000), 20)), judged(0, 20, false));
+    let mixed = |late: usize| [since(500_000, Some(200_000), late), since(500_000, Some(0), 20 - late)].concat();
+    assert_eq!(verdict(mixed(6)), judged(6, 20, false), "30 % are not more than 30 %");
+    assert_eq!(verdict(mixed(7)), judged(7, 20, true));
+    let few = Delays { before_ms: before[..9].to_vec(), since_ms: mixed(20) };
+    assert_eq!(judge(&rule, 0, &few), DelayVerdict::TooFew { before: 9, since: 20 });
+}
+
+/// Every shipped bundle has an equal hash once it is copied.
+#[test]
+fn the_copy_of_a_bundle_has_its_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    for shipped in zoo::ZOO {
+        let bundle = zoo::load(shipped.name).unwrap();
+        let path = folder.path().join(shipped.name);
+        bundle.save(&path).unwrap();
+        assert_eq!(PolicyBundle::load(&path).unwrap().sha256(), bundle.sha256(), "{}", shipped.name);
+    }
+}
