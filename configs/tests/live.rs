@@ -103,6 +103,24 @@ fn times_that_are_no_durations_are_refused() {
 }
 
 #[test]
+fn an_exporter_has_an_address_with_a_port() {
+    let node = |more: &str| {
+        let text = format!("{NODE}\n[dcgm]\n{more}\n");
+        reader::of_document::<NodeAgentConfig>(&Document::new("x.toml", text, &[]).unwrap())
+    };
+    let good = node("url = \"http://localhost:9400/metrics\"").unwrap().dcgm.unwrap();
+    assert_eq!((good.period_ms, good.hottest_c), (10_000, None));
+    for (bad, said) in [
+        ("url = \"https://localhost:9400/metrics\"", "expected http://HOST:PORT"),
+        ("url = \"http://localhost/metrics\"", "expected http://HOST:PORT"),
+        ("url = \"http://h:1\"\nperiod_ms = 5", "at least 100"),
+        ("url = \"http://h:1\"\nhottest_c = nan", "30 to 150"),
+    ] {
+        assert!(node(bad).unwrap_err().message.contains(said), "{bad}");
+    }
+}
+
+#[test]
 fn overrides_reach_into_live_files() {
     let more = deployment(AGENTS, "engine.agents.nodes.2={ name = \"n2\", address = \"127.0.0.1:1\" }").unwrap();
     let goodput_configs::live::engine::EngineConfig::Agents(agents) = more.engine else { panic!("agents") };

@@ -92,14 +92,40 @@ async fn decisions(nodes: u32, hours: i64, bundle: &str) -> Decisions {
     counts
 }
 
+/// Runs a bundle on each size, and checks that the bundle decides 99 % of the rounds, most of them below full
+/// strength.
+async fn decides(bundle: &str, sizes: &[(u32, i64)]) {
+    for &(nodes, hours) in sizes {
+        let counts = decisions(nodes, hours, bundle).await;
+        println!("{bundle} on {nodes} nodes for {hours} h: {counts:?}");
+        assert!(counts.all > 100 && 2 * counts.below_strength > counts.all, "{bundle}, {nodes} nodes: {counts:?}");
+        assert!(100 * counts.of_fallback <= counts.all, "{bundle}, {nodes} nodes: {counts:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_trained_policy_decides_while_nodes_come_and_go() {
-    for (nodes, hours) in [(8, 168), (14, 168), (16, 168), (128, 12)] {
-        let counts = decisions(nodes, hours, "zoo:elastic").await;
-        println!("{nodes} nodes: {counts:?}");
-        assert!(counts.all > 100 && 2 * counts.below_strength > counts.all, "{nodes} nodes: {counts:?}");
-        assert!(100 * counts.of_fallback <= counts.all, "{nodes} nodes: {counts:?}");
+    decides("zoo:elastic", &[(8, 168), (14, 168), (16, 168), (128, 12)]).await;
+}
+
+/// One size each; the ignored test has all of them.
+#[tokio::test]
+async fn every_shipped_bundle_decides_while_nodes_come_and_go() {
+    decides("zoo:elastic-16", &[(14, 168)]).await;
+    decides("zoo:heterogeneous", &[(8, 168)]).await;
+    decides("zoo:mixed", &[(16, 168)]).await;
+    decides("zoo:quickstart", &[(8, 72)]).await;
+}
+
+#[tokio::test]
+#[ignore = "takes half an hour"]
+async fn every_shipped_bundle_decides_on_every_size_for_a_week() {
+    let sizes = [(8, 168), (14, 168), (16, 168), (128, 168)];
+    for bundle in ["zoo:elastic", "zoo:elastic-16", "zoo:heterogeneous", "zoo:mixed"] {
+        decides(bundle, &sizes).await;
     }
+    // A net decides up to twice the size of training, so not on 512 accelerators.
+    decides("zoo:quickstart", &sizes[..3]).await;
 }
 
 #[tokio::test]

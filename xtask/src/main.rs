@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask {test, bench, drill, schema, tidy, docs}`.
+//! Development tasks: `cargo xtask {test, bench, drill, package, schema, tidy, docs}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use xtask::book::Book;
+use xtask::package;
 use xtask::source::root;
 use xtask::tidy;
 
@@ -14,6 +15,7 @@ const HELP: &str = "\
 cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
 cargo xtask drill [KILLS]  the long drills: the daemon killed so often (200) while it drives real Slurm
+cargo xtask package        builds the Debian package with goodputd and goodput-node in target/package
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
 cargo xtask tidy [PATH]    lists comments, names and sentences that break a rule of language, below PATH or everywhere
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         ["bench", name] => bench(name),
         ["drill"] => drill("200"),
         ["drill", kills] => drill(kills),
+        ["package"] => package(),
         ["schema"] => run(
             "cargo",
             &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
@@ -67,6 +70,26 @@ fn main() -> ExitCode {
         }
     };
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Builds the programs of a cluster and their Debian package.
+fn package() -> bool {
+    let programs = ["goodputd", "goodput-node"];
+    let build = ["build", "--release", "-p", "goodputd", "-p", "goodput-executor", "--bin", programs[0], "--bin", programs[1]];
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let folder = target.join("package");
+    if !run("cargo", &build) {
+        return false;
+    }
+    let programs = programs.map(|name| target.join("release").join(name));
+    match std::fs::create_dir_all(&folder).and_then(|()| package::build(&programs, &folder)) {
+        Ok(path) => println!("{}", path.display()),
+        Err(error) => {
+            eprintln!("cannot build the package: {error}");
+            return false;
+        }
+    }
+    true
 }
 
 /// Lists what breaks a rule of language below `path`, then the figures of the source.
@@ -149,13 +172,13 @@ fn test() -> bool {
         && deny()
 }
 
-/// Programs and Debian packages of Slurm and etcd, which the executor's tests start for themselves.
-const SLURM: ([&str; 4], [&str; 6]) = (
-    ["slurmctld", "slurmd", "munged", "etcd"],
-    ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "etcd-server"],
+/// Programs and Debian packages of Slurm, etcd and Prometheus, which the executor's tests start for themselves.
+const SLURM: ([&str; 5], [&str; 7]) = (
+    ["slurmctld", "slurmd", "munged", "etcd", "promtool"],
+    ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "etcd-server", "prometheus"],
 );
 
-/// Finds Slurm and etcd, or installs both where that is allowed. Without them the task names the tests that do
+/// Finds these programs, or installs them where that is allowed. Without them the task names the tests that do
 /// nothing, and fails where the variable `CI` is set.
 fn slurm() -> bool {
     let (programs, packages) = SLURM;

@@ -8,6 +8,7 @@
 //! - [`leader`]: the lease of the daemon that acts.
 //! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
+//!   [`dcgm`]: their health by another source.
 //! - [`report`]: evidence for the report of the mode `observe`. [`rollback`]: the policy before, again.
 //! - [`services`]: inference services beside training jobs.
 //! - [`tls`]: certificates. [`name`]: names of jobs and nodes. `times`: bounds of times.
@@ -15,6 +16,7 @@
 //! The executor takes these tables and adds what they do.
 
 pub mod api;
+pub mod dcgm;
 pub mod deployment;
 pub mod devices;
 pub mod engine;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dcgm::DcgmConfig;
 use super::devices::DeviceChoice;
 use super::name::JobName;
 use super::times::check_millis;
@@ -33,6 +34,9 @@ pub struct NodeAgentConfig {
     /// Accelerators to offer: `nvml`, `nvml:/path/to/library` or `fake:COUNTxTYPE`.
     #[serde(default)]
     pub devices: DeviceChoice,
+    /// DCGM exporter that tells the health of the accelerators beside the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dcgm: Option<DcgmConfig>,
     /// Certificate, key and authority for mutual TLS with the daemon.
     pub tls: TlsFiles,
     /// Name in the daemon's certificate.
@@ -103,6 +107,7 @@ impl ConfigFile for NodeAgentConfig {
         if self.pace.period_ms == 0 {
             return Err(CheckError::value("pace.period_ms", 0, "at least 1"));
         }
+        self.dcgm.as_ref().map_or(Ok(()), DcgmConfig::check)?;
         if let Fencing::Kill { after_ms } = self.fencing {
             check_millis("fencing.kill.after_ms", after_ms)?;
         }

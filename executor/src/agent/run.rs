@@ -70,6 +70,9 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
     if let Some(book) = spool::read(&config.state_dir, HEALTH) {
         telemetry.inherit(book);
     }
+    if let Some(dcgm) = config.dcgm.clone() {
+        telemetry.follow_dcgm(dcgm);
+    }
     let daemon = config.daemon.clone();
     let agent = Arc::new(Agent::new(config, telemetry, format!("http://{jobs}")));
     // Nothing is answered before the attempts of the earlier agent are accounted for.

@@ -5,8 +5,11 @@
 //! says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name
 //! any more.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::dcgm::{self, DcgmFault, DcgmValues};
 use super::{DeviceFault, DeviceInfo, FaultKind, Inventory};
 
 /// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a
@@ -49,13 +52,16 @@ pub struct Tracked {
 pub struct HealthBook {
     back_after_ms: i64,
     devices: Vec<Tracked>,
+    /// Newest values of the DCGM exporter, by UUID.
+    #[serde(default)]
+    dcgm: BTreeMap<String, DcgmValues>,
 }
 
 impl HealthBook {
     /// Devices come back after `back_after_ms` of good readings.
     #[must_use]
     pub fn new(back_after_ms: i64) -> Self {
-        Self { back_after_ms, devices: Vec::new() }
+        Self { back_after_ms, devices: Vec::new(), dcgm: BTreeMap::new() }
     }
 
     /// All devices ever seen, by index.
@@ -66,7 +72,7 @@ impl HealthBook {
 
     /// Goes on from what an earlier process knew: what was out stays out.
     pub fn inherit(&mut self, earlier: HealthBook) {
-        self.devices = earlier.devices;
+        (self.devices, self.dcgm) = (earlier.devices, earlier.dcgm);
     }
 
     /// Takes in a listing made at `now_ms`.
@@ -116,6 +122,22 @@ impl HealthBook {
         }
         let hit = self.devices.iter_mut().filter(|device| device.info.is_of(uuid));
         hit.for_each(|device| device.bad(format!("xid {code}"), now_ms));
+    }
+
+    /// Takes in what a DCGM exporter serves. Only what it says newly, or what lasts, takes a device out.
+    pub fn observe_dcgm(&mut self, values: &BTreeMap<String, DcgmValues>, hottest_c: Option<f64>, now_ms: i64) {
+        for (uuid, now) in values {
+            for fault in dcgm::faults(self.dcgm.get(uuid), now, hottest_c) {
+                match fault {
+                    DcgmFault::Xid(code) => self.xid(uuid, code, now_ms),
+                    DcgmFault::Lasting(reason) => {
+                        let hit = self.devices.iter_mut().filter(|device| device.info.is_of(uuid));
+                        hit.for_each(|device| device.bad(reason.clone(), now_ms));
+                    }
+                }
+            }
+        }
+        self.dcgm.clone_from(values);
     }
 
     /// An administrator says that a device is well, and with it all its instances. `false`: there

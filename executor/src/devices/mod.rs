@@ -9,10 +9,13 @@
 //! which would look like an idle card. A card that fails altogether is listed among the faults of
 //! the [`Inventory`], and the others are listed as ever.
 //!
+//! A site's DCGM exporter may tell more about the health of devices ([`dcgm`]).
+//!
 //! An agent keeps a [`Telemetry`]: the newest readings, whether the driver answers, and which
 //! devices are fit for work ([`HealthBook`]).
 
 mod choice;
+pub mod dcgm;
 mod error;
 mod events;
 mod fake;

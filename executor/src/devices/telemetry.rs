@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use goodput_configs::live::dcgm::DcgmConfig;
 use goodput_configs::live::devices::DeviceChoice;
 use goodput_configs::live::node_agent::PaceConfig;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use super::watch::watch_with_deadline;
-use super::{DeviceError, HealthBook, Tracked, choice, events};
+use super::{DeviceError, HealthBook, Tracked, choice, dcgm, events};
 
 /// Readings of all devices at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,30 @@ impl Telemetry {
             }
         });
         telemetry
+    }
+
+    /// Reads a DCGM exporter too. An exporter that does not answer takes no device out.
+    pub fn follow_dcgm(&self, config: DcgmConfig) {
+        let (state, changed, stop, clock) =
+            (Arc::clone(&self.state), Arc::clone(&self.changed), Arc::clone(&self.stop), self.clock);
+        tokio::spawn(async move {
+            let mut silent = false;
+            while !stop.load(Ordering::Relaxed) {
+                match dcgm::read(&config).await {
+                    Ok(values) => {
+                        lock(&state).book.observe_dcgm(&values, config.hottest_c, clock());
+                        changed.send_modify(|version| *version += 1);
+                        silent = false;
+                    }
+                    Err(problem) if !silent => {
+                        tracing::warn!(problem, "the DCGM exporter does not answer; the driver alone tells health");
+                        silent = true;
+                    }
+                    Err(_) => {}
+                }
+                tokio::time::sleep(Duration::from_millis(config.period_ms)).await;
+            }
+        });
     }
 
     /// Goes on from what an earlier process knew.

@@ -50,6 +50,7 @@ impl Node {
             state_dir: folder.path().join("state"),
             checkpoint_root: folder.path().join("checkpoints"),
             devices: "fake:2xA100".parse().unwrap(),
+            dcgm: None,
             tls: TlsFiles::of(certs, node),
             daemon: DAEMON.to_owned(),
             fencing: Fencing::Keep,

@@ -6,6 +6,27 @@ use super::metrics::Metrics;
 use crate::daemon::Daemon;
 use crate::machine::wall_ms;
 
+/// Kinds of alerts. Each has a rule in `executor/prometheus/alerts.yml` and a page among the runbooks.
+pub const KINDS: [&str; 17] = [
+    "audit",
+    "canary",
+    "certificate",
+    "damaged",
+    "drained",
+    "ended",
+    "fallback",
+    "forgotten",
+    "gone",
+    "hands-off",
+    "journal",
+    "lease",
+    "mass-failure",
+    "policy",
+    "regression",
+    "stale",
+    "term",
+];
+
 impl<E> Daemon<E> {
     /// Raises an alert, to monitoring, to the log and to the status that users read.
     pub(in crate::daemon) fn alert(&mut self, kind: &'static str, text: &str) {

@@ -112,6 +112,15 @@ impl Metrics {
             shadow_jct: Family::default(),
         };
         metrics.register();
+        // Prometheus sees the first alert of a kind only where the counter was there before, at zero.
+        for kind in super::alert::KINDS {
+            drop(metrics.alerts.get_or_create(&owned(&[("kind", kind)])));
+        }
+        for verb in ["place", "stop", "resize", "migrate"] {
+            for result in ["done", "lost", "refused"] {
+                drop(metrics.orders.get_or_create(&owned(&[("verb", verb), ("result", result)])));
+            }
+        }
         metrics
     }
 

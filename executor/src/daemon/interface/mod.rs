@@ -5,10 +5,10 @@
 //! - [`metrics`]: numbers for Prometheus.
 //! - [`status`]: the state of nodes, queue and orders.
 //! - [`report`]: a summary of what a daemon saw and would have done, for the decision to let it act.
-//! - [`audit`]: the log of all decisions and orders; `alert`: what is wrong, in all of these
+//! - [`audit`]: the log of all decisions and orders; [`alert`]: what is wrong, in all of these
 //!   places.
 
-mod alert;
+pub mod alert;
 pub mod api;
 pub mod audit;
 pub mod metrics;

@@ -1,0 +1,192 @@
+//! Trained policies that drive real processes on node agents while nodes are drained, fail and are added.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which prints what it counted")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::nodes::{Node, bench, lasting, name};
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::engine::EngineConfig;
+use goodput_configs::live::node_agent::Fencing;
+use goodput_configs::live::tls::TlsFiles;
+use goodput_configs::reader;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::tenant::Tenants;
+use goodput_env::time::SimTime;
+use goodput_executor::agent::Running;
+use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::daemon::{self, Daemon};
+use goodput_executor::engine::agents::AgentsEngine;
+use goodput_executor::engine::{EngineAction, NodeHealth, NodeSeen, Submission};
+use rand::RngExt;
+use tempfile::TempDir;
+
+/// Accelerators of a node; all but the last two of a site are there from the beginning.
+const PER_NODE: u32 = 8;
+/// Seconds of the policy's clock in a second.
+const SPEEDUP: u32 = 60;
+
+/// Node agents with accelerators that do not exist, and a daemon under a bundle.
+struct Churning {
+    nodes: Vec<Node>,
+    agents: Vec<Option<Running>>,
+    daemon: Daemon<AgentsEngine>,
+    _shared: TempDir,
+}
+
+/// Counts of a live run.
+#[derive(Debug, Default)]
+struct LiveCounts {
+    decisions: u32,
+    of_fallback: u32,
+    /// Decisions while a node was drained or gone.
+    below_strength: u32,
+    drains: u32,
+    failures: u32,
+    additions: u32,
+    done: usize,
+    moved: u64,
+}
+
+impl Churning {
+    async fn new(count: u32, bundle: &str) -> Self {
+        let shared = tempfile::tempdir().unwrap();
+        let certs = shared.path().join("certs");
+        let names: Vec<_> = (0..count).map(|at| name(&format!("n{at}"))).collect();
+        tls::create(&certs, &names).unwrap();
+        let (mut nodes, mut agents, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        for node in &names {
+            let mut node = Node::with_certs(node.as_str(), tempfile::tempdir().unwrap(), &certs);
+            node.config.checkpoint_root = shared.path().join("checkpoints");
+            node.config.devices = format!("fake:{PER_NODE}xA100").parse().unwrap();
+            node.config.fencing = Fencing::Kill { after_ms: 4000 };
+            node.config.pace.period_ms = 500;
+            let agent = node.agent().await;
+            // An agent that comes back serves at the address of before.
+            node.config.listen = agent.address;
+            listed.push(format!("{{ name = \"{}\", address = \"{}\" }}", node.config.node, agent.address));
+            nodes.push(node);
+            agents.push(Some(agent));
+        }
+        let TlsFiles { ca, cert, key } = TlsFiles::of(&certs, DAEMON);
+        let place = |name: &str| shared.path().join(name).display().to_string();
+        let text = format!(
+            "mode = \"act\"\n[engine.agents]\nfolder = {:?}\nnodes = [{}]\ntls = {{ ca = {ca:?}, cert = {cert:?}, key = {key:?} }}\n\
+             suspect_ms = 1500\nlease_ms = 5000\npatience_ms = 1000\n[policy]\nbundle = \"{bundle}\"\n\
+             [reliance]\ntimeout_ms = 20000\n[state]\ndirectory = {:?}\nname = \"d1\"\n[api]\nlisten = \"\"\n\
+             [cycle]\nround_secs = 60\nspeedup = {SPEEDUP}\n[guard]\nmin_run_secs = 60\npreempt_every_secs = 120\npreempt_percent = 50\n",
+            place("engine"),
+            listed.join(", "),
+            place("state"),
+        );
+        let settings: Deployment = reader::parse("churn.toml", &text).unwrap();
+        let EngineConfig::Agents(of) = settings.engine.clone() else { panic!("it drives agents") };
+        let engine = AgentsEngine::open(of).unwrap();
+        let daemon = daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap();
+        // The last two nodes are added later: nothing has heard of their accelerators yet.
+        let first = agents.len().saturating_sub(2).max(1);
+        agents[first..].iter_mut().for_each(|agent| *agent = None);
+        Self { nodes, agents, daemon, _shared: shared }
+    }
+
+    async fn submit(&mut self, index: u32, gpus: u32, seconds: f64) {
+        let elasticity = Elasticity::Elastic { min: 1, max: 2 * gpus };
+        let request = JobRequest { name: format!("job-{index}"), gpus, elasticity, ..JobRequest::default() };
+        let work = Work::Fixed { duration: SimTime::from_secs_f64(seconds * f64::from(SPEEDUP)) };
+        let mut job = lasting(seconds * f64::from(gpus));
+        job.report_ms = 500;
+        let submission = Submission { grace_s: 2, ..Submission::new(JobSpec { request, work }, bench(&job)) };
+        self.daemon.submit("test", &submission).await.unwrap();
+    }
+
+    /// Runs for `span`, with a change of the nodes every few seconds.
+    async fn run(&mut self, span: Duration) -> LiveCounts {
+        let mut random = rng(7, Stream::Faults);
+        let mut counts = LiveCounts::default();
+        let began = Instant::now();
+        let (mut next_job, mut next_change, mut jobs) = (Duration::ZERO, Duration::from_secs(4), 0);
+        let mut drained: Vec<(usize, Duration)> = Vec::new();
+        while began.elapsed() < span {
+            let now = began.elapsed();
+            while next_job <= now {
+                let (gpus, seconds) = (random.random_range(1..=4), random.random_range(4.0..16.0));
+                self.submit(jobs, gpus, seconds).await;
+                jobs += 1;
+                next_job += Duration::from_secs_f64(40.0 / f64::from(PER_NODE * self.nodes.len() as u32));
+            }
+            if next_change <= now {
+                next_change = now + Duration::from_secs(3);
+                self.change(random.random_range(0..self.nodes.len()), now, &mut drained, &mut counts).await;
+            }
+            for (at, _) in drained.extract_if(.., |(_, since)| now - *since > Duration::from_secs(8)) {
+                let node = self.nodes[at].config.node.to_string();
+                self.daemon.order_by_hand("test", "", EngineAction::Undrain { node }).unwrap();
+            }
+            let report = self.daemon.cycle().await.unwrap();
+            if report.decided {
+                let status = self.daemon.status();
+                let status = status.lock().unwrap();
+                counts.decisions += 1;
+                counts.of_fallback += u32::from(!status.fallback.is_empty());
+                let whole = |node: &NodeSeen| node.health == NodeHealth::Up && node.gpus == PER_NODE;
+                counts.below_strength += u32::from(!status.nodes.iter().all(whole));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let status = self.daemon.status();
+        counts.done = status.lock().unwrap().ended.iter().filter(|row| row.phase == "done").count();
+        counts.moved = self.daemon.journal().counts().unwrap()[1];
+        counts
+    }
+
+    /// An agent that is gone comes back, or is added; one that serves is drained or ends.
+    async fn change(&mut self, at: usize, now: Duration, drained: &mut Vec<(usize, Duration)>, counts: &mut LiveCounts) {
+        let gone = self.agents.iter().filter(|agent| agent.is_none()).count();
+        if let Some(back) = self.agents.iter().position(Option::is_none).filter(|_| gone > 1 || at % 3 == 0) {
+            self.agents[back] = Some(self.nodes[back].agent().await);
+            counts.additions += 1;
+        } else if drained.iter().any(|(other, _)| *other == at) || self.agents[at].is_none() {
+        } else if at % 2 == 0 {
+            let node = self.nodes[at].config.node.to_string();
+            let order = EngineAction::Drain { node, reason: "test".into() };
+            self.daemon.order_by_hand("test", "", order).unwrap();
+            drained.push((at, now));
+            counts.drains += 1;
+        } else {
+            // The agent ends without a word; keepers end its jobs after the lease.
+            self.agents[at] = None;
+            counts.failures += 1;
+        }
+    }
+}
+
+async fn live(nodes: u32, bundle: &str, span: Duration) -> LiveCounts {
+    let mut site = Churning::new(nodes, bundle).await;
+    let counts = site.run(span).await;
+    println!("{bundle} on {nodes} nodes of {PER_NODE} for {} s: {counts:?}", span.as_secs());
+    assert!(100 * counts.of_fallback <= counts.decisions, "{bundle}, {nodes} nodes: {counts:?}");
+    assert!(counts.decisions as u64 > span.as_secs() / 2 && 4 * counts.below_strength > counts.decisions, "{counts:?}");
+    assert!(counts.done > 0 && counts.moved > 10, "jobs ran to their end: {counts:?}");
+    assert!(counts.drains > 0 && counts.additions > 0, "{counts:?}");
+    let orders = site.daemon.status().lock().unwrap().queue.iter().filter(|row| row.phase == "running").count();
+    assert!(orders > 0, "jobs run at the end: {counts:?}");
+    counts
+}
+
+/// Half an hour of the policy's clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bundle_decides_live_while_nodes_come_and_go() {
+    live(4, "zoo:elastic", Duration::from_secs(30)).await;
+}
+
+/// An hour of the policy's clock for each bundle and size.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes twelve minutes"]
+async fn every_bundle_decides_live_for_an_hour_while_nodes_come_and_go() {
+    for bundle in ["zoo:elastic", "zoo:elastic-16", "zoo:heterogeneous", "zoo:mixed"] {
+        for nodes in [4, 7, 8] {
+            live(nodes, bundle, Duration::from_secs(60)).await;
+        }
+    }
+}
