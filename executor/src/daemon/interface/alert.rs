@@ -7,7 +7,7 @@ use crate::daemon::Daemon;
 use crate::machine::wall_ms;
 
 /// Kinds of alerts. Each has a rule in `executor/prometheus/alerts.yml` and a page among the runbooks.
-pub const KINDS: [&str; 17] = [
+pub const KINDS: [&str; 19] = [
     "audit",
     "canary",
     "certificate",
@@ -23,8 +23,10 @@ pub const KINDS: [&str; 17] = [
     "mass-failure",
     "policy",
     "regression",
+    "rival",
     "stale",
     "term",
+    "unfit",
 ];
 
 impl<E> Daemon<E> {
