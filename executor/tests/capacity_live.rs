@@ -141,7 +141,13 @@ impl Churning {
     }
 
     /// An agent that is gone comes back, or is added; one that serves is drained or ends.
-    async fn change(&mut self, at: usize, now: Duration, drained: &mut Vec<(usize, Duration)>, counts: &mut LiveCounts) {
+    async fn change(
+        &mut self,
+        at: usize,
+        now: Duration,
+        drained: &mut Vec<(usize, Duration)>,
+        counts: &mut LiveCounts,
+    ) {
         let gone = self.agents.iter().filter(|agent| agent.is_none()).count();
         if let Some(back) = self.agents.iter().position(Option::is_none).filter(|_| gone > 1 || at % 3 == 0) {
             self.agents[back] = Some(self.nodes[back].agent().await);

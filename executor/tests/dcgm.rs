@@ -37,8 +37,12 @@ fn text(devices: &[(String, Served)]) -> String {
     metric("DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).", "gauge", &|_| "1410".into());
     metric("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", "gauge", &|of| of.celsius.to_string());
     metric("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", "gauge", &|of| of.xid.to_string());
-    metric("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Total number of double-bit volatile ECC errors.", "counter", &|of| of.ecc.to_string());
-    metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed", "gauge", &|of| of.remap_failed.to_string());
+    metric("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Total number of double-bit volatile ECC errors.", "counter", &|of| {
+        of.ecc.to_string()
+    });
+    metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed", "gauge", &|of| {
+        of.remap_failed.to_string()
+    });
     metric("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", "gauge", &|_| "81050".into());
     text
 }
@@ -55,7 +59,8 @@ fn serve(text: Arc<Mutex<String>>) -> SocketAddr {
             let found = String::from_utf8_lossy(&asked[..read]).starts_with("GET /metrics HTTP/1.1\r\n");
             let body = if found { text.lock().unwrap().clone() } else { String::new() };
             let status = if found { "200 OK" } else { "404 Not Found" };
-            let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n", body.len());
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });
@@ -77,7 +82,8 @@ fn the_text_of_an_exporter_is_read_by_device() {
     text += "DCGM_FI_DEV_GPU_TEMP{gpu=\"2\",UUID=\"GPU-cc\"} NaN\nDCGM_FI_DEV_XID_ERRORS{gpu=\"3\"} 1\nDCGM_broken\n";
     text += "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL{gpu=\"1\",UUID=\"GPU-bb\",GPU_I_ID=\"1\"} 9 1732530000000\n";
     let read = parse(&text);
-    let all = DcgmValues { xid: Some(79), ecc_uncorrected: Some(2), remap_failed: Some(true), temperature_c: Some(41.0) };
+    let all =
+        DcgmValues { xid: Some(79), ecc_uncorrected: Some(2), remap_failed: Some(true), temperature_c: Some(41.0) };
     assert_eq!(read["GPU-aa"], all);
     assert_eq!(read["GPU-bb"].ecc_uncorrected, Some(9));
     assert_eq!(read["GPU-cc"], DcgmValues::default(), "what a device does not have is unknown");

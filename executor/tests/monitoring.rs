@@ -20,7 +20,8 @@ fn rules() -> String {
 
 /// Values of a key of the rules, quotes taken off.
 fn values(key: &str) -> Vec<String> {
-    let values = rules().lines().filter_map(|line| line.trim().strip_prefix(key).map(str::to_owned)).collect::<Vec<_>>();
+    let values =
+        rules().lines().filter_map(|line| line.trim().strip_prefix(key).map(str::to_owned)).collect::<Vec<_>>();
     values.into_iter().map(|value| value.trim().trim_matches('\'').to_owned()).collect()
 }
 
@@ -58,11 +59,15 @@ fn every_alert_of_the_daemon_has_a_rule_and_every_rule_a_runbook() {
     assert_eq!(names.len(), urls.len());
     for (name, url) in names.iter().zip(&urls) {
         let page = url.rsplit_once('/').unwrap().1.replace(".html", ".md");
-        let text = fs::read_to_string(book.join("runbooks").join(&page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let text =
+            fs::read_to_string(book.join("runbooks").join(&page)).unwrap_or_else(|error| panic!("{page}: {error}"));
         for heading in ["## Meaning", "## Look at", "## Do"] {
             assert!(text.contains(heading), "{page} has no {heading}");
         }
-        assert!(text.contains(name.as_str()) && overview.contains(name.as_str()), "{page} and the overview name {name}");
+        assert!(
+            text.contains(name.as_str()) && overview.contains(name.as_str()),
+            "{page} and the overview name {name}"
+        );
         assert!(summary.contains(&format!("runbooks/{page}")), "{page} is not in the summary");
     }
 }
@@ -90,7 +95,12 @@ fn prometheus_takes_the_rules_and_fires_them_when_it_should() {
     let promtool = std::env::var("PROMTOOL").unwrap_or_else(|_| "promtool".into());
     let run = |arguments: [&str; 3]| {
         let output = Command::new(&promtool).args(arguments).current_dir(of_executor("prometheus")).output();
-        output.map(|output| (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)))
+        output.map(|output| {
+            (
+                output.status.success(),
+                String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+            )
+        })
     };
     match run(["check", "rules", "alerts.yml"]) {
         Ok((good, said)) => assert!(good, "{said}"),

@@ -75,7 +75,8 @@ fn main() -> ExitCode {
 /// Builds the programs of a cluster and their Debian package.
 fn package() -> bool {
     let programs = ["goodputd", "goodput-node"];
-    let build = ["build", "--release", "-p", "goodputd", "-p", "goodput-executor", "--bin", programs[0], "--bin", programs[1]];
+    let build =
+        ["build", "--release", "-p", "goodputd", "-p", "goodput-executor", "--bin", programs[0], "--bin", programs[1]];
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let folder = target.join("package");
     if !run("cargo", &build) {
