@@ -1,5 +1,5 @@
 //! Trained policies on clusters of other sizes than in training, with nodes that come and go.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which prints what it counted")]
 use std::path::Path;
 use std::sync::Arc;
 

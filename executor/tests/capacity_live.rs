@@ -149,11 +149,11 @@ impl Churning {
         counts: &mut LiveCounts,
     ) {
         let gone = self.agents.iter().filter(|agent| agent.is_none()).count();
-        if let Some(back) = self.agents.iter().position(Option::is_none).filter(|_| gone > 1 || at % 3 == 0) {
+        if let Some(back) = self.agents.iter().position(Option::is_none).filter(|_| gone > 1 || at.is_multiple_of(3)) {
             self.agents[back] = Some(self.nodes[back].agent().await);
             counts.additions += 1;
         } else if drained.iter().any(|(other, _)| *other == at) || self.agents[at].is_none() {
-        } else if at % 2 == 0 {
+        } else if at.is_multiple_of(2) {
             let node = self.nodes[at].config.node.to_string();
             let order = EngineAction::Drain { node, reason: "test".into() };
             self.daemon.order_by_hand("test", "", order).unwrap();

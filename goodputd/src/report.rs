@@ -7,7 +7,7 @@ use goodput_configs::live::deployment::Deployment;
 use goodput_configs::reader;
 use goodput_console::{CommandError, print};
 use goodput_executor::daemon::interface::report::{
-    CompletionReport, Interval, JobOutlook, KeptBack, LiveReport, RealJobs, RiskCount, Risks,
+    CompletionReport, JobOutlook, KeptBack, LiveReport, MeanInterval, RealJobs, RiskCount, Risks,
 };
 use goodput_executor::machine::wall_ms;
 
@@ -114,10 +114,10 @@ fn completion(of: &CompletionReport) -> Vec<String> {
     lines
 }
 
-fn difference(interval: Option<Interval>, mean: f64, base: f64) -> String {
+fn difference(interval: Option<MeanInterval>, mean: f64, base: f64) -> String {
     let percent = |secs: f64| 100.0 * secs / base.max(1e-9);
     match interval {
-        Some(Interval { mean, low, high }) => format!(
+        Some(MeanInterval { mean, low, high }) => format!(
             "{} [{}, {}], {:+.1} % [{:+.1}, {:+.1}]",
             signed(mean),
             signed(low),

@@ -30,7 +30,7 @@ impl Default for ReportConfig {
 }
 
 impl ReportConfig {
-    /// These simulations as a comparison with the baseline.
+    /// Comparison of the policy that acts with the baseline.
     pub fn comparison(&self) -> ShadowConfig {
         let Self { baseline, horizon_secs, every_secs, restart_secs } = self.clone();
         ShadowConfig { bundle: None, name: Some(baseline), seed: 0, horizon_secs, every_secs, restart_secs }

@@ -69,7 +69,7 @@ pub struct RolloutOutcome {
 }
 
 /// Simulation to the end under one policy.
-struct Played {
+struct PlayedOut {
     rolled: RolloutOutcome,
     /// Plan of the first decision.
     first: Plan,
@@ -130,7 +130,7 @@ impl RolloutStart {
     }
 
     /// Plays it to the end under one policy.
-    fn play(&self, (name, maker): &(String, Maker)) -> Result<Played, String> {
+    fn play(&self, (name, maker): &(String, Maker)) -> Result<PlayedOut, String> {
         let (mut policy, information) = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
         let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
         let mut scenario = (*self.scenario).clone();
@@ -154,11 +154,11 @@ impl RolloutStart {
             rolled.mean_jct_secs += (record.finish.unwrap_or(self.horizon) - record.submit).as_secs_f64();
         }
         rolled.mean_jct_secs /= self.seen.jobs.len().max(1) as f64;
-        Ok(Played { rolled, first: first.unwrap_or_default(), finishes })
+        Ok(PlayedOut { rolled, first: first.unwrap_or_default(), finishes })
     }
 
     /// Difference of the completion of each job, `one` minus `other`.
-    fn differences(&self, one: &Played, other: &Played) -> JobDifferences {
+    fn differences(&self, one: &PlayedOut, other: &PlayedOut) -> JobDifferences {
         let finishes = one.finishes.iter().zip(&other.finishes);
         JobDifferences::of(self.seen.jobs.iter().zip(finishes).map(|(job, (&one, &other))| {
             let secs = one.unwrap_or(self.horizon).as_secs_f64() - other.unwrap_or(self.horizon).as_secs_f64();

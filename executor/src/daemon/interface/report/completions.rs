@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::intervals::{Interval, interval};
+use super::intervals::{MeanInterval, interval};
 use crate::daemon::shadow::ShadowComparison;
 
 /// Jobs listed on either side.
@@ -27,7 +27,7 @@ pub struct CompletionReport {
     /// Mean time from submission to completion under the policy and under the other one.
     pub mean_jct_secs: [f64; 2],
     /// Difference of that mean with its interval of 95 % by blocks of days; `None` where there are too few.
-    pub difference: Option<Interval>,
+    pub difference: Option<MeanInterval>,
     /// Jobs in one comparison that are complete sooner under the policy, later, and neither, on average.
     pub jobs_per_comparison: [f64; 3],
     /// Interruptions in one comparison under the policy and under the other one, on average.
@@ -49,7 +49,7 @@ pub struct JobOutlook {
     pub job: String,
     /// Name of the job, where its start was seen.
     pub name: String,
-    /// Mean difference.
+    /// Mean of the differences.
     pub secs: f64,
     /// Least and greatest difference.
     pub between_secs: [f64; 2],

@@ -63,7 +63,7 @@ pub struct Tally {
     pub cycles: u64,
     /// Cycles that ended early: the engine, the journal or the audit log did not answer.
     pub failed: u64,
-    /// Decisions.
+    /// Decisions of the policy and of the fallback.
     pub decisions: u64,
     /// Decisions of the fallback.
     pub of_fallback: u64,

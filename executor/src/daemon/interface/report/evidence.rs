@@ -1,4 +1,4 @@
-//! Evidence of a period, gathered line by line from the audit log.
+//! PeriodEvidence of a period, gathered line by line from the audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 
 /// Lines of the log, as far as they bear on the report.
 #[derive(Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct PeriodEvidence {
     period: Option<[i64; 2]>,
     watched_ms: i64,
     observed_ms: i64,
@@ -57,7 +57,7 @@ struct LeftOutLine {
     rule: String,
 }
 
-impl Evidence {
+impl PeriodEvidence {
     /// Takes a line in.
     pub(super) fn take(&mut self, line: &AuditLine) {
         let [_, last] = self.period.get_or_insert([line.at_ms; 2]);

@@ -18,18 +18,18 @@ const LENGTHS: [i64; 2] = [86_400_000, 21_600_000];
 
 /// Mean with its interval of 95 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct MeanInterval {
     /// Mean of all values.
     pub mean: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 /// Interval of the mean of `values`, each with its time in milliseconds; `None` where they fill too few
 /// blocks of time.
-pub(super) fn interval(values: &[(i64, f64)]) -> Option<Interval> {
+pub(super) fn interval(values: &[(i64, f64)]) -> Option<MeanInterval> {
     let blocks = LENGTHS.iter().map(|length| blocks(values, *length)).find(|blocks| blocks.len() >= BLOCKS)?;
     let mean = |(sum, count): (f64, usize)| sum / count.max(1) as f64;
     let add = |(sum, count): (f64, usize), (more, other): (f64, usize)| (sum + more, count + other);
@@ -43,7 +43,7 @@ pub(super) fn interval(values: &[(i64, f64)]) -> Option<Interval> {
     means.sort_by(f64::total_cmp);
     let at = |share: f64| means[((DRAWN - 1) as f64 * share).round() as usize];
     let all = blocks.iter().copied().fold((0.0, 0), add);
-    Some(Interval { mean: mean(all), low: at(0.025), high: at(0.975) })
+    Some(MeanInterval { mean: mean(all), low: at(0.025), high: at(0.975) })
 }
 
 /// Sum and number of the values of each block.
@@ -71,6 +71,6 @@ mod tests {
         assert!(one.mean == -2.0 && one.low >= -3.0 && one.high <= -1.0 && one.high - one.low > 0.5, "{one:?}");
         assert_eq!(interval(&few[..4]), None, "four days are too few");
         let hours: Vec<(i64, f64)> = (0..8).map(|at| (21_600_000 * at, 1.0)).collect();
-        assert_eq!(interval(&hours), Some(Interval { mean: 1.0, low: 1.0, high: 1.0 }));
+        assert_eq!(interval(&hours), Some(MeanInterval { mean: 1.0, low: 1.0, high: 1.0 }));
     }
 }

@@ -1,5 +1,5 @@
-//! Report of a daemon that observes: what would have changed, who would have gained, and what would have
-//! gone wrong. It is made from the audit log alone, of a daemon that runs or from a copy of its folder.
+//! Report of a daemon that observes: what would have changed, which jobs would have gained, and what
+//! would have gone wrong. It is made from the audit log alone, of a daemon that runs or from a copy of its folder.
 //!
 //! # Layout
 //! - [`events`]: lines of the log that are there for the report.
@@ -19,8 +19,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use completions::{CompletionReport, JobOutlook};
-pub use files::ReportError;
-pub use intervals::Interval;
+pub use files::LiveReportError;
+pub use intervals::MeanInterval;
 
 /// Hours of observation below which a report says that there is too little data.
 const ENOUGH_HOURS: f64 = 24.0;
@@ -123,10 +123,10 @@ impl LiveReport {
     /// Report about the last `days` days before `now_ms` from the state directory `folder`.
     ///
     /// # Errors
-    /// [`ReportError`] where there is no audit log, or it cannot be read.
-    pub fn read(folder: &Path, days: f64, now_ms: i64) -> Result<Self, ReportError> {
+    /// [`LiveReportError`] where there is no audit log, or it cannot be read.
+    pub fn read(folder: &Path, days: f64, now_ms: i64) -> Result<Self, LiveReportError> {
         let from_ms = now_ms - (days * DAY_MS) as i64;
-        let mut evidence = evidence::Evidence::default();
+        let mut evidence = evidence::PeriodEvidence::default();
         let unreadable = files::lines(folder, |line| {
             if line.at_ms >= from_ms {
                 evidence.take(&line);
