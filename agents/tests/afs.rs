@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::support::{fixed, frictionless, oracle, random_model, run};
 use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::afs::Afs;
+use goodput_agents::heuristic::afs::departures::{AfsDepartures, DeepBootAfs, PublishedAfs};
 use goodput_agents::heuristic::afs::rule::{AfsContender, AfsRule, AfsShares};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_env::application::{Application, EpochTable, GradientTable};
@@ -26,14 +27,18 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Shares of jobs, given their lengths and their throughput by accelerators from 1 on.
+/// Shares of jobs as published, given their lengths and their throughput by accelerators from 1 on.
 fn shares(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
+    shares_under(&PublishedAfs, rule, gpus, jobs)
+}
+
+fn shares_under(departures: &impl AfsDepartures, rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     let contenders: Vec<AfsContender> = jobs
         .iter()
         .map(|(length, speeds)| AfsContender { length: *length, min: 1, max: speeds.len() as u32 })
         .collect();
     let mut shares = AfsShares::default();
-    shares.allocate(rule, gpus, &contenders, |at, gpus| jobs[at].1.get(gpus as usize - 1).copied());
+    shares.allocate(rule, departures, gpus, &contenders, |at, gpus| jobs[at].1.get(gpus as usize - 1).copied());
     shares.counts().collect()
 }
 
@@ -77,10 +82,14 @@ fn shares_by_the_rule_and_with_the_wrong_denominator() {
         (150.0, vec![10.0, 12.0, 13.0, 13.5]),
     ];
     for (gpus, expected) in oracle("afs_alloc").as_object().unwrap() {
-        for (key, rule) in [("afs", AfsRule::Lengths), ("deepboot_denominator", AfsRule::DeepBoot)] {
+        let gpus: u32 = gpus.parse().unwrap();
+        for (key, found) in [
+            ("afs", shares(AfsRule::Lengths, gpus, &jobs)),
+            ("deepboot_denominator", shares_under(&DeepBootAfs, AfsRule::Lengths, gpus, &jobs)),
+        ] {
             let expected: Vec<u32> =
                 expected[key].as_array().unwrap().iter().map(|share| share.as_u64().unwrap() as u32).collect();
-            assert_eq!(shares(rule, gpus.parse().unwrap(), &jobs), expected, "{key}, {gpus} accelerators");
+            assert_eq!(found, expected, "{key}, {gpus} accelerators");
         }
     }
 }

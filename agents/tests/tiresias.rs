@@ -8,7 +8,7 @@ use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, GittinsSample, LengthSample};
 use goodput_agents::heuristic::tiresias::{QueueOrder, ServiceMeasure, Tiresias, TiresiasConfig, TiresiasPlacement};
-use goodput_agents::placement::{Packer, Skew, TENSORS};
+use goodput_agents::placement::{Consolidation, Packer, Skew, TENSORS};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::policy::Policy;
@@ -302,8 +302,8 @@ fn tensor_sizes_follow_from_the_architectures() {
         let whole = largest / mib.iter().sum::<f64>();
         assert_eq!(whole > 0.5, listed.skew() > 0.5, "{name}: counting small tensors changes the side it is on");
     }
-    let sensitive: Vec<&str> =
-        TENSORS.iter().map(|model| model.name).filter(|name| Skew::default().is_sensitive(name)).collect();
+    let kept_together = |name: &str| Skew::default().consolidation(name) == Consolidation::Required;
+    let sensitive: Vec<&str> = TENSORS.iter().map(|model| model.name).filter(|name| kept_together(name)).collect();
     assert_eq!(sensitive, ["vgg19", "vgg16", "vgg11", "alexnet"]);
     assert!((TENSORS[0].skew() - 0.717).abs() < 5e-4);
 }

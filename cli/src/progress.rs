@@ -9,7 +9,7 @@ use goodput_train::Progress;
 use goodput_train::forecaster::ForecasterProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a pipe gets a line.
+/// Time between two lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Amount of output of a command.

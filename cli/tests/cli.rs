@@ -68,6 +68,16 @@ fn a_job_alone() {
 }
 
 #[test]
+fn a_job_larger_than_the_cluster_is_refused_before_the_run() {
+    let dir = with("w.csv", "job_id,submit_secs,duration_secs,gpus\nwide,0,60,200\n");
+    let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "fifo", "--cluster", "2x4"]);
+    assert!(said.starts_with("exit: 2"), "{said}");
+    assert!(said.contains("job \"wide\" needs 200 accelerators, and --cluster 2x4 has 8"), "{said}");
+    let said = run(dir.path(), &["data", "validate", "w.csv", "--cluster", "2x4"]);
+    assert!(said.contains("1 job, 1 error, 0 remarks") && said.contains("1 row cannot be run"), "{said}");
+}
+
+#[test]
 fn the_shipped_files_are_valid() {
     for folder in ["experiment", "leaderboard", "scenario", "forecast", "live"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(folder);
@@ -295,6 +305,17 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     let again = run(dir.path(), &["train", "x.toml", "--run-dir", "run-1"]);
     assert!(again.starts_with("exit: 2") && again.contains("--resume"), "{again}");
 
+    // A run that is resumed leaves what it would have left, and names the command of its start.
+    let kept = ["policy.bundle", "manifest.json"].map(|name| dir.path().join("run-1").join(name));
+    let before = kept.each_ref().map(|path| fs::read(path).unwrap());
+    let said = run(dir.path(), &["train", "--resume", "run-1", "-j", "1"]);
+    assert!(said.starts_with("exit: 0"), "{said}");
+    assert!(kept.each_ref().map(|path| fs::read(path).unwrap()) == before, "a resumed run names another command");
+    for name in ["report.html", "origin.json"] {
+        let text = fs::read_to_string(dir.path().join("run-1").join(name)).unwrap();
+        assert!(text.contains("goodput train x.toml --run-dir") && !text.contains("--resume"), "{name}");
+    }
+
     // It can be given away with a card that names what made it, and asked why it does what it does.
     let said = run(dir.path(), &["export", "run-1", "--to", "given/away"]);
     assert!(said.starts_with("exit: 0"), "{said}");
@@ -358,6 +379,8 @@ fn explain_refuses_what_it_would_be_wrong_about() {
     for (name, bundle, more) in [
         ("explain_nobody", "zoo:nobody", &x[..]),
         ("explain_no_bundle", "x.toml", &x),
+        ("explain_misspelt", "fifoo", &x),
+        ("explain_unprefixed", "elastc", &x),
         ("explain_information", "zoo:quickstart", &x),
         ("explain_no_such_job", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--job", "b"]),
         ("explain_too_late", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--at", "1e9"]),

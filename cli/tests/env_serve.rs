@@ -67,7 +67,7 @@ fn a_pipe_changes_nothing() {
             let ends = bytes(&mut output, ENVS);
             assert_eq!(ends.iter().map(|&end| end == 1).collect::<Vec<_>>(), buffers.terminated);
             assert_eq!(ends.iter().map(|&end| end == 2).collect::<Vec<_>>(), buffers.truncated);
-            assert_eq!(bytes(&mut output, 8 * ENVS), put(&buffers.mean_jct_secs));
+            assert_eq!(bytes(&mut output, 8 * ENVS), put(&buffers.jct_mean_secs));
             for env in (0..ENVS).filter(|&env| ends[env] > 0) {
                 ended += 1;
                 let last = &buffers.final_features[env * layout.obs_dim()..(env + 1) * layout.obs_dim()];

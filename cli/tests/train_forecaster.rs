@@ -128,9 +128,16 @@ fn a_checkpoint_continues_to_the_same_net() {
     assert_eq!(run(dir.path(), &["train", "tiny.toml", "--set", "checkpoint_every=25", "--run-dir", "a"]).0, 0);
     let whole = predicted(dir.path(), "a/forecaster.bundle");
     fs::create_dir_all(dir.path().join("b/checkpoints")).unwrap();
-    fs::copy(dir.path().join("a/config.toml"), dir.path().join("b/config.toml")).unwrap();
+    for file in ["config.toml", "manifest.json"] {
+        fs::copy(dir.path().join("a").join(file), dir.path().join("b").join(file)).unwrap();
+    }
     let (code, _, said) = run(dir.path(), &["train", "--resume", "b"]);
     assert_eq!(code, 0, "{said}");
+    // Equal bundles name equal commands: that of the start, with its overrides, and not the one that resumed it.
+    let bundle = |run: &str| fs::read(dir.path().join(run).join("forecaster.bundle")).unwrap();
+    let holds = |text: &str| bundle("b").windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(holds("checkpoint_every=25") && !holds("--resume"));
+    assert!(bundle("a") == bundle("b"), "a bundle tells whether its run was resumed");
     assert_eq!(predicted(dir.path(), "b/forecaster.bundle"), whole, "from no checkpoint, the beginning");
     fs::write(
         dir.path().join("b/config.toml"),

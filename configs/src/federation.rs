@@ -36,7 +36,7 @@ pub struct FederationConfig {
     /// Coordinator that moves servers between clusters.
     #[serde(default)]
     pub coordinator: CoordinatorConfig,
-    /// How every cluster behaves.
+    /// Behaviour of every cluster.
     #[serde(default)]
     pub environment: EnvironmentConfig,
     /// On what terms services and training share each of them.
@@ -56,7 +56,7 @@ pub struct ServerConfig {
     /// Type of accelerator.
     #[serde(default = "any_accelerator")]
     pub accelerator: String,
-    /// Accelerators it has.
+    /// Number of accelerators of one server.
     pub gpus_per_node: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct CoordinatorConfig {
     pub move_cost_job_secs: f64,
 }
 
-/// How far a coordinator looks.
+/// Foresight of a coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutlookConfig {

@@ -62,17 +62,25 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Kind of a file, by the keys at its top level. A file with none of the keys of other kinds is
-    /// an experiment.
-    pub fn of(has: impl Fn(&str) -> bool) -> Self {
+    /// Kind of a file, by the keys at its top level. `None` for a file with none of the keys that tell kinds
+    /// apart.
+    pub fn of(has: impl Fn(&str) -> bool) -> Option<Self> {
         match () {
-            () if has("clusters") => Self::Federation,
-            () if has("series") && has("forecaster") => Self::ForecasterTraining,
-            () if has("series") => Self::ForecastStudy,
-            () if has("engine") || has("policy") => Self::Deployment,
-            () if has("state_dir") || has("checkpoint_root") || has("listen") => Self::NodeAgent,
-            () => Self::Experiment,
+            () if has("clusters") => Some(Self::Federation),
+            () if has("series") && has("forecaster") => Some(Self::ForecasterTraining),
+            () if has("series") => Some(Self::ForecastStudy),
+            () if has("engine") || has("policy") => Some(Self::Deployment),
+            () if has("state_dir") || has("checkpoint_root") || has("listen") => Some(Self::NodeAgent),
+            () if ["cluster", "workload", "environment", "agent"].into_iter().any(has) => Some(Self::Experiment),
+            () => None,
         }
+    }
+
+    /// Advice for a file whose keys do not tell the kind.
+    pub(crate) fn overview() -> &'static str {
+        "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
+         federation, [series] a study of forecasters, [series] with [forecaster] a forecaster to train, [engine] a \
+         deployment, state_dir a node agent"
     }
 
     /// Advice for a file of this kind that does not parse.

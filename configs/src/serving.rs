@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckError;
 
-/// How fast answers have to be.
+/// Objective for the latency of answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SloConfig {

@@ -86,6 +86,16 @@ fn a_misspelt_table_beside_the_right_one_is_named() {
 }
 
 #[test]
+fn a_file_of_no_kind_is_told_what_makes_a_kind() {
+    let error = reader::parse::<Experiment>("k.toml", "[foo]\n").unwrap_err();
+    let help = error.help.unwrap();
+    let told = ["[workload]", "[[clusters]]", "[series]", "[forecaster]", "[engine]", "state_dir"];
+    assert!(told.iter().all(|sign| help.contains(sign)), "{help}");
+    let error = reader::parse::<Experiment>("k.toml", "[workload.zebra]\n").unwrap_err();
+    assert!(!error.help.unwrap().contains("[engine]"), "the file is an experiment for certain");
+}
+
+#[test]
 fn a_workload_that_is_not_there_is_a_mistake_of_its_path() {
     let text = "name = \"x\"\n[[cluster.groups]]\nnodes = 1\ngpus_per_node = 1\n[workload.file]\npath = \"no.csv\"\n";
     let error = reader::parse::<Experiment>("x.toml", text).unwrap_err();

@@ -50,6 +50,11 @@ pub fn print(text: &str) -> Result<(), CommandError> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
+/// A count and its noun, as in `1 job` and `2 jobs`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Writes a line for the person at the terminal to standard error. A closed pipe is ignored.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

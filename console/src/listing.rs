@@ -12,6 +12,8 @@ pub struct Listing {
     columns: Vec<&'static str>,
     /// Columns of a table that is not wide; empty for all columns.
     brief: Vec<&'static str>,
+    /// Headings in tables of columns that have another one there than in csv and JSON.
+    headings: Vec<(&'static str, &'static str)>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -85,6 +87,18 @@ impl Listing {
         self
     }
 
+    /// Listing whose tables show `heading` above a column. csv and JSON keep the name of the column.
+    #[must_use]
+    pub fn headed(mut self, column: &'static str, heading: &'static str) -> Self {
+        self.headings.push((column, heading));
+        self
+    }
+
+    fn heading(&self, at: usize) -> &'static str {
+        let column = self.columns[at];
+        self.headings.iter().find(|(of, _)| *of == column).map_or(column, |(_, heading)| heading)
+    }
+
     /// Adds a row, which has one cell for each column.
     pub fn push(&mut self, row: Vec<Cell>) {
         self.rows.push(row);
@@ -145,7 +159,7 @@ impl Listing {
         let shown: Vec<usize> = shown.iter().copied().filter(|&at| says(at)).collect();
         let numeric = |at: usize| self.rows.iter().any(|row| matches!(row[at], Cell::Number(..) | Cell::Whole(_)));
         let table = AlignedTable {
-            names: shown.iter().map(|&at| self.columns[at]).collect(),
+            names: shown.iter().map(|&at| self.heading(at)).collect(),
             numeric: shown.iter().map(|&at| numeric(at)).collect(),
             rows: self.rows.iter().map(|row| shown.iter().map(|&at| row[at].text()).collect()).collect(),
         };

@@ -208,9 +208,9 @@ pub struct Accelerators {
 pub struct AcceleratorRow<'a> {
     /// Name of the type.
     pub accelerator: &'a AcceleratorEntry,
-    /// Benchmarks it is known in, ascending.
+    /// Benchmarks with a figure of the type, in ascending order.
     pub benchmarks: Vec<&'a str>,
-    /// Models it is known for, in any benchmark.
+    /// Number of models with a figure of the type, in any benchmark.
     pub models: usize,
     /// Citations in ascending order.
     pub sources: Vec<&'a str>,

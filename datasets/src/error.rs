@@ -44,6 +44,16 @@ pub enum DataError {
         /// Columns that were found.
         found: String,
     },
+    /// A series has no column of times.
+    #[error("{}:1: no column of times: none is called {known}; found {found}", path.display())]
+    NoTimes {
+        /// Path of the file.
+        path: PathBuf,
+        /// Names that a column of times may have.
+        known: String,
+        /// Columns that were found.
+        found: String,
+    },
     /// There are no rows.
     #[error("{}: no rows", path.display())]
     Empty {
@@ -300,6 +310,7 @@ impl DataError {
             | Self::Write { path, .. }
             | Self::Format { path, .. }
             | Self::MissingColumn { path, .. }
+            | Self::NoTimes { path, .. }
             | Self::Empty { path }
             | Self::Row { path, .. }
             | Self::Json { path, .. }
@@ -326,7 +337,7 @@ impl DataError {
             | Self::Hole { line, .. }
             | Self::Catalog { line, .. }
             | Self::AcceleratorFile { line, .. } => Some(*line),
-            Self::Format { .. } | Self::MissingColumn { .. } => Some(1),
+            Self::Format { .. } | Self::MissingColumn { .. } | Self::NoTimes { .. } => Some(1),
             _ => None,
         }
     }
@@ -342,6 +353,9 @@ impl DataError {
             Self::Format { .. } => {
                 "a table of your own begins with job_id,submit_secs,duration_secs,gpus; \
                  `goodput list formats -o wide` shows the other headers"
+            }
+            Self::NoTimes { .. } => {
+                "rename the column of times; rows at a fixed distance need none where step_secs is set"
             }
             Self::MissingColumn { .. } => "`goodput list formats -o wide` shows the columns of each format",
             Self::Empty { .. } => "a workload needs at least one job below its header",

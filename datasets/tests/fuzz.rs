@@ -39,7 +39,7 @@ const PIECES: [&str; 24] = [
     "4294967296",
 ];
 
-/// How a text is broken: at a share of its length, so many bytes are replaced by a piece.
+/// Damage to a text: at a share of its length, so many bytes are replaced by a piece.
 fn breaks() -> impl Strategy<Value = Vec<(f64, usize, usize)>> {
     prop::collection::vec((0.0..1.0, 0_usize..12, 0..PIECES.len()), 1..6)
 }

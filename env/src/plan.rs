@@ -28,7 +28,7 @@ impl Change {
     }
 }
 
-/// How many replicas a service has on one node from now on. New ones start cold; of those that are
+/// Number of replicas of a service on one node from now on. New ones start cold; of those that are
 /// too many, the newest finish what they work on and go. A replica that has begun to go does not
 /// count and does not come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -55,7 +55,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// How jobs choose their batch size under this policy as published.
+    /// Choice of the batch sizes of jobs under this policy as published.
     fn batching(&self) -> Batching {
         Batching::Requested
     }

@@ -29,7 +29,7 @@ fn figures(name: &str) -> Vec<ReproducedFigure> {
 #[test]
 fn the_19_job_run_is_within_5_percent_of_the_artifact() {
     let figures = figures("sia-19");
-    let jct = |case: &str| figures.iter().find(|f| f.case == case && f.metric == "mean_jct_secs").unwrap();
+    let jct = |case: &str| figures.iter().find(|f| f.case == case && f.metric == "jct_mean_secs").unwrap();
     for solver in ["GLPK_MI", "SCIPY_HIGHS"] {
         let figure = jct(&format!("sia@replica against {solver}"));
         assert!(figure.difference().unwrap().abs() < 0.05, "{figure:?}");
@@ -39,11 +39,11 @@ fn the_19_job_run_is_within_5_percent_of_the_artifact() {
 #[test]
 fn sia_is_ahead_of_every_rival_on_each_philly_workload() {
     let figures = figures("sia-philly");
-    let jct = |case: &str| figures.iter().find(|f| f.case == case && f.metric == "mean_jct_secs").unwrap().ours;
+    let jct = |case: &str| figures.iter().find(|f| f.case == case && f.metric == "jct_mean_secs").unwrap().ours;
     for number in 1..=4 {
         let ours = jct(&format!("sia workload-{number}"));
         for figure in
-            figures.iter().filter(|f| f.metric == "mean_jct_secs" && f.case.ends_with(&format!("workload-{number}")))
+            figures.iter().filter(|f| f.metric == "jct_mean_secs" && f.case.ends_with(&format!("workload-{number}")))
         {
             assert!(figure.case.starts_with("sia") || ours < figure.ours, "sia {ours}: {figure:?}");
         }

@@ -1,4 +1,4 @@
-//! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from
+//! Latency of the daemon: decision, guard and journal at 512 accelerators and 1,000 jobs; from
 //! submission to start on real Slurm; 200 placements in one round on 64 nodes. `GOODPUT_BUNDLE`
 //! names a bundle to be asked beside the heuristics.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]

@@ -34,7 +34,7 @@ use goodput_executor::engine::Engine;
 use rand::RngExt;
 use site::Site;
 
-/// How many times faster than its own time the trace is played.
+/// Factor by which the trace is played faster than its own time.
 const SPEEDUP: f64 = 60.0;
 /// Seconds of the trace between two decisions when nothing happens.
 const ROUND: f64 = 60.0;

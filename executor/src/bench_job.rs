@@ -31,7 +31,7 @@ pub struct BenchJob {
     pub batch: u32,
     /// Speed of the application it plays.
     pub throughput: ThroughputParams,
-    /// How many times faster than real time it plays.
+    /// Factor by which the job plays faster than real time.
     pub compress: f64,
     /// Gradient noise scale it reports, in units of its initial batch size.
     pub noise_scale: f64,

@@ -1,5 +1,6 @@
 //! `live explain`: why a job waits, in words.
 
+use goodput_console::counted;
 use goodput_executor::daemon::interface::api;
 use serde_json::Value;
 
@@ -23,8 +24,10 @@ pub fn text(told: &api::JobExplanation) -> String {
     }
     let [min, asked, max] = job.gpus;
     text.push_str(&format!(
-        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts, {} failures\norders, newest first:",
-        job.age_secs, job.starts, job.failures
+        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {}, {}\norders, newest first:",
+        job.age_secs,
+        counted(u64::from(job.starts), "start"),
+        counted(u64::from(job.failures), "failure")
     ));
     let orders = told.orders.as_array().cloned().unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_string();

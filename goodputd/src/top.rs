@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use goodput_console::{CommandError, OutputFormat, print};
+use goodput_console::{CommandError, OutputFormat, counted, print};
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::engine::{NodeHealth, NodeSeen, ServiceSeen};
 
@@ -79,14 +79,14 @@ fn header(status: &DaemonStatus, nodes: &[NodeSeen], queue: &[QueueRow]) -> Stri
     let leads = status.term.map_or("stands by".into(), |term| format!("leads, term {term}"));
     let by = if status.fallback.is_empty() { status.policy.clone() } else { format!("FALLBACK {}", status.fallback) };
     format!(
-        "{} · {} · {leads} · policy {by} · {} decisions, last {:.1} ms\naccelerators {} of {total} held · jobs {running} running, {} waiting · {} orders under way",
+        "{} · {} · {leads} · policy {by} · {}, last {:.1} ms\naccelerators {} of {total} held · jobs {running} running, {} waiting · {} under way",
         status.engine,
         status.mode,
-        status.decisions,
+        counted(status.decisions, "decision"),
         status.decision_ms,
         total - free.min(total),
         queue.len() - running,
-        status.open_orders,
+        counted(status.open_orders as u64, "order"),
     )
 }
 

@@ -48,7 +48,7 @@ class Adapter(VecEnv):
         notes = [{} for _ in done]
         for env in np.flatnonzero(done):
             notes[env] = {"terminal_observation": infos["final_obs"][env], "TimeLimit.truncated": bool(truncated[env])}
-            self.completion_secs.append(infos["mean_jct_secs"][env])
+            self.completion_secs.append(infos["jct_mean_secs"][env])
         return observations, rewards.astype(np.float32), done, notes
 
     def env_method(self, name, *args, indices=None, **kwargs):

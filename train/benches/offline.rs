@@ -16,7 +16,7 @@ use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
 use goodput_train::comparison;
 use goodput_train::entries::learned_entry;
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::mean_jct_secs;
+use goodput_train::validate::jct_mean_secs;
 use goodput_train::{Hooks, Trained, log, train};
 
 /// Decisions to log without another number on the command line.
@@ -111,7 +111,7 @@ fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option
 
 /// The policy of the least mean completion time.
 fn best(evaluation: &Evaluation) -> String {
-    let mean = |policy: usize| evaluation.runs_of(policy).iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
+    let mean = |policy: usize| evaluation.runs_of(policy).iter().map(|run| jct_mean_secs(&run.outcome)).sum::<f64>();
     let ranked = (0..evaluation.policies.len()).min_by(|&a, &b| mean(a).total_cmp(&mean(b)));
     ranked.map_or_else(String::new, |policy| evaluation.policies[policy].clone())
 }

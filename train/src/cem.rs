@@ -17,7 +17,7 @@ use crate::error::TrainError;
 use crate::export::bundle;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::validate::{Validation, mean_jct_secs};
+use crate::validate::{Validation, jct_mean_secs};
 use crate::{Hooks, Progress, Trained};
 use goodput_configs::experiment::{CemAgent, Experiment};
 use goodput_configs::seeds::training_seed;
@@ -75,8 +75,8 @@ pub fn train(
         }
         let episodes = (generation + 1) * agent.episodes * candidates.len() as u64;
         let figures = vec![
-            ("rollout/mean_jct_secs", -mean),
-            ("eval/mean_jct_secs", jct),
+            ("rollout/jct_mean_secs", -mean),
+            ("eval/jct_mean_secs", jct),
             ("eval/best_heuristic_jct_secs", validation.best_heuristic_jct_secs),
         ];
         recorder.record((generation + 1) * agent.episodes, &figures)?;
@@ -133,7 +133,7 @@ fn score(
             let policy = bundle.playing().map_err(|_| EnvError::NotReset)?;
             let mut policy = policy.with_expected_peak(expected.clone());
             let outcome = Simulator::new(scenario.clone()).run(&mut policy).map_err(EnvError::from)?;
-            total += mean_jct_secs(&outcome);
+            total += jct_mean_secs(&outcome);
         }
         Ok(-total / scenarios.len() as f64)
     };

@@ -55,8 +55,8 @@ impl ServedRequests {
         sum
     }
 
-    /// How much more is late than may be, relative to that, for the worst service; 0 where every
-    /// one keeps its objective or is as good as under the teacher.
+    /// Late requests beyond those that may be late, relative to these, for the worst service; 0
+    /// where every one keeps its objective or is as good as under the teacher.
     pub fn excess(&self, teacher: &Self) -> f64 {
         let share = |requests: &ServiceRequests| requests.late as f64 / requests.all.max(1) as f64;
         let of = |(own, taught): (&ServiceRequests, &ServiceRequests)| {

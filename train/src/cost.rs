@@ -5,7 +5,7 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
 use goodput_eval::metrics::tenant_facts;
 
-use crate::validate::{jct_secs, mean_jct_secs};
+use crate::validate::{jct_mean_secs, jct_secs};
 
 /// Logarithm of the mean completion time, and of the 99th percentile by its weight `tail`. Where
 /// tenants are declared the mean of the tenants' logarithms by their weights stands for the first:
@@ -13,7 +13,7 @@ use crate::validate::{jct_secs, mean_jct_secs};
 /// has (proportional fairness; Kelly, "Charging and rate control for elastic traffic", European
 /// Transactions on Telecommunications 8, 1997).
 pub fn of_run(scenario: &Scenario, outcome: &Outcome, tail: f64) -> f64 {
-    let mean = of_tenants(scenario, outcome).unwrap_or_else(|| log(mean_jct_secs(outcome)));
+    let mean = of_tenants(scenario, outcome).unwrap_or_else(|| log(jct_mean_secs(outcome)));
     mean + tail * log(tail_secs(outcome))
 }
 

@@ -98,7 +98,7 @@ impl Episodes {
     }
 }
 
-/// How the experiment's episodes are warmed up, where they are.
+/// Warm-up of the experiment's episodes; `None` where they have none.
 ///
 /// # Errors
 /// [`TrainError`] where there is no heuristic of that name.

@@ -111,7 +111,7 @@ pub fn train(
             ("rollout/log_ratio_to_teacher", mean),
             ("rollout/share_beyond_objectives", late),
             ("search/sigma", state.search.sigma()),
-            ("eval/mean_jct_secs", validated.unwrap_or(f64::NAN)),
+            ("eval/jct_mean_secs", validated.unwrap_or(f64::NAN)),
             ("eval/best_heuristic_jct_secs", of_teacher),
         ];
         recorder.record(done * per_generation, &figures)?;

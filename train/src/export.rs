@@ -4,7 +4,7 @@ use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::scenario::Setup;
 
-/// How policies of this setup are run: the best action decides.
+/// Options under which policies of this setup are run: the best action decides.
 pub fn decoder(setup: &Setup) -> Decoder {
     let options = setup.options();
     Decoder::new(options.batching, options.information)

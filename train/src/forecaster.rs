@@ -61,7 +61,7 @@ pub struct ForecasterHooks<'a> {
     pub stop: &'a AtomicBool,
     /// Called now and then.
     pub progress: &'a dyn Fn(ForecasterProgress),
-    /// How the run was called, for the bundle's provenance.
+    /// Command line of the run, for the bundle's provenance.
     pub argv: Vec<String>,
 }
 

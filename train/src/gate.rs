@@ -16,10 +16,9 @@ pub struct GateVerdict {
     pub teacher_jct_secs: f64,
     /// The policy's result.
     pub learned_jct_secs: f64,
-    /// How much longer than the teacher's it may be, percent.
+    /// Allowed excess over the teacher's mean completion time, percent.
     pub allowed_percent: f64,
-    /// How many more requests of the worst service it is late with than it may be, relative to
-    /// that.
+    /// Late requests of the worst service beyond those that may be late, relative to these.
     pub late_excess: f64,
 }
 

@@ -82,11 +82,11 @@ pub struct Hooks<'a> {
     pub stop: &'a AtomicBool,
     /// Called after each update.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// How the run was called, for the bundle's provenance.
+    /// Command line of the run, for the bundle's provenance.
     pub argv: Vec<String>,
 }
 
-/// How a loop ended.
+/// End of a training loop.
 #[derive(Debug)]
 pub enum Trained {
     /// The budget is used up; the best policy on the validation seeds.

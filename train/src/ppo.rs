@@ -202,7 +202,7 @@ impl Updates for PpoLoop<'_> {
         let mean_jct = episodes.iter().sum::<f64>() / episodes.len() as f64;
         let [validation, heuristic] = self.run.validation_figures();
         let figures = vec![
-            ("rollout/mean_jct_secs", mean_jct),
+            ("rollout/jct_mean_secs", mean_jct),
             ("rollout/episodes", episodes.len() as f64),
             validation,
             heuristic,

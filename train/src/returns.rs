@@ -57,7 +57,7 @@ impl CostToGo {
     }
 }
 
-/// How much less run `own` costs from `secs` on than the others on average: its advantage there.
+/// Advantage of run `own` from `secs` on: the costs of the others on average, less its own.
 pub fn advantage(runs: &[CostToGo], own: usize, secs: f64) -> f64 {
     let others = runs.iter().enumerate().filter(|(run, _)| *run != own).map(|(_, run)| run.at(secs));
     others.sum::<f64>() / (runs.len() - 1).max(1) as f64 - runs[own].at(secs)

@@ -59,7 +59,7 @@ impl ExperienceBuffer {
     }
 }
 
-/// How an iteration is collected.
+/// Settings by which an iteration is collected.
 #[derive(Clone, Copy, Debug)]
 pub struct Collect {
     /// Number of the iteration: names the random streams.
@@ -285,7 +285,7 @@ impl<E: Environment> EnvironmentShard<E> {
                 self.terminated[row] = u8::from(b.terminated[env]);
                 self.truncated[row] = u8::from(b.truncated[env]);
                 if b.terminated[env] || b.truncated[env] {
-                    self.jct_secs.push(b.mean_jct_secs[env]);
+                    self.jct_secs.push(b.jct_mean_secs[env]);
                     // A guide belongs to one episode; the next episode gets a fresh one.
                     self.guides[env] = None;
                 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -38,15 +38,18 @@ pub enum RunDirError {
     Table(#[from] goodput_datasets::DataError),
 }
 
+/// Name of the file with the manifest.
+const MANIFEST: &str = "manifest.json";
+
 /// The directory of a run.
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
 
 /// Provenance of a run, written once at its start. Nothing in it changes results, so it may hold
 /// the wall clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunManifest {
-    /// The command line.
+    /// Command line of the start, with every override.
     pub argv: Vec<String>,
     /// Version of the product.
     pub version: String,
@@ -96,6 +99,26 @@ impl RunDir {
         let dir = Self(path.to_path_buf());
         dir.read("config.toml")?;
         Ok(dir)
+    }
+
+    /// Manifest that the start of the run wrote. A run that was resumed keeps the manifest of its start.
+    ///
+    /// # Errors
+    /// [`RunDirError::Read`] where the manifest is missing or damaged.
+    pub fn manifest(&self) -> Result<RunManifest, RunDirError> {
+        let damaged = |error: serde_json::Error| RunDirError::Read { path: self.path(MANIFEST), source: error.into() };
+        serde_json::from_slice(&self.read(MANIFEST)?).map_err(damaged)
+    }
+
+    /// Writes the manifest of a run that starts.
+    ///
+    /// # Errors
+    /// [`RunDirError::Write`].
+    pub fn write_manifest(&self, manifest: &RunManifest) -> Result<(), RunDirError> {
+        let path = self.path(MANIFEST);
+        let text =
+            serde_json::to_vec_pretty(manifest).map_err(|error| RunDirError::Write { path, source: error.into() })?;
+        self.write(MANIFEST, &text)
     }
 
     /// SHA-256, in hexadecimal, of the resolved configuration.

@@ -70,7 +70,7 @@ impl<'a> TrainingRun<'a> {
     /// Columns of the latest validation, for a row of progress.
     pub fn validation_figures(&self) -> [(&'static str, f64); 2] {
         [
-            ("eval/mean_jct_secs", self.state.latest_jct_secs.unwrap_or(f64::NAN)),
+            ("eval/jct_mean_secs", self.state.latest_jct_secs.unwrap_or(f64::NAN)),
             ("eval/best_heuristic_jct_secs", self.validation.best_heuristic_jct_secs),
         ]
     }

@@ -1,4 +1,4 @@
-//! How good a policy is on seeds it is not trained on, by the code that makes the final table.
+//! Quality of a policy on seeds it is not trained on, by the code that makes the final table.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl Validation {
         let evaluation = comparison.run(&|_, _| {})?;
         let score = |policy: usize| {
             let runs = evaluation.runs_of(policy);
-            let jct = runs.iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
+            let jct = runs.iter().map(|run| jct_mean_secs(&run.outcome)).sum::<f64>();
             let each = runs.iter().zip(&self.scenarios);
             let served: Vec<ServedRequests> =
                 each.map(|(run, named)| ServedRequests::of(&named.scenario, &run.outcome)).collect();
@@ -117,7 +117,7 @@ pub fn jct_secs(outcome: &Outcome) -> impl Iterator<Item = f64> {
 }
 
 /// Mean completion time of the jobs of a run, seconds.
-pub fn mean_jct_secs(outcome: &Outcome) -> f64 {
+pub fn jct_mean_secs(outcome: &Outcome) -> f64 {
     let (sum, count) = jct_secs(outcome).fold((0.0, 0u32), |(sum, count), secs| (sum + secs, count + 1));
     sum / f64::from(count.max(1))
 }

@@ -23,7 +23,7 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_train::rollout::{Collect, Rollout};
 use goodput_train::scaling::ReturnScale;
-use goodput_train::validate::mean_jct_secs;
+use goodput_train::validate::jct_mean_secs;
 use rand::RngExt;
 
 const JOBS: usize = 60;
@@ -61,7 +61,7 @@ fn scenario(seed: u64) -> Arc<Scenario> {
 /// Mean completion time over held-out seeds, seconds.
 fn score(mut policy: impl FnMut() -> Box<dyn Policy>) -> f64 {
     let seeds = 1_000_000..1_000_200;
-    let one = |seed| mean_jct_secs(&Simulator::new(scenario(seed)).run(&mut *policy()).unwrap());
+    let one = |seed| jct_mean_secs(&Simulator::new(scenario(seed)).run(&mut *policy()).unwrap());
     seeds.map(one).sum::<f64>() / 200.0
 }
 

@@ -54,7 +54,9 @@ static PEOPLE: Pattern =
     pattern!(r"(?i)\b(who|whom|whose|whoever|somebody|someone|nobody|anybody|anyone|everybody|everyone)\b");
 /// The first words name the item in the terms of the field, not by a pronoun or a question.
 static PRONOUN: Pattern = pattern!(r"^(It|Its|They|Their|Them|That|Those|These|This one|One that|Ones that|He|She)\b");
-static QUESTION: Pattern = pattern!(r"^(What|Where|When|Why|Which)\b");
+static QUESTION: Pattern = pattern!(r"^(What|Where|When|Why|Which|How)\b");
+/// A pronoun as the second word has no noun before it to stand for.
+static PRONOUN_SECOND: Pattern = pattern!(r"^\w+ (it|they|them)\b");
 /// Two words restate the name of the item. Say more, or allow `missing_docs` with the reason.
 static RESTATES: Pattern = pattern!(r"^\S+( \S+)?$");
 static INTERVAL: Pattern = pattern!(r"\[-?\+?[0-9.,]+, -?\+?[0-9.,]+\]");
@@ -62,10 +64,11 @@ static SENTENCE_END: Pattern = pattern!(r#"[.!?][)"*]*\s+"#);
 static DEFINITION: Pattern = pattern!(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|union|type) ([A-Z]\w*)");
 
 /// Rules over comments: name, the comments looked at, and the pattern that no comment may match.
-static RULES: [(&str, Scope, &Pattern); 5] = [
+static RULES: [(&str, Scope, &Pattern); 6] = [
     ("the-same", Scope::Everywhere, &THE_SAME),
     ("people", Scope::Everywhere, &PEOPLE),
     ("pronoun-first", Scope::Opening, &PRONOUN),
+    ("pronoun-second", Scope::Opening, &PRONOUN_SECOND),
     ("question-first", Scope::Opening, &QUESTION),
     ("restates", Scope::Opening, &RESTATES),
 ];
@@ -219,7 +222,7 @@ pub fn words(sentence: &str) -> usize {
     sentence.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count()
 }
 
-/// How names of types are used in the product.
+/// Uses of the names of types in the product.
 #[derive(Clone, Debug, Default)]
 pub struct TypeNames {
     /// Places of each name.
@@ -317,6 +320,8 @@ mod tests {
             ("/// Jobs whose size is fixed.\n", "people"),
             ("/// Its name in the trace.\n", "pronoun-first"),
             ("/// Where it runs from now on.\n", "question-first"),
+            ("/// Whether it may be given to jobs.\n", "pronoun-second"),
+            ("/// Most they can use.\n", "pronoun-second"),
             ("/// The job.\n", "restates"),
         ];
         for (text, rule) in examples {

@@ -1,7 +1,7 @@
 //! The house keeps its shape: dependencies run one way, and `env` cannot see the world.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,10 +17,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         "goodput-train",
         &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"],
     ),
-    (
-        "goodput-executor",
-        &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
-    ),
+    ("goodput-executor", &["goodput-env", "goodput-agents", "goodput-configs", "goodput-nvml-double"]),
     ("goodput-nvml-double", &[]),
     // Only tests and benchmarks may use it.
     ("goodput-testkit", &["goodput-configs", "goodput-env", "goodput-executor"]),
@@ -87,7 +84,36 @@ fn dependencies_run_one_way() {
         for (name, _) in ours {
             assert!(allowed.contains(&name.as_str()), "{room} may not use {name}");
         }
+        for name in allowed {
+            assert!(
+                dependencies[room].iter().any(|(used, _)| used == name),
+                "{room} does not use {name}: drop the arrow"
+            );
+        }
     }
+}
+
+/// The table of folders in ARCHITECTURE.md says of each crate which crates it uses.
+#[test]
+fn the_architecture_page_has_these_arrows() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let table = page.split("| folder | what it is | may use |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let package = |name: &str| match name {
+        "goodput" | "goodputd" => name.to_owned(),
+        name => format!("goodput-{name}"),
+    };
+    let arrows = |row: &str| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let folder = cells[0].strip_prefix('`')?.strip_suffix("/`").filter(|folder| !folder.contains('`'))?;
+        let used = cells[2].split(", ").filter(|name| !name.is_empty()).map(package).collect::<BTreeSet<_>>();
+        Some((package(folder.rsplit('/').next().unwrap()), used))
+    };
+    let found: BTreeMap<String, BTreeSet<String>> = table.lines().skip(2).filter_map(arrows).collect();
+    // The tools share a row without arrows.
+    let rooms = MAY_USE.iter().filter(|(room, _)| *room != "xtask");
+    let expected: BTreeMap<String, BTreeSet<String>> =
+        rooms.map(|(room, uses)| (room.to_string(), uses.iter().map(ToString::to_string).collect())).collect();
+    assert_eq!(found, expected, "the table of folders in ARCHITECTURE.md");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How many accelerators each job gets, and in which order jobs are served.
+//! Number of accelerators that each job gets, and the order in which jobs are served.
 //!
 //! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`queue`]: queues by priority and age, in which jobs of one shape are passed over together.

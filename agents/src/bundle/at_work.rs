@@ -43,7 +43,7 @@ impl PolicyBundle {
                 // prices by them.
                 let judge = RecallPricing { lending: utility.theta.lending(), worths: SharedJobValues::default() };
                 let training = UtilityPolicy::new(utility, decoder.batching, decoder.information);
-                let training = Box::new(training.telling(judge.worths.clone()));
+                let training = Box::new(training.publishing(judge.worths.clone()));
                 Ok(Box::new(Variant::Forecast.judged(training, sharing, judge)))
             }
             _ => self.policy(expected),

@@ -12,7 +12,7 @@ pub struct Card {
     pub schema_hash: String,
     /// Information level of the policy, by name.
     pub information: String,
-    /// How actions become plans: options of the decoder, as the environment wrote them.
+    /// Translation of actions into plans: options of the decoder, as the environment wrote them.
     pub decoder: serde_json::Value,
     /// Provenance of the policy.
     pub provenance: Provenance,
@@ -32,7 +32,7 @@ pub struct Provenance {
     pub argv: Vec<String>,
     /// Master seed of the training run.
     pub seed: u64,
-    /// Decisions it learned from.
+    /// Number of decisions that the policy learned from.
     pub steps: u64,
     /// SHA-256, in hexadecimal, of the resolved configuration.
     pub config_sha256: String,

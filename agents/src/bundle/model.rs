@@ -62,8 +62,8 @@ impl PolicyBundle {
         }
     }
 
-    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A
-    /// utility looks at the cluster itself.
+    /// Whether the model plays rounds of the gym, from observations of its [layout](Self::layout).
+    /// A utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
         matches!(self.model, Model::Net(_) | Model::Linear(_))
     }

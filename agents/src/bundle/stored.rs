@@ -50,7 +50,7 @@ struct StoredUtility {
     /// Whether a job is believed to be as fast as others of its model.
     #[serde(default)]
     siblings: bool,
-    /// Whether it judges sizes by throughput alone.
+    /// Whether the utility judges sizes by throughput alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     throughput_only: bool,
     /// Groups of parameters that it has beside those of all utilities.

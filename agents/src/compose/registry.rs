@@ -4,8 +4,8 @@
 use goodput_env::policy::Policy;
 
 use super::loaning::{Sharing, Variant};
-use crate::heuristic::deepboot::requests::{RequestScheduler, Taking};
-use crate::heuristic::deepboot::{self, BesideAtsI};
+use crate::heuristic::deepboot::requests::{ReclaimLoss, RequestScheduler};
+use crate::heuristic::deepboot::{self, WithAtsI};
 use crate::heuristic::{ListedPolicy, PAPERS};
 
 pub use crate::heuristic::deepboot::SUFFIX as BESIDE_REQUESTS;
@@ -34,10 +34,10 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
     if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
         let plain = training.split([VARIANT, '@']).next().unwrap_or_default();
         let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
-        let taking = if elastic { Taking::One } else { Taking::All };
-        let requests = RequestScheduler::default().taking(taking);
+        let loss = if elastic { ReclaimLoss::OneAccelerator } else { ReclaimLoss::WholeJob };
+        let requests = RequestScheduler::default().with_loss(loss);
         // What precedes the suffix is a name of its own, with a variant or without.
-        return Some(Box::new(BesideAtsI::new(by_name(training, seed)?, requests)));
+        return Some(Box::new(WithAtsI::new(by_name(training, seed)?, requests)));
     }
     if let Some((training, variant)) = name.split_once(VARIANT) {
         return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?, &Sharing::default())));

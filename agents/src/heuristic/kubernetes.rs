@@ -93,14 +93,14 @@ impl Policy for Kubernetes {
 fn run(view: &ClusterView<'_>, framework: &mut Framework, snapshot: &mut Snapshot, line: &mut Line) -> Plan {
     let (mut plan, mut placed) = (Plan::keep(), BTreeMap::<JobId, BTreeMap<NodeId, u32>>::new());
     while let Some((id, shape)) = line.first() {
-        let mut hopeless = false;
+        let mut unschedulable = false;
         for pod in view.job(id).into_iter().flat_map(|job| pods(view, &job, view.shapes().get(shape))) {
-            hopeless = framework.schedule(snapshot, &pod) == Scheduled::Unschedulable;
-            let given_up = hopeless;
+            unschedulable = framework.schedule(snapshot, &pod) == Scheduled::Unschedulable;
+            let given_up = unschedulable;
             for job in framework.take_evicted() {
                 plan.set(job, Placement::none());
                 line.reopen();
-                hopeless = false;
+                unschedulable = false;
             }
             for (pod_id, node) in framework.take_bound() {
                 // All pods of a job are alike.
@@ -110,7 +110,7 @@ fn run(view: &ClusterView<'_>, framework: &mut Framework, snapshot: &mut Snapsho
                 break;
             }
         }
-        if hopeless { line.bar() } else { line.pop() }
+        if unschedulable { line.bar() } else { line.pop() }
     }
     for (job, nodes) in placed {
         plan.set(job, nodes.into_iter().collect());

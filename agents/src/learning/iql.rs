@@ -29,8 +29,7 @@ const HEAVIEST: f32 = 100.0;
 pub struct IqlConfig {
     /// Expectile that the value estimates: 0.5 is the mean, 1 the maximum over what was done.
     pub expectile: f32,
-    /// How much more decisions of greater advantage count, per root mean square of advantages; 0:
-    /// all alike.
+    /// Weight of decisions of greater advantage, per root mean square of advantages; 0: all alike.
     pub temperature: f32,
     /// Share by which target critics follow at every step.
     pub target_rate: f32,

@@ -124,7 +124,7 @@ pub(super) fn gradient<O: Objective>(
         (pass.backward(&NetOutput { scores: softmax.slopes(&columns), values }), report)
     };
 
-    total(weights.data().len(), deal(&shards, threads, |(rows, extents)| one(rows, extents)))
+    total(weights.data().len(), in_parallel(&shards, threads, |(rows, extents)| one(rows, extents)))
 }
 
 /// The sum of gradients in order, and what was reported with them.
@@ -141,22 +141,22 @@ fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<
     (total.unwrap_or_else(|| vec![0.0; parameters]), reports)
 }
 
-/// The result of each shard, in order, computed by so many threads. The neediest shards come last:
-/// dealing from the end gives every thread its share of them.
-fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Result of each shard, in order, computed by so many threads. The most expensive shards come last, so
+/// shards are assigned in turn from the end: every thread gets its share of them.
+fn in_parallel<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads.clamp(1, shards.len().max(1));
     if threads == 1 {
         return shards.iter().map(one).collect();
     }
     let mut results: Vec<Option<R>> = shards.iter().map(|_| None).collect();
-    let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut assigned: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
     for (i, task) in results.iter_mut().zip(shards).rev().enumerate() {
-        hands[i % threads].push(task);
+        assigned[i % threads].push(task);
     }
     let one = &one;
     std::thread::scope(|scope| {
-        for hand in hands {
-            scope.spawn(move || hand.into_iter().for_each(|(result, shard)| *result = Some(one(shard))));
+        for tasks in assigned {
+            scope.spawn(move || tasks.into_iter().for_each(|(result, shard)| *result = Some(one(shard))));
         }
     });
     results.into_iter().flatten().collect()

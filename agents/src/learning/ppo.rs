@@ -23,7 +23,7 @@ pub struct PpoConfig {
     pub epochs: usize,
     /// Rows of a minibatch.
     pub minibatch: usize,
-    /// How far a probability ratio may move from 1.
+    /// Largest distance of a probability ratio from 1.
     pub clip: f32,
     /// Weight of the mean squared error of the critic.
     pub value_coefficient: f32,

@@ -14,14 +14,14 @@ mod yarn;
 
 pub use elastic::resize;
 pub use free::Free;
-pub use skew::{ModelTensors, Skew, TENSORS};
+pub use skew::{Consolidation, ModelTensors, Skew, TENSORS};
 pub use yarn::Yarn;
 
 use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::placement::{Placement, pack};
 
-/// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one
-/// type: the one with most free accelerators, the first of those on ties.
+/// Choice of nodes for a job. Lower node ids win ties. All accelerators of a job are of one type:
+/// the one with most free accelerators, the first of those on ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packer {
     /// Repeatedly everything needed from the node with most free accelerators (Pollux artifact,

@@ -63,16 +63,34 @@ impl Default for Skew {
     }
 }
 
+/// Requirement of a model on the number of nodes of its jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consolidation {
+    /// Jobs of the model run on as few nodes as an idle cluster would allow, or not at all.
+    Required,
+    /// Jobs of the model run on any free accelerators.
+    Optional,
+}
+
 impl Skew {
-    /// Whether a job of this model has to be kept together.
-    pub fn is_sensitive(&self, model: &str) -> bool {
-        self.tensors.iter().any(|known| known.name == model && known.skew() > self.threshold)
+    /// Requirement of this model: consolidation where one tensor outweighs the others.
+    pub fn consolidation(&self, model: &str) -> Consolidation {
+        match self.tensors.iter().any(|known| known.name == model && known.skew() > self.threshold) {
+            true => Consolidation::Required,
+            false => Consolidation::Optional,
+        }
     }
 
     /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where there are too few,
-    /// or too scattered for a sensitive job.
-    pub fn place(&self, cluster: &Cluster, free: &mut Free, gpus: u32, sensitive: bool) -> Option<Placement> {
-        if !sensitive {
+    /// or too scattered for a job that needs consolidation.
+    pub fn place(
+        &self,
+        cluster: &Cluster,
+        free: &mut Free,
+        gpus: u32,
+        consolidation: Consolidation,
+    ) -> Option<Placement> {
+        if consolidation == Consolidation::Optional {
             return fragments_first(cluster, free, gpus);
         }
         let placement = Packer::FewestNodes.place(cluster, free, gpus)?;
@@ -128,7 +146,7 @@ mod tests {
         let mut working = Free::default();
         working.reset(free);
         let rule = Skew::default();
-        let placement = rule.place(&cluster, &mut working, gpus, rule.is_sensitive(model));
+        let placement = rule.place(&cluster, &mut working, gpus, rule.consolidation(model));
         let taken = placement.as_ref().map_or(0, |placement| placement.gpus());
         assert_eq!(working.total() + taken, free.iter().sum::<u32>());
         Some(placement?.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
@@ -144,6 +162,6 @@ mod tests {
         assert_eq!(placed(&[2, 3, 1, 3], 6, "alexnet"), Some(vec![(1, 3), (3, 3)]), "two nodes, as when idle");
         assert_eq!(placed(&[2, 2, 1, 3], 6, "alexnet"), None, "three nodes, and two would do when idle");
         assert_eq!(placed(&[2, 3, 1, 3], 10, "inception3"), None);
-        assert!(!Skew::default().is_sensitive("a model nobody knows"));
+        assert_eq!(Skew::default().consolidation("a model nobody knows"), Consolidation::Optional);
     }
 }

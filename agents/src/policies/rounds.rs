@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::policies::deployed::Deployed;
 
-/// How a policy is to be run: what it was trained under.
+/// Options under which a policy was trained, and is to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decoder {
-    /// How jobs choose their batch size.
+    /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Information level about jobs.
     pub information: Information,
-    /// How a net chooses among what it scores.
+    /// Choice of a net among the actions that the net scores.
     #[serde(default, skip_serializing_if = "Choice::is_best")]
     pub choice: Choice,
 }
 
-/// How one action is chosen among those that a net scores.
+/// Choice of one action among those that a net scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Choice {

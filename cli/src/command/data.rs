@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::WorkloadConfig;
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{DataProvenance, jobs};
@@ -71,7 +71,7 @@ fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, CommandEr
     let description = format!("seed {seed} of {}", toml::to_string(settings).map_err(CommandError::failed)?);
     let provenance = DataProvenance::generated(settings.name(), &description, rows.len() as u64);
     provenance.on(jobs::table(&rows)).write_parquet(out).map_err(data_fault)?;
-    say(&format!("wrote {} jobs to {}", rows.len(), out.display()));
+    say(&format!("wrote {} to {}", counted(rows.len() as u64, "job"), out.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,7 +108,8 @@ fn log(
         ]);
     }
     rows.print(OutputFormat::Table)?;
-    say(&format!("wrote {} decisions of {} episodes to {}", log.decisions(), log.episodes().len(), out.display()));
+    let (decisions, episodes) = (counted(log.decisions() as u64, "decision"), log.episodes().len() as u64);
+    say(&format!("wrote {decisions} of {} to {}", counted(episodes, "episode"), out.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -157,15 +158,15 @@ fn check(file: &Path, cluster: Option<&str>) -> Result<ExitCode, CommandError> {
     }
     let found = verdict.errors.count + verdict.remarks.count;
     say(&format!(
-        "{} jobs, {} errors, {} remarks{}",
-        verdict.jobs,
-        verdict.errors.count,
-        verdict.remarks.count,
+        "{}, {}, {}{}",
+        counted(verdict.jobs as u64, "job"),
+        counted(verdict.errors.count, "error"),
+        counted(verdict.remarks.count, "remark"),
         if found > rows.len() as u64 { "; the table shows the first ones of each kind" } else { "" }
     ));
     if verdict.passes() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(CommandError::input(format!("{}: {} rows cannot be run", file.display(), verdict.errors.count))
+    Err(CommandError::input(format!("{}: {} cannot be run", file.display(), counted(verdict.errors.count, "row")))
         .with_help("correct the rows, or drop them with `goodput data import`"))
 }

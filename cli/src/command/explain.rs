@@ -1,13 +1,16 @@
 //! `goodput explain`: one decision of a trained policy, and why.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose;
 use goodput_agents::policies::explain::{Contribution, Decision, Explained, Explanation};
+use goodput_agents::zoo;
+use goodput_configs::names::nearest;
 use goodput_configs::seeds::HELD_OUT;
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -23,12 +26,17 @@ use crate::command::results;
 use crate::command::sim;
 use crate::config;
 
+/// Advice on the policies that can be explained.
+const TRAINED: &str = "give a bundle, or a shipped policy as in zoo:elastic (`goodput list zoo`)";
+
 /// Runs `goodput explain` and gives its exit code.
 pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
     if compose::by_name(&args.bundle, 0).is_some() {
         let message = format!("{} is a published policy; explain takes trained ones", args.bundle);
-        return Err(CommandError::input(message)
-            .with_help("give a bundle, or a shipped policy as in zoo:elastic (`goodput list zoo`)"));
+        return Err(CommandError::input(message).with_help(TRAINED));
+    }
+    if !args.bundle.starts_with(zoo::PREFIX) && !Path::new(&args.bundle).exists() {
+        return Err(absent(&args.bundle));
     }
     let bundle = sim::bundle(&args.bundle)?;
     let (scenario, expected) = match &args.config {
@@ -66,6 +74,17 @@ pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
         "--at {}: the last decision was before; the run ends at {end} s",
         at.as_secs_f64()
     )))
+}
+
+/// Error of a name that is neither a policy nor a bundle, with the policy of the closest name.
+fn absent(name: &str) -> CommandError {
+    let shipped = nearest(name, zoo::ZOO.iter().map(|entry| entry.name));
+    let near = match (shipped, nearest(name, compose::names())) {
+        (Some(shipped), _) => format!(" (did you mean \"{}{shipped}\"?)", zoo::PREFIX),
+        (None, Some(published)) => format!("; {published:?} is a published policy, and explain takes trained ones"),
+        (None, None) => String::new(),
+    };
+    CommandError::input(format!("there is no bundle file {name:?}{near}")).with_help(TRAINED)
 }
 
 /// The workload of a file, under the policy's own conventions.
@@ -112,8 +131,8 @@ fn show(
 ) -> Result<ExitCode, CommandError> {
     let decision = policy.explain(view);
     let scores: Vec<Option<f64>> = decision.scores.iter().map(|(_, score)| *score).collect();
-    let beheld = compare_decision(view, &decision.plan, &scores);
-    let (job, explanation) = taken_apart(args, &decision, &beheld)?;
+    let compared = compare_decision(view, &decision.plan, &scores);
+    let (job, explanation) = taken_apart(args, &decision, &compared)?;
     let moment = moment(view, &decision);
     if let Some(path) = &args.report {
         let page = ExplainPage {
@@ -121,21 +140,21 @@ fn show(
             moment: &moment,
             question: &question(&job, &explanation),
             bars: &sorted(&explanation).map(bar).collect::<Vec<_>>(),
-            beheld: &beheld,
-            command: &results::command(),
+            compared: &compared,
+            command: &results::own_command(),
         };
         std::fs::write(path, page.render())
             .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
         say(&format!("page: {}", path.display()));
     }
     match args.output {
-        OutputFormat::Json => print_json(bundle, view, &beheld, &job, &explanation)?,
-        OutputFormat::Csv => queue(&beheld).print(OutputFormat::Csv)?,
+        OutputFormat::Json => print_json(bundle, view, &compared, &job, &explanation)?,
+        OutputFormat::Csv => queue(&compared).print(OutputFormat::Csv)?,
         OutputFormat::Table | OutputFormat::Wide => {
             goodput_console::print(&format!("{moment}\n\n"))?;
-            queue(&beheld).print(args.output)?;
+            queue(&compared).print(args.output)?;
             goodput_console::print("\n")?;
-            agreement(&beheld).print(args.output)?;
+            agreement(&compared).print(args.output)?;
             goodput_console::print(&format!("\n{}\n\n", question(&job, &explanation)))?;
             features(&explanation).print(args.output)?;
         }
@@ -148,12 +167,12 @@ fn show(
 fn taken_apart(
     args: &Explain,
     decision: &Decision,
-    beheld: &ComparedDecision,
+    compared: &ComparedDecision,
 ) -> Result<(String, Explanation), CommandError> {
     let named = |id: JobId, name: &str| decision.explain(id).map(|explanation| (name.to_owned(), explanation));
     if let Some(name) = &args.job {
-        let row = beheld.queue.iter().find(|row| row.job == *name).ok_or_else(|| {
-            let known: Vec<&str> = beheld.queue.iter().take(20).map(|row| row.job.as_str()).collect();
+        let row = compared.queue.iter().find(|row| row.job == *name).ok_or_else(|| {
+            let known: Vec<&str> = compared.queue.iter().take(20).map(|row| row.job.as_str()).collect();
             CommandError::input(format!("--job {name}: not active at this decision"))
                 .with_help(format!("active are, in the policy's order: {}", known.join(", ")))
         })?;
@@ -163,7 +182,7 @@ fn taken_apart(
             ))
         });
     }
-    let mut order: Vec<_> = beheld.queue.iter().collect();
+    let mut order: Vec<_> = compared.queue.iter().collect();
     order.sort_by_key(|row| (std::cmp::Reverse(row.own.gpus.abs_diff(row.held)), row.own.rank.unwrap_or(usize::MAX)));
     order
         .into_iter()
@@ -182,13 +201,13 @@ fn moment(view: &ClusterView<'_>, decision: &Decision) -> String {
     ];
     let causes: Vec<&str> = causes.iter().filter(|cause| cause.0).map(|cause| cause.1).collect();
     format!(
-        "Decision at {} s, on {}: {} jobs, {} of {} accelerators free, {} changes.",
+        "Decision at {} s, on {}: {}, {} of {} accelerators free, {}.",
         view.now.as_secs_f64(),
         if causes.is_empty() { "other events".into() } else { causes.join(" and ") },
-        view.active(),
+        counted(view.active() as u64, "job"),
         view.total_free(),
         view.cluster().total_gpus(),
-        decision.plan.changes.len()
+        counted(decision.plan.changes.len() as u64, "change")
     )
 }
 
@@ -214,7 +233,7 @@ fn bar(part: &Contribution) -> ContributionBar {
     ContributionBar { name: part.feature.clone(), value: part.contribution, check: part.occlusion }
 }
 
-fn queue(beheld: &ComparedDecision) -> Listing {
+fn queue(compared: &ComparedDecision) -> Listing {
     let mut rows = Listing::new(&[
         "job",
         "model",
@@ -235,7 +254,7 @@ fn queue(beheld: &ComparedDecision) -> Listing {
         Some(_) => standing.gives().as_str().into(),
         None => Cell::Whole(i64::from(standing.gpus)),
     };
-    for row in &beheld.queue {
+    for row in &compared.queue {
         let mut cells = vec![
             row.job.as_str().into(),
             row.model.as_str().into(),
@@ -246,7 +265,7 @@ fn queue(beheld: &ComparedDecision) -> Listing {
             rank(&row.own),
             gives(&row.own),
         ];
-        for (other, beside) in row.others.iter().zip(&beheld.beside) {
+        for (other, beside) in row.others.iter().zip(&compared.beside) {
             // Pollux gives no order of jobs.
             if beside.policy != "pollux" {
                 cells.push(rank(other));
@@ -258,9 +277,9 @@ fn queue(beheld: &ComparedDecision) -> Listing {
     rows
 }
 
-fn agreement(beheld: &ComparedDecision) -> Listing {
+fn agreement(compared: &ComparedDecision) -> Listing {
     let mut rows = Listing::new(&["beside", "information", "tau_order", "tau_sizes", "same_size"]);
-    for other in &beheld.beside {
+    for other in &compared.beside {
         rows.push(vec![
             other.policy.into(),
             other.information.as_str().into(),
@@ -289,7 +308,7 @@ fn features(explanation: &Explanation) -> Listing {
 fn print_json(
     bundle: &PolicyBundle,
     view: &ClusterView<'_>,
-    beheld: &ComparedDecision,
+    compared: &ComparedDecision,
     job: &str,
     explanation: &Explanation,
 ) -> Result<(), CommandError> {
@@ -309,8 +328,8 @@ fn print_json(
         "active": view.active(),
         "free": view.total_free(),
         "accelerators": view.cluster().total_gpus(),
-        "queue": beheld.queue,
-        "beside": beheld.beside,
+        "queue": compared.queue,
+        "beside": compared.beside,
         "explained": {
             "job": job, "of": explanation.of, "score": explanation.score, "usual_score": explanation.usual_score,
             "residual": explanation.residual(), "features": features,

@@ -38,7 +38,7 @@ pub fn run(args: &Federate, verbosity: Verbosity) -> Result<ExitCode, CommandErr
             row.cluster.unwrap_or_else(|| "all".into()).into(),
             row.outlook.name().into(),
             count(row.tally.jobs),
-            secs(row.tally.mean_jct_secs()),
+            secs(row.tally.jct_mean_secs()),
             secs(row.difference.map(|difference| difference.value)),
             secs(interval.map(|interval| interval.low)),
             secs(interval.map(|interval| interval.high)),

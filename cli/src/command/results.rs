@@ -6,14 +6,15 @@ use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::table::Table;
-use goodput_eval::report::Report;
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::timeseries::timeseries_table;
+use goodput_eval::report::{Report, few_seeds};
 use goodput_eval::report::{leaderboard, tables};
 use goodput_eval::run::Evaluation;
 use goodput_eval::run::summary::Summary;
 use goodput_eval::studies::bound;
+use goodput_train::model_card::command;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Results;
@@ -28,6 +29,8 @@ pub struct ReportContext<'a> {
     pub title: String,
     /// The policy it is about.
     pub focus: Option<String>,
+    /// Command line that makes these results.
+    pub command: String,
     /// The resolved configuration.
     pub config: &'a str,
     /// Whether `progress.csv` of the run tells of training.
@@ -38,7 +41,7 @@ pub struct ReportContext<'a> {
 /// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -> Result<(), CommandError> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
-    dir.write(ORIGIN, origin().to_json().as_bytes()).map_err(CommandError::input)?;
+    dir.write(ORIGIN, origin(&about.command).to_json().as_bytes()).map_err(CommandError::input)?;
     let jobs = tables::job_table(evaluation);
     let mut csv = Vec::new();
     jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
@@ -56,7 +59,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
         title: about.title.clone(),
         lead: String::new(),
         focus: about.focus.clone(),
-        command: command(),
+        command: about.command.clone(),
         config: about.config.to_string(),
         versions: vec![("goodput".into(), env!("CARGO_PKG_VERSION").into())],
         learning: about.trained.then(|| learning_curve(&dir.path("progress.csv"))).flatten(),
@@ -68,9 +71,9 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
 }
 
 /// Origin of results that are written now.
-fn origin() -> ResultOrigin {
+fn origin(command: &str) -> ResultOrigin {
     ResultOrigin {
-        command: command(),
+        command: command.to_owned(),
         version: env!("CARGO_PKG_VERSION").into(),
         commit: option_env!("GOODPUT_COMMIT").map(str::to_owned),
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
@@ -118,6 +121,10 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
         "restarts_mean",
     ])
     .brief(&["policy", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "jct_p99_secs", "restarts_mean"]);
+    if few_seeds(summary) {
+        // Few seeds show a spread. A reader takes an interval for a statement of confidence.
+        rows = rows.headed("ci_low", "range_low").headed("ci_high", "range_high");
+    }
     for policy in leaderboard::ranking(summary) {
         let metric =
             |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
@@ -160,10 +167,10 @@ pub fn print_bounds(evaluation: &Evaluation, format: OutputFormat) -> Result<(),
     for (workload, bound, best) in bounds {
         rows.push(vec![
             workload.as_str().into(),
-            Cell::Number(bound.mean_jct_secs, 1),
+            Cell::Number(bound.jct_mean_secs, 1),
             Cell::Number(bound.alone_secs, 1),
             Cell::Number(best, 1),
-            Cell::Number(100.0 * (best / bound.mean_jct_secs - 1.0), 1),
+            Cell::Number(100.0 * (best / bound.jct_mean_secs - 1.0), 1),
         ]);
     }
     if matches!(format, OutputFormat::Table | OutputFormat::Wide) {
@@ -199,10 +206,9 @@ fn by_workload(summary: &Summary) -> Listing {
     rows
 }
 
-/// The command line, without the directory the program lies in.
-pub fn command() -> String {
-    let args = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    format!("goodput {args}")
+/// Command line of this process as one would type it, without the folder that the program lies in.
+pub fn own_command() -> String {
+    command(&std::env::args().collect::<Vec<_>>())
 }
 
 /// Validation results over the course of training.
@@ -210,7 +216,7 @@ fn learning_curve(progress: &Path) -> Option<LearningCurve> {
     let mut reader = csv::Reader::from_path(progress).ok()?;
     let headers = reader.headers().ok()?.clone();
     let column = |name: &str| headers.iter().position(|header| header == name);
-    let (jct, best) = (column("eval/mean_jct_secs")?, column("eval/best_heuristic_jct_secs")?);
+    let (jct, best) = (column("eval/jct_mean_secs")?, column("eval/best_heuristic_jct_secs")?);
     let (mut points, mut heuristic): (Vec<CurvePoint>, Option<f64>) = (Vec::new(), None);
     for row in reader.records().map_while(Result::ok) {
         let number =

@@ -32,8 +32,7 @@ pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Resu
         seed,
         config_sha256: dir.config_sha256().map_err(CommandError::input)?,
     };
-    let text = serde_json::to_vec_pretty(&manifest).map_err(CommandError::failed)?;
-    dir.write("manifest.json", &text).map_err(CommandError::input)?;
+    dir.write_manifest(&manifest).map_err(CommandError::input)?;
     Ok(dir)
 }
 

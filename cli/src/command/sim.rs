@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_configs::names::did_you_mean;
-use goodput_configs::scenario::{SetupError, known_speeds};
+use goodput_configs::scenario::{SetupError, known_speeds, too_large};
 use goodput_console::{Cell, CommandError, Listing};
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
@@ -50,6 +50,14 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         }
         error => setup_error(error),
     })?;
+    if let Some(request) = too_large(&cluster, &workload) {
+        let (name, needs, has) = (&request.name, request.min_gpus(), cluster.total_gpus());
+        return Err(CommandError::input(format!(
+            "job {name:?} needs {needs} accelerators, and --cluster {} has {has}: it would wait for ever",
+            args.cluster
+        ))
+        .with_help("choose a larger cluster; `goodput data validate FILE --cluster CLUSTER` lists all such jobs"));
+    }
     let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
     let needs = policy.needs();
     if !options.information.allows(needs) {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use goodput_eval::run::Comparison;
 use goodput_train::entries::learned_entry;
 use goodput_train::gate::{GateVerdict, judge};
+use goodput_train::model_card::command;
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
@@ -56,7 +57,9 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     }
     let meter = Meter::new(verbosity);
     let stop = interrupt()?;
-    let hooks = Hooks { stop: &stop, progress: &|progress| meter.train(progress), argv: std::env::args().collect() };
+    // A run that is resumed is called as it was started: its overrides are in the configuration that it reads.
+    let argv = dir.manifest().map_err(CommandError::input)?.argv;
+    let hooks = Hooks { stop: &stop, progress: &|progress| meter.train(progress), argv: argv.clone() };
     let trained = train(&experiment, &dir, &hooks).map_err(fault)?;
     meter.finish();
     let Trained::Complete(bundle) = trained else {
@@ -90,8 +93,13 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
-    let about =
-        ReportContext { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };
+    let about = ReportContext {
+        title: experiment.name.clone(),
+        focus: Some(LEARNED.into()),
+        command: command(&argv),
+        config: &config,
+        trained: true,
+    };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, OutputFormat::Table)?;
     Ok(ExitCode::SUCCESS)

@@ -72,8 +72,8 @@ fn learn(
         say(&format!("run: {}", dir.path("").display()));
     }
     let meter = Meter::new(verbosity);
-    let hooks =
-        ForecasterHooks { stop, progress: &|progress| meter.forecaster(progress), argv: std::env::args().collect() };
+    let argv = dir.manifest()?.argv;
+    let hooks = ForecasterHooks { stop, progress: &|progress| meter.forecaster(progress), argv };
     let bundle = train(experiment, dir, &hooks)?;
     meter.finish();
     let Some(bundle) = bundle else { return Ok(None) };

@@ -51,7 +51,7 @@ pub struct Experiment {
     /// Inference services beside the jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceConfig>,
-    /// How the cluster behaves.
+    /// Behaviour of the cluster.
     #[serde(default)]
     pub environment: EnvironmentConfig,
     /// On what terms services and training share it.
@@ -64,7 +64,7 @@ pub struct Experiment {
     /// Agent that learns; absent: the experiment only compares heuristics.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
-    /// How long it learns.
+    /// Length of the training, and its checkpoints.
     #[serde(default)]
     pub train: TrainConfig,
     /// Comparison with heuristics after training.
@@ -146,7 +146,8 @@ pub struct TrainConfig {
     /// Circumstances that training episodes draw; absent: as the experiment says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub randomise: Option<Randomise>,
-    /// How training episodes become harder; absent: they are as they are from the first on.
+    /// Growth of the difficulty of training episodes; absent: episodes are of one difficulty from
+    /// the first on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<Curriculum>,
     /// Episodes that begin in the middle; absent: on an empty cluster. For `[agent.ppo]`.

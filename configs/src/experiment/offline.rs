@@ -9,7 +9,7 @@ use goodput_agents::policies::rounds::Choice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a policy is learnt from a log.
+/// Algorithm that learns a policy from a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Algorithm {
@@ -28,7 +28,7 @@ pub enum Algorithm {
 pub struct OfflineAgent {
     /// Path of the log of decisions, a Parquet file.
     pub data: PathBuf,
-    /// How it learns.
+    /// Algorithm of the learning.
     pub algorithm: Algorithm,
     /// The net, of the policy and of each critic.
     pub net: NetConfig,

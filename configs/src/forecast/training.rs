@@ -32,7 +32,7 @@ pub struct ForecasterExperiment {
     /// Parts of the series that training and validation use.
     #[serde(default)]
     pub data: DataConfig,
-    /// How it learns.
+    /// Course of the training.
     #[serde(default)]
     pub train: Training,
 }

@@ -72,11 +72,11 @@ pub struct AgentsConfig {
     /// Silence after which a node is suspect, milliseconds.
     #[serde(default = "suspect_ms")]
     pub suspect_ms: u64,
-    /// How long agents may count on this daemon after its last word, milliseconds; longer than any
-    /// agent's `fencing`.
+    /// Time for which agents may count on this daemon after its last word, milliseconds; longer
+    /// than any agent's `fencing`.
     #[serde(default = "lease_ms")]
     pub lease_ms: u64,
-    /// How long a call may take, milliseconds.
+    /// Longest time that a call may take, milliseconds.
     #[serde(default = "patience_ms")]
     pub patience_ms: u64,
 }

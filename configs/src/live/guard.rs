@@ -22,9 +22,9 @@ pub struct GuardConfig {
     pub max_snapshot_age_secs: f64,
     /// Percent of the nodes that are no single failure any more where they are lost at once.
     pub mass_failure_percent: f64,
-    /// Percent of the jobs that ran there that may be moved or placed again for now.
+    /// Percent of the jobs on those nodes that may be moved or placed again for now.
     pub mass_failure_moved_percent: f64,
-    /// How long that holds; seconds of the machine's clock, whatever the policy's. 0: not at all.
+    /// Duration of the caution after such a loss, seconds of the machine's clock, whatever the policy's. 0: none.
     pub mass_failure_hold_secs: f64,
 }
 

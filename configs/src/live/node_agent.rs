@@ -45,7 +45,7 @@ pub struct NodeAgentConfig {
     /// Fate of the jobs while the daemon is silent.
     #[serde(default)]
     pub fencing: Fencing,
-    /// How often and how patiently accelerators are read.
+    /// Interval and patience of reading the accelerators.
     #[serde(default)]
     pub pace: PaceConfig,
     /// Program and arguments that run a keeper. The folder of the attempt is added at the end. An
@@ -70,7 +70,7 @@ pub enum Fencing {
     },
 }
 
-/// How often and how patiently the driver of the accelerators is asked.
+/// Interval and patience of asking the driver of the accelerators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PaceConfig {
@@ -78,7 +78,7 @@ pub struct PaceConfig {
     pub period_ms: u64,
     /// Time without an answer after which the driver counts as stuck, milliseconds.
     pub deadline_ms: u64,
-    /// How long a device must be well before it comes back, milliseconds.
+    /// Time for which a device must be well before it comes back, milliseconds.
     pub back_after_ms: u64,
 }
 

@@ -91,7 +91,7 @@ pub struct ShadowConfig {
     /// Seed of policies that draw random numbers.
     #[serde(default)]
     pub seed: u64,
-    /// How far the comparison looks ahead, seconds of the policy's clock.
+    /// Horizon of the comparison, seconds of the policy's clock.
     #[serde(default = "horizon_secs")]
     pub horizon_secs: f64,
     /// Time from one comparison to the next, seconds.

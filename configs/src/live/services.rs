@@ -51,7 +51,7 @@ pub struct LiveServiceConfig {
     /// replica that reports its load answers from its first report on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start_secs: Option<f64>,
-    /// How long a replica that goes may still finish its requests, seconds: from SIGTERM to
+    /// Time in which a replica that goes may still finish its requests, seconds: from SIGTERM to
     /// SIGKILL.
     #[serde(default = "unit")]
     pub drain_secs: f64,

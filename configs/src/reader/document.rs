@@ -47,12 +47,15 @@ impl Document {
         Ok(document)
     }
 
-    /// Kind of the file, by its top-level keys. A text that is not TOML counts as an experiment.
+    /// Kind of the file, by its top-level keys. A text that is not TOML, or whose keys do not tell the kind,
+    /// counts as an experiment.
     pub fn kind(&self) -> Kind {
-        match toml_edit::Document::parse(self.text.as_str()) {
-            Ok(document) => Kind::of(|key| document.as_table().contains_key(key)),
-            Err(_) => Kind::Experiment,
-        }
+        self.told_kind().unwrap_or(Kind::Experiment)
+    }
+
+    fn told_kind(&self) -> Option<Kind> {
+        let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
+        Kind::of(|key| document.as_table().contains_key(key))
     }
 
     /// Reads the text as a table `T` of a file of `kind`.
@@ -72,6 +75,7 @@ impl Document {
             let help = match suggestion(&message) {
                 _ if found != kind => found.advice(),
                 Some(close) => format!("did you mean `{close}`?"),
+                None if self.told_kind().is_none() => Kind::overview().to_owned(),
                 None => kind.help().to_owned(),
             };
             self.at(&message, error.span()).with_help(help)

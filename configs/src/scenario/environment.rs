@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClusterConfig, InstancesConfig, SetupError, faults};
 
-/// How the cluster behaves: `[environment]`.
+/// Behaviour of the cluster: `[environment]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnvironmentConfig {
@@ -23,7 +23,7 @@ pub struct EnvironmentConfig {
     /// Cost of a change of a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ...
     /// as `goodput list switch-costs` names them.
     pub switch_cost: String,
-    /// How a running job's change of size is carried out.
+    /// Way in which a running job changes its size.
     pub resize: Resize,
     /// Inference instances, for workloads with requests.
     pub instances: InstancesConfig,
@@ -31,9 +31,9 @@ pub struct EnvironmentConfig {
     pub interference: f64,
     /// Faults of the cluster; absent: nothing fails.
     pub faults: Option<FaultModel>,
-    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    /// Checkpoints of jobs; absent: only jobs that are stopped by plan save their work.
     pub checkpoint: Option<Checkpointing>,
-    /// How jobs choose their batch size.
+    /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Information about jobs that policies are given.
     pub information: Information,

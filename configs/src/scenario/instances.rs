@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SetupError;
 
-/// How inference instances live: `[environment.instances]`.
+/// Life of inference instances: `[environment.instances]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InstancesConfig {

@@ -1,4 +1,4 @@
-//! How the inference pool is shared, and by which forecaster: `[loaning]` and `[forecaster]`.
+//! Terms on which the inference pool is shared, and its forecaster: `[loaning]` and `[forecaster]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -28,7 +28,7 @@ pub use error::SetupError;
 pub use instances::InstancesConfig;
 pub use loaning::{ForecasterConfig, LoaningConfig};
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig};
-pub use setup::Setup;
+pub use setup::{Setup, too_large};
 pub use speeds::known_speeds;
 
 /// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or

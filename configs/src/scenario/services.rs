@@ -45,7 +45,7 @@ pub struct ServiceConfig {
     /// From the decision to start a replica until it answers, seconds; the model's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start_secs: Option<f64>,
-    /// How long a replica that goes still holds its accelerators, seconds.
+    /// Time for which a replica that goes still holds its accelerators, seconds.
     #[serde(default = "unit")]
     pub drain_secs: f64,
     /// Fewest replicas of the service; absent: 1.
@@ -78,7 +78,7 @@ pub enum LoadConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadFile {
-    /// A csv file with a column of times (`t_s`, `timestamp`, `t` or `date`).
+    /// A csv file with a column of times (`t_s`, `timestamp`, `t`, `date`, `ds` or `time`).
     pub path: PathBuf,
     /// Column of values; the first after that of times where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

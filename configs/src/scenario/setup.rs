@@ -7,7 +7,7 @@ use goodput_datasets::synth::Generator;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::Layout;
-use goodput_env::job::Workload;
+use goodput_env::job::{JobRequest, Workload};
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::tie_break::TieBreak;
 
@@ -35,11 +35,16 @@ enum Source {
     Bursts(Vec<Burst>, Arc<Workload>),
 }
 
-/// Checks that every job of a file fits into the cluster. A job that does not fit waits for ever.
+/// Request of the first job that needs more accelerators than the cluster has, and so waits for ever.
+pub fn too_large<'a>(cluster: &Cluster, workload: &'a Workload) -> Option<&'a JobRequest> {
+    workload.jobs.iter().map(|job| &job.request).find(|request| request.min_gpus() > cluster.total_gpus())
+}
+
+/// Checks that every job of a file fits into the cluster.
 fn check_sizes(cluster: &Cluster, workload: &Workload) -> Result<(), SetupError> {
+    let Some(request) = too_large(cluster, workload) else { return Ok(()) };
+    let value = format!("a file in which job {:?} needs {} accelerators", request.name, request.min_gpus());
     let most = cluster.total_gpus();
-    let Some(job) = workload.jobs.iter().find(|job| job.request.min_gpus() > most) else { return Ok(()) };
-    let value = format!("a file in which job {:?} needs {} accelerators", job.request.name, job.request.min_gpus());
     let expected = format!("jobs of at most {most}, as the cluster has, or environment.horizon_secs to end a run");
     Err(SetupError::Value { key: "workload.file.path", value, expected })
 }
@@ -151,7 +156,7 @@ impl Setup {
         Ok(self)
     }
 
-    /// How its services share the cluster.
+    /// Terms on which the services share the cluster.
     pub fn sharing(&self) -> &Arc<Sharing> {
         &self.sharing
     }

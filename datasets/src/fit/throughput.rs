@@ -16,7 +16,7 @@ const PULL: f64 = 1e-2;
 
 type LogParameters = [f64; 7];
 
-/// How long a step takes in one configuration.
+/// Measured time of a step in one configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FitTarget {
     pub(super) nodes: u32,
@@ -24,7 +24,7 @@ pub(super) struct FitTarget {
     pub(super) batch: BatchConfig,
     /// Measured seconds of a whole step.
     pub(super) iter_secs: f64,
-    /// How much an error counts.
+    /// Weight of an error.
     pub(super) weight: f64,
 }
 

@@ -192,7 +192,8 @@ impl ImportReport {
 
 impl fmt::Display for ImportReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rows kept, {} repaired, {} refused", self.kept, self.repaired.count, self.refused.count)?;
+        let rows = if self.kept == 1 { "row" } else { "rows" };
+        write!(f, "{} {rows} kept, {} repaired, {} refused", self.kept, self.repaired.count, self.refused.count)?;
         lines(f, "repaired", &self.repaired)?;
         lines(f, "refused", &self.refused)
     }

@@ -74,9 +74,10 @@ pub fn nodes(path: &Path, text: &[u8]) -> OpenbRows<NodeRow> {
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn pods(path: &Path, text: &[u8]) -> OpenbRows<PodRow> {
-    let columns = if header_has(text, SPEC_COLUMNS) { SPEC_COLUMNS } else { POD_COLUMNS };
-    let spec = columns.len() == SPEC_COLUMNS.len();
-    read(path, text, columns, |row, report| pod(row, spec, report))
+    match header_has(text, SPEC_COLUMNS) {
+        true => read(path, text, SPEC_COLUMNS, |row, report| pod(row, &text_of(row, 5).unwrap_or_default(), report)),
+        false => read(path, text, POD_COLUMNS, |row, report| pod(row, "", report)),
+    }
 }
 
 /// Rows of one file by `parse`, which reports its own repairs.
@@ -105,7 +106,7 @@ fn read<T>(
 
 fn node(row: &CsvRow<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProblem> {
     let gpus = number(row, 3, 1024)?;
-    let model = text(row, 4).filter(|model| !model.is_empty());
+    let model = text_of(row, 4).filter(|model| !model.is_empty());
     if gpus > 0 && model.is_none() {
         return Err(row.problem(4, "the model of the accelerators"));
     }
@@ -123,9 +124,9 @@ fn node(row: &CsvRow<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowP
     Ok(parsed)
 }
 
-fn pod(row: &CsvRow<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
+/// Pod of a row. `models` are the types that will do, as written; empty: any.
+fn pod(row: &CsvRow<'_, '_>, models: &str, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
     let (gpus, gpu_milli) = (number(row, 3, 1024)?, number(row, 4, 1000)?);
-    let models = if spec { text(row, 5).unwrap_or_default() } else { String::new() };
     let pod = PodRow {
         line: row.line,
         name: row.text(0)?.to_owned(),
@@ -162,6 +163,6 @@ fn number(row: &CsvRow<'_, '_>, column: usize, most: u32) -> Result<u32, RowProb
     value.filter(|&value: &u32| value <= most).ok_or_else(|| row.problem(column, expected))
 }
 
-fn text(row: &CsvRow<'_, '_>, column: usize) -> Option<String> {
+fn text_of(row: &CsvRow<'_, '_>, column: usize) -> Option<String> {
     std::str::from_utf8(row.bytes(column)).ok().map(str::to_owned)
 }

@@ -53,7 +53,7 @@ const EXCEPTIONS: [Exception; 2] = [
 /// One application as measured.
 #[derive(Clone, Debug)]
 pub struct ApplicationProfile {
-    /// Directory it was read from.
+    /// Directory that the profiles were read from.
     pub path: PathBuf,
     /// Name of the directory.
     pub name: String,

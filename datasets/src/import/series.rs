@@ -27,7 +27,7 @@ use super::philly::seconds;
 use crate::csv_rows::{CsvRow, CsvRows, first_line};
 use crate::error::{DataError, RowProblem};
 
-/// How to read a series.
+/// Options for reading a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesOptions {
     /// The column of values; where it is `None`, the first after that of times, `value` of samples,
@@ -41,8 +41,10 @@ pub struct SeriesOptions {
 }
 
 /// Columns of times, in order of preference.
-pub(super) const TIMES: [&str; 8] =
-    ["t_s", "timestamp", "t", "date", "TIMESTAMP", "Timestamp", "gmt_create", "timestamp_anon"];
+pub(super) const TIMES: [&str; 10] =
+    ["t_s", "timestamp", "t", "date", "ds", "time", "TIMESTAMP", "Timestamp", "gmt_create", "timestamp_anon"];
+/// Number of the first names in [`TIMES`] that are of no particular trace.
+const USUAL_TIMES: usize = 6;
 /// Columns that only logs of requests have.
 const LOGS: [&str; 4] = ["ContextTokens", "Request tokens", "Log Type", "predict_status"];
 /// Columns that only samples of containers have, and one that may tell apart what a container does.
@@ -61,6 +63,24 @@ enum Shape {
     Table,
     Log,
     Samples,
+}
+
+/// Source of the times of rows.
+#[derive(Clone, Copy, PartialEq)]
+enum RowTimes {
+    /// Column of times.
+    Column,
+    /// Rows of a table without times, which are a known distance apart.
+    Spaced { step_secs: f64 },
+}
+
+/// Source of the values of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowValues {
+    /// Column of values.
+    Column,
+    /// Rows that are counted: each stands for one request.
+    One,
 }
 
 /// Row of a file: its time, its value (`NaN` for a gap), and its source.
@@ -90,6 +110,11 @@ pub(super) fn read(
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let missing =
         |column: &str| DataError::MissingColumn { path: path.into(), column: column.into(), found: names.join(", ") };
+    let untimed = || {
+        // Names that one public trace alone uses would be no advice.
+        let known = TIMES[..USUAL_TIMES].join(", ");
+        DataError::NoTimes { path: path.into(), known, found: names.join(", ") }
+    };
     let shape = match () {
         () if LOGS.iter().any(|name| names.contains(name)) => Shape::Log,
         () if names.contains(&CONTAINER) => Shape::Samples,
@@ -97,13 +122,16 @@ pub(super) fn read(
     };
     let time = TIMES.into_iter().find(|name| names.contains(name));
     // Without times the rows of a table are a step apart, if it is known how long that is.
-    let numbered = shape == Shape::Table && time.is_none() && options.step_secs.is_some();
-    let time = if numbered { None } else { Some(time.ok_or_else(|| missing("t_s"))?) };
+    let times = match (shape, time, options.step_secs) {
+        (Shape::Table, None, Some(step_secs)) => RowTimes::Spaced { step_secs },
+        _ => RowTimes::Column,
+    };
+    let time = if times == RowTimes::Column { Some(time.ok_or_else(untimed)?) } else { None };
     // The rows of a log are counted unless a column is named.
-    let counted = shape == Shape::Log && options.column.is_none();
+    let row_values = if shape == Shape::Log && options.column.is_none() { RowValues::One } else { RowValues::Column };
     let value = match &options.column {
         Some(column) => column.as_str(),
-        None if counted => time.unwrap_or_default(),
+        None if row_values == RowValues::One => time.unwrap_or_default(),
         None if shape == Shape::Samples => "value",
         None => names.iter().copied().find(|name| !TIMES.contains(name)).ok_or_else(|| missing("value"))?,
     };
@@ -119,8 +147,8 @@ pub(super) fn read(
     while let Some(row) = rows.next(NAMES) {
         let read = row.and_then(|row| {
             let refused = |problem| (row.line, problem);
-            let (at, value) = entry(&row, counted, numbered).map_err(refused)?;
-            let at = if numbered { entries.len() as f64 * options.step_secs.unwrap_or(1.0) } else { at };
+            let at = times.of(&row, entries.len()).map_err(refused)?;
+            let value = row_values.of(&row).map_err(refused)?;
             let repair = if shape == Shape::Table { check(&row, (at, value)).map_err(refused)? } else { None };
             let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
             let fresh = sources.len();
@@ -194,27 +222,39 @@ fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Time
     values
 }
 
-fn entry(row: &CsvRow<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
-    let date = || {
-        let text = row.bytes(0);
-        // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
-        let whole = seconds(text.get(..19)?)? as f64;
-        let fraction = std::str::from_utf8(text.get(19..)?).ok()?;
-        if fraction.is_empty() { Some(whole) } else { fraction.parse::<f64>().ok().map(|fraction| whole + fraction) }
-    };
-    let time = match numbered {
-        true => 0.0,
-        false => {
-            row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?
+impl RowTimes {
+    /// Time of a row, seconds. `before` counts the rows that were read before it.
+    fn of(self, row: &CsvRow<'_, '_>, before: usize) -> Result<f64, RowProblem> {
+        let date = || {
+            let text = row.bytes(0);
+            // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
+            let whole = seconds(text.get(..19)?)? as f64;
+            let fraction = std::str::from_utf8(text.get(19..)?).ok()?;
+            if fraction.is_empty() {
+                Some(whole)
+            } else {
+                fraction.parse::<f64>().ok().map(|fraction| whole + fraction)
+            }
+        };
+        match self {
+            Self::Spaced { step_secs } => Ok(before as f64 * step_secs),
+            Self::Column => {
+                row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))
+            }
         }
-    };
-    let gap = || [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(1).to_ascii_lowercase());
-    let value = match () {
-        () if counted => 1.0,
-        () if gap() => f64::NAN,
-        () => row.float(1, "a number, or nothing for a gap")?,
-    };
-    Ok((time, value))
+    }
+}
+
+impl RowValues {
+    /// Value of a row; NaN for a gap.
+    fn of(self, row: &CsvRow<'_, '_>) -> Result<f64, RowProblem> {
+        let gap = || [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(1).to_ascii_lowercase());
+        match self {
+            Self::One => Ok(1.0),
+            Self::Column if gap() => Ok(f64::NAN),
+            Self::Column => row.float(1, "a number, or nothing for a gap"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +274,15 @@ mod tests {
         assert_eq!((report.kept, report.refused.count, report.refused.examples[0].0), (4, 1, 5));
         let (values, _, _) = read(text, &SeriesOptions { zeros_are_gaps: true, ..SeriesOptions::default() });
         assert_eq!(values[4], None);
+    }
+
+    #[test]
+    fn names_of_times_are_in_the_message_where_none_is_found() {
+        let error = parse(Path::new("x.csv"), b"when,y\n0,1\n1,2\n", &SeriesOptions::default()).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("timestamp, t, date, ds, time; found when, y"), "{said}");
+        let (values, step, _) = read("ds,y\n0,1\n60,2\n120,3\n", &SeriesOptions::default());
+        assert_eq!((values.len(), step), (3, 60_000));
     }
 
     #[test]

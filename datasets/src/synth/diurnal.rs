@@ -33,7 +33,7 @@ pub struct DiurnalSynth {
     pub jobs: u32,
     /// Mean rate of arrivals over a week: the load.
     pub jobs_per_hour: f64,
-    /// How far the rate swings over a day, 0 (constant) to 1 (no arrivals at the quietest moment).
+    /// Swing of the rate over a day, 0 (constant) to 1 (no arrivals at the quietest moment).
     pub daily_swing: f64,
     /// Hour of the day with most arrivals, 0 to 24.
     pub peak_hour: f64,

@@ -31,7 +31,7 @@ pub struct LoadSynth {
     pub days: f64,
     /// Time between values, seconds.
     pub step_secs: f64,
-    /// How far the rate swings over a day, 0 (constant) to 1 (nothing at the quietest moment).
+    /// Swing of the rate over a day, 0 (constant) to 1 (nothing at the quietest moment).
     pub daily_swing: f64,
     /// Hour of the day with most requests, 0 to 24.
     pub peak_hour: f64,

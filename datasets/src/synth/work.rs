@@ -1,4 +1,4 @@
-//! How long each job trains: by the catalog every job of an application does the same work, and
+//! Training length of each job. By the catalog every job of an application does the same work, and
 //! then an application's name tells how long its jobs take. Users do not train that way, and a
 //! policy must not win by it, so each job does a random part of its application's work.
 //!

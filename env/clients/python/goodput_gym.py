@@ -11,7 +11,7 @@
 An observation is one flat vector, `slots` x `slot_features` job by job, then `globals` (attributes of these names say how many). Action `a` below
 `slots * verbs` does verb `a % verbs` to the job in slot `a // verbs`; the last action ends the round. Decisions of one round take no time:
 discount by `infos["elapsed_secs"]`, not per decision. Episodes begin anew in the step in which they end (`AutoresetMode.SAME_STEP`); the last
-observation is in `infos["final_obs"]`, mean job completion times of episodes that ended in `infos["mean_jct_secs"]` (seconds, NaN elsewhere).
+observation is in `infos["final_obs"]`, mean job completion times of episodes that ended in `infos["jct_mean_secs"]` (seconds, NaN elsewhere).
 """
 
 import json
@@ -72,7 +72,7 @@ class ClusterVectorEnv(VectorEnv):
         rewards = self._read((n,), "<f8")
         infos["elapsed_secs"] = self._read((n,), "<f8")
         ends = self._read((n,), "u1")
-        infos["mean_jct_secs"] = self._read((n,), "<f8")
+        infos["jct_mean_secs"] = self._read((n,), "<f8")
         ended = np.flatnonzero(ends)
         if len(ended):
             last = self._read((len(ended), self._dim), "<f4")

@@ -52,9 +52,9 @@ pub enum Violation {
         job: JobId,
         /// Number of accelerators in the plan.
         gpus: u32,
-        /// Fewest it runs on.
+        /// Fewest accelerators that the job runs on.
         min: u32,
-        /// Most it can use.
+        /// Most accelerators that the job can use.
         max: u32,
     },
     /// One job on two types of accelerator.
@@ -82,7 +82,7 @@ pub enum Violation {
         tenant: u32,
         /// Name of the accelerator type.
         accelerator: String,
-        /// How many too many.
+        /// Number of accelerators above the quota.
         excess: u64,
     },
     /// Training runs on nodes for training, and on servers of the inference pool while they are lent.
@@ -136,7 +136,7 @@ pub enum Violation {
     Capacity {
         /// Node that is short of accelerators.
         node: NodeId,
-        /// How many are missing.
+        /// Number of accelerators that are missing.
         missing: u32,
     },
 }

@@ -106,7 +106,7 @@ pub trait Environment: Send {
 
     /// Mean job completion time of the episode that just ended, seconds, where the environment has
     /// jobs.
-    fn mean_jct_secs(&self) -> Option<f64> {
+    fn jct_mean_secs(&self) -> Option<f64> {
         None
     }
 }
@@ -191,7 +191,7 @@ impl Default for EnvOptions {
 ///     }
 /// }
 /// // At the requested size and without a restart, the job takes 600 s.
-/// assert!(env.mean_jct_secs() >= Some(600.0));
+/// assert!(env.jct_mean_secs() >= Some(600.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -351,7 +351,7 @@ impl Environment for ClusterEnv {
         })
     }
 
-    fn mean_jct_secs(&self) -> Option<f64> {
+    fn jct_mean_secs(&self) -> Option<f64> {
         let simulator = self.simulator.as_ref()?;
         let arrived = simulator.records().iter().filter(|record| record.submit <= simulator.now()).count();
         (arrived > 0).then(|| simulator.job_millis() as f64 / 1000.0 / arrived as f64)

@@ -28,7 +28,7 @@ pub struct VecBuffers {
     /// Last observation of an episode that ended in this step; environments x [`Layout::obs_dim`].
     pub final_features: Vec<f32>,
     /// Mean job completion time of an episode that ended in this step, seconds; NaN elsewhere.
-    pub mean_jct_secs: Vec<f64>,
+    pub jct_mean_secs: Vec<f64>,
 }
 
 impl VecBuffers {
@@ -42,7 +42,7 @@ impl VecBuffers {
             terminated: vec![false; count],
             truncated: vec![false; count],
             final_features: vec![0.0; count * layout.obs_dim()],
-            mean_jct_secs: vec![f64::NAN; count],
+            jct_mean_secs: vec![f64::NAN; count],
         }
     }
 }
@@ -133,9 +133,9 @@ impl<E: Environment> VecEnv<E> {
             out.elapsed_secs[index] = step.elapsed_secs;
             out.terminated[index] = step.terminated;
             out.truncated[index] = step.truncated;
-            out.mean_jct_secs[index] = f64::NAN;
+            out.jct_mean_secs[index] = f64::NAN;
             if step.terminated || step.truncated {
-                out.mean_jct_secs[index] = self.envs[index].mean_jct_secs().unwrap_or(f64::NAN);
+                out.jct_mean_secs[index] = self.envs[index].jct_mean_secs().unwrap_or(f64::NAN);
                 // The first observation of the next episode overwrites the row, so save the last
                 // one before.
                 let dim = self.layout.obs_dim();

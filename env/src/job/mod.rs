@@ -131,9 +131,9 @@ pub enum Work {
     Application {
         /// Index into [`Workload::applications`].
         index: u16,
-        /// How much of the application's whole training it does, in thousandths: 500 stops half
-        /// way, 2000 goes on as the last epoch went for as long again. Users train the same model
-        /// for different lengths, and no policy can tell beforehand.
+        /// Part of the application's whole training that the job does, in thousandths: 500 stops
+        /// half way, 2000 goes on as the last epoch went for as long again. Users train the same
+        /// model for different lengths, and no policy can tell beforehand.
         #[serde(default = "whole")]
         work_milli: u32,
     },
@@ -166,7 +166,7 @@ impl Work {
 pub struct JobClass {
     /// Name, for example `ResNet-50 (batch size 64)`.
     pub name: String,
-    /// Accelerators it runs on.
+    /// Number of accelerators that a job of the class runs on.
     pub gpus: u32,
     /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
     pub steps_per_sec: BTreeMap<String, f64>,

@@ -71,7 +71,7 @@ pub enum Interval {
     Adaptive,
 }
 
-/// How jobs of a run write checkpoints.
+/// Checkpoints that the jobs of a run write.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checkpointing {

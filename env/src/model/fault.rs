@@ -39,7 +39,7 @@ pub enum Cause {
     Scheduler,
 }
 
-/// How faults divide by cause: weights, of which only the ratio matters.
+/// Division of faults by cause: weights, of which only the ratio matters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Causes {

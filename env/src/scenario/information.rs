@@ -45,7 +45,7 @@ impl std::fmt::Display for Information {
     }
 }
 
-/// How running jobs choose their batch size.
+/// Choice of the batch sizes of running jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Batching {

@@ -52,7 +52,7 @@ impl Scenario {
         self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind.index())?.as_ref()
     }
 
-    /// JobShapes of the workload's jobs.
+    /// Shapes of the workload's jobs.
     pub fn shapes(&self) -> &JobShapes {
         self.shapes.get_or_init(|| JobShapes::new(&self.workload, &self.speeds, self.cluster.types.len()))
     }

@@ -1,4 +1,4 @@
-//! How a run behaves: when decisions fall, what restarts cost, what policies know.
+//! Behaviour of a run: decision points, costs of restarts, knowledge of policies.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub enum EpochEnd {
     WholeSecond,
 }
 
-/// How a running job's change of size is carried out.
+/// Way in which a running job changes its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resize {
@@ -52,7 +52,7 @@ pub enum Resize {
     OverlappedMerge,
 }
 
-/// How instances live.
+/// Life of inference instances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InstanceOptions {
     /// Cost of starting an instance, by the application that its model is a variant of.
@@ -70,7 +70,7 @@ impl InstanceOptions {
     pub const DEEPBOOT: Self =
         Self { cold_start: SwitchCost::DeepbootInfer, protect_times: 1.0, protect_more: SimTime::ZERO, keep: true };
 
-    /// How long an instance is protected after a request: 30 s, and 15 s more for each of the
+    /// Time for which an instance is protected after a request: 30 s, and 15 s more for each of the
     /// requests before that found it so, at most 120 s.
     pub fn protection(&self, hits: u32) -> SimTime {
         let secs = (30 + 15 * hits.min(6)).min(120);
@@ -89,17 +89,17 @@ pub struct SimOptions {
     pub epoch_end: EpochEnd,
     /// Cost of changing a job's placement.
     pub switch_cost: SwitchCost,
-    /// How a running job's change of size is carried out.
+    /// Way in which a running job changes its size.
     pub resize: Resize,
     /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for
     /// free, as in simulators that do not tell equal nodes apart (Sia artifact). It is no restart
     /// then.
     pub free_moves: bool,
-    /// How inference instances live, in workloads with requests.
+    /// Life of inference instances, in workloads with requests.
     pub instances: InstanceOptions,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
-    /// How jobs choose their batch size.
+    /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Knowledge that policies have of jobs.
     pub information: Information,
@@ -108,7 +108,7 @@ pub struct SimOptions {
     pub shared_profiles: bool,
     /// Model of faults; nothing breaks where `None`.
     pub faults: Option<FaultModel>,
-    /// How jobs write checkpoints; where `None`, only a job that is stopped by plan saves its work.
+    /// Checkpoints of jobs; where `None`, only a job that is stopped by plan saves its work.
     pub checkpoint: Option<Checkpointing>,
     /// The run is truncated here.
     pub horizon: Option<SimTime>,

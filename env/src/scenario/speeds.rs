@@ -1,6 +1,6 @@
-//! How fast everything runs on every accelerator type of a cluster: goodput-optimal batch sizes and
-//! rates of applications at every size, and rates of job classes; computed once and shared by all
-//! runs.
+//! Speeds on every accelerator type of a cluster: goodput-optimal batch sizes and rates of
+//! applications at every size, and rates of job classes. The tables are computed once and shared by
+//! all runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -95,8 +95,8 @@ impl SpeedTables {
         self.most_of_one_type
     }
 
-    /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of
-    /// it.
+    /// Speed of application `index` on accelerator type `kind`; `None` where nothing is known of
+    /// the application there.
     pub fn pace(&self, index: u16, kind: TypeId) -> Option<&Pace> {
         self.app(index, kind)?.pace.as_ref()
     }

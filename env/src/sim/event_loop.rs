@@ -131,6 +131,8 @@ impl Simulator {
             at: self.state.now,
             pending: self.state.jobs.active().len(),
             first: self.state.name(first).into(),
+            gpus: self.state.scenario.workload.jobs[first.index()].request.gpus,
+            capacity: self.state.scenario.cluster.total_gpus(),
         }
     }
 

@@ -94,7 +94,10 @@ pub enum SimError {
         accelerator: String,
     },
     /// Nothing runs, nothing will arrive and the policy starts nothing.
-    #[error("stalled at {at}: {pending} jobs wait, nothing runs, and the policy starts none of them (first: {first})")]
+    #[error(
+        "stalled at {at}: {pending} {}, nothing runs, and the policy starts none of them (first: {first}, which asks for {gpus} of {capacity} accelerators)",
+        if *pending == 1 { "job waits" } else { "jobs wait" }
+    )]
     Stalled {
         /// Moment of the failure.
         at: SimTime,
@@ -102,6 +105,10 @@ pub enum SimError {
         pending: usize,
         /// Name of the first.
         first: String,
+        /// Accelerators that the first asks for.
+        gpus: u32,
+        /// Accelerators of the cluster.
+        capacity: u32,
     },
     /// Requests wait and the policy answers none.
     #[error(

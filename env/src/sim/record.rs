@@ -78,11 +78,11 @@ pub struct AllocationChange {
     pub job: JobId,
     /// Accelerators held from now on.
     pub gpus: u32,
-    /// Nodes they are on.
+    /// Number of nodes that hold these accelerators.
     pub nodes: u32,
 }
 
-/// How a request found its instance.
+/// Kind of the instance that took a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Served {
@@ -103,7 +103,7 @@ pub struct RequestRecord {
     pub start: Option<SimTime>,
     /// Moment of the answer.
     pub finish: Option<SimTime>,
-    /// How it found its instance.
+    /// Kind of instance that took the request; `None` where none did.
     pub served: Option<Served>,
 }
 

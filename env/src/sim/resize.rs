@@ -226,7 +226,7 @@ impl Simulator {
     }
 }
 
-/// How long workers take that bring a job from `from` to `to` accelerators.
+/// Start-up time of the workers that bring a job from `from` to `to` accelerators.
 fn boot_time(scenario: &Scenario, job: JobId, command: u32, from: u32, to: u32) -> SimTime {
     let application = scenario.workload.application_name(job);
     let switch = Switch { application, from, to, moved: true, started: true };

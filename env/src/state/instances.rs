@@ -48,7 +48,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Whether it can answer a request now.
+    /// Whether the instance can answer a request now.
     pub fn is_idle(&self) -> bool {
         !matches!(self.state, InstanceState::Run { .. })
     }

@@ -131,7 +131,7 @@ impl JobState {
         self.partner.is_none_or(|partner| self.id < partner)
     }
 
-    /// Whether it holds accelerators.
+    /// Whether the job holds accelerators.
     #[inline]
     pub fn is_allocated(&self) -> bool {
         !self.placement.is_empty()

@@ -52,7 +52,7 @@ pub struct ObservedJob {
     pub restarting: SimTime,
     /// Work done so far, in the job's unit.
     pub done: f64,
-    /// Times it failed by itself.
+    /// Number of attempts that failed by themselves.
     pub failures: u32,
     /// Error of estimates of remaining work; 1 is exact.
     pub estimate_factor: f64,
@@ -103,7 +103,7 @@ pub enum ObservedError {
     Nodes {
         /// Name of the list.
         what: &'static str,
-        /// Entries it has.
+        /// Number of entries of the list.
         found: usize,
         /// Nodes of the cluster.
         nodes: usize,

@@ -48,7 +48,7 @@ pub(crate) struct Saving {
     pub hits: u32,
     /// Attempts that failed by themselves.
     pub failures: u32,
-    /// Whether it never succeeds.
+    /// Whether every attempt of the job fails.
     pub buggy: bool,
     /// Running time before this attempt.
     pub attempt_from: SimTime,
@@ -120,7 +120,8 @@ impl JobState {
         self.attained_gpu_millis(now) - rest
     }
 
-    /// Before it is settled at `now`: takes the last checkpoint since it was settled before.
+    /// Takes the last checkpoint that falls between the latest settling and `now`. To be called
+    /// before the job is settled at `now`.
     pub(crate) fn save_until(&mut self, now: SimTime) {
         if self.saving.work == 0 || self.phase != Phase::Running {
             return;

@@ -72,7 +72,7 @@ impl<'a> JobView<'a> {
         self.state.executed(self.known.now)
     }
 
-    /// Times it failed by itself; it has been tried again as often.
+    /// Number of attempts that failed by themselves; the job has been tried again as often.
     pub fn failures(&self) -> u32 {
         self.state.saving.failures
     }

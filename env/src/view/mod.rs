@@ -45,7 +45,7 @@ pub struct ClusterView<'a> {
     pub trigger: Trigger,
     /// Information level of the run.
     pub information: Information,
-    /// How jobs choose their batch size in this run.
+    /// Choice of the batch sizes of jobs in this run.
     pub batching: Batching,
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,

@@ -130,7 +130,7 @@ impl<'a> ServiceView<'a> {
         self.service().cold_start
     }
 
-    /// How long a replica that goes still holds its accelerators.
+    /// Time for which a replica that goes still holds its accelerators.
     pub fn drain(&self) -> SimTime {
         self.service().drain
     }

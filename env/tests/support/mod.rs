@@ -2,14 +2,15 @@
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "shared by tests that each use a part of it")]
 
 pub mod soak;
+pub mod toy;
+
+pub use toy::application;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
-use goodput_env::model::{BatchLimits, ThroughputParams};
 use goodput_env::placement::pack;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -44,33 +45,6 @@ pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
         ..JobRequest::default()
     };
     JobSpec { request, work: Work::application(0) }
-}
-
-/// Application of four epochs with a growing noise scale, about ten minutes on one accelerator.
-pub fn application() -> Arc<Application> {
-    let params = ThroughputParams {
-        alpha_c: 0.05,
-        beta_c: 0.002,
-        alpha_n: 0.1,
-        beta_n: 0.005,
-        alpha_r: 0.02,
-        beta_r: 0.002,
-        gamma: 1.8,
-    };
-    let table = |values: &[f64]| EpochTable::new(vec![128.0], values.to_vec()).unwrap();
-    Arc::new(Application {
-        name: "toy".into(),
-        limits: BatchLimits::new(128, 4096, 32, 512).unwrap(),
-        max_replicas: 32,
-        fixed_batch: None,
-        epochs: vec![400.0, 800.0, 1200.0, 1600.0],
-        gradients: GradientTable { sqr: table(&[1.0, 1.0, 1.0, 1.0]), var: table(&[1.0, 4.0, 8.0, 16.0]) },
-        iterations: None,
-        reference: "gpu".into(),
-        local_limits: Default::default(),
-        params: BTreeMap::from([("gpu".to_string(), params)]),
-        measured: Default::default(),
-    })
 }
 
 pub fn scenario(cluster: &str, jobs: Vec<JobSpec>, options: SimOptions) -> Arc<Scenario> {

@@ -1,4 +1,4 @@
-//! How evenly jobs are treated.
+//! Fairness among jobs.
 
 /// Finish-time fairness rho of Themis (Mahajan et al., NSDI 2020): the completion time in the
 /// shared cluster over the completion time alone on a fair share of it, see

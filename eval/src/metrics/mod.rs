@@ -39,7 +39,7 @@ pub enum Better {
     Higher,
 }
 
-/// How a metric's numbers are shown.
+/// Format of a metric's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetricUnit {

@@ -1,4 +1,4 @@
-//! How services were served, and what lending their servers came to.
+//! Metrics of services, and of the loans of their servers.
 
 use std::collections::BTreeMap;
 

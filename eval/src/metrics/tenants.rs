@@ -1,4 +1,5 @@
-//! How tenants are treated: what each got, how evenly, and what one can do to another.
+//! Metrics of tenants: the share of each, the evenness of shares, and the harm that one can do to
+//! another.
 
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::{JobRecord, Outcome};

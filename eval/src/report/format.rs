@@ -3,7 +3,7 @@
 use crate::metrics::MetricUnit;
 use crate::stats::Estimate;
 
-/// How the numbers of one column are shown.
+/// Format of the numbers of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberFormat {
     per: f64,

@@ -36,7 +36,7 @@ struct GridRow {
 #[derive(Default, Serialize)]
 struct GridCell {
     value: String,
-    /// Below it, smaller.
+    /// Interval or spread of the value, in smaller type below the value.
     range: String,
     /// CSS class: `best`, `good`, `bad`, `quiet` or none.
     class: &'static str,
@@ -88,7 +88,7 @@ pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Optio
     Some(Grid { head: head.collect(), rows: rows.collect() })
 }
 
-/// How strong the evidence against the reference is.
+/// Strength of the evidence against the reference.
 pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<Grid> {
     let summary = &evaluation.summary;
     let about = |name: &str, about: &str| GridHead { name: name.into(), unit: String::new(), about: about.into() };

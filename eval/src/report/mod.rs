@@ -14,6 +14,8 @@ pub mod tables;
 pub mod timeseries;
 mod words;
 
+pub use words::few_seeds;
+
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;

@@ -15,7 +15,7 @@ pub(super) fn seeds(summary: &Summary) -> usize {
 }
 
 /// Whether the seeds are too few to speak of confidence.
-pub(super) fn few_seeds(summary: &Summary) -> bool {
+pub fn few_seeds(summary: &Summary) -> bool {
     seeds(summary) < ENOUGH_SEEDS
 }
 
@@ -102,7 +102,7 @@ pub(super) fn facts(summary: &Summary) -> Vec<String> {
         plural(summary.policies.len(), "policy", "policies"),
         plural(summary.workloads.len(), "workload", "workloads"),
         plural(seeds(summary), "seed each", "seeds each"),
-        format!("{jobs} jobs per policy"),
+        format!("{} per policy", plural(jobs, "job", "jobs")),
         format!("{} GPUs", gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" / ")),
     ]
 }

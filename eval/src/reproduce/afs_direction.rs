@@ -44,9 +44,9 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             let case = format!("{} {label}", workload.name);
             figures.push(ReproducedFigure {
                 case: case.clone(),
-                metric: "mean_jct_secs",
+                metric: "jct_mean_secs",
                 theirs: None,
-                ours: run.mean_jct_secs,
+                ours: run.jct_mean_secs,
             });
             if label.starts_with("afs-l") {
                 figures.push(ReproducedFigure {
@@ -60,7 +60,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         }
     }
     for (at, (_, label, theirs)) in CONTESTANTS.iter().enumerate().skip(1) {
-        let ratios: Vec<f64> = runs.iter().map(|runs| runs[at].mean_jct_secs / runs[0].mean_jct_secs).collect();
+        let ratios: Vec<f64> = runs.iter().map(|runs| runs[at].jct_mean_secs / runs[0].jct_mean_secs).collect();
         let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
         let most = ratios.iter().copied().fold(0.0, f64::max);
         let slower = ratios.iter().filter(|ratio| **ratio >= 1.0).count() as f64 / ratios.len() as f64;

@@ -47,7 +47,7 @@ pub struct Contended {
 /// One policy on one workload.
 pub struct ContendedRun {
     /// Mean completion time, seconds.
-    pub mean_jct_secs: f64,
+    pub jct_mean_secs: f64,
     /// Largest finish-time fairness of a job.
     pub worst_rho: f64,
     /// Restarts of all jobs.
@@ -116,7 +116,7 @@ fn run_one(on: &Contended, (name, resize): Contestant) -> Result<ContendedRun, R
     let facts = RunFacts::new(&scenario, &outcome);
     let held: i64 = outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum();
     Ok(ContendedRun {
-        mean_jct_secs: facts.jct_secs.iter().sum::<f64>() / facts.jct_secs.len() as f64,
+        jct_mean_secs: facts.jct_secs.iter().sum::<f64>() / facts.jct_secs.len() as f64,
         worst_rho: facts.rho.iter().copied().fold(0.0, f64::max),
         restarts: outcome.jobs.iter().map(|job| job.restarts).sum(),
         idle_percent: 100.0 * outcome.idle_gpu_millis as f64 / held as f64,

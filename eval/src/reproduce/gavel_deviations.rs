@@ -38,7 +38,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             Ok(sums.map(|sum| sum / SEEDS as f64))
         };
         let (ours, theirs) = (measure(rule)?, measure(replica)?);
-        let metrics = ["mean_jct_secs", "makespan_secs"].into_iter().enumerate();
+        let metrics = ["jct_mean_secs", "makespan_secs"].into_iter().enumerate();
         Ok(metrics.map(move |(at, metric)| ReproducedFigure {
             case: rule.into(),
             metric,

@@ -107,7 +107,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         Ok([
             ReproducedFigure {
                 case: theirs.into(),
-                metric: "mean_jct_secs",
+                metric: "jct_mean_secs",
                 theirs: Some(mean(&published)),
                 ours: mean(&jcts),
             },

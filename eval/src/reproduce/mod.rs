@@ -42,7 +42,7 @@ pub struct Reproduction {
 pub struct ReproducedFigure {
     /// Policy, workload and setting of the run.
     pub case: String,
-    /// Name of the measured quantity, with its unit: `mean_jct_secs`, `makespan_secs`,
+    /// Name of the measured quantity, with its unit: `jct_mean_secs`, `makespan_secs`,
     /// `allocated_percent`, ...
     pub metric: &'static str,
     /// As published; `None` where nothing was.
@@ -114,7 +114,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
 ];
 
 impl Reproduction {
-    /// Runs it on the public files below `data`.
+    /// Recomputes the published figures from the public files below `data`.
     ///
     /// # Errors
     /// [`ReproduceError`] where a file is absent or unusable, or a run fails.

@@ -34,11 +34,11 @@ pub const TABLE: Reproduction = Reproduction {
 /// Seconds between switches.
 const EVERY: [i64; 5] = [1, 2, 5, 10, 30];
 
-/// How it switches, the latency of a request that interrupts, milliseconds, and requests a second
-/// as published by seconds between switches. Of PipeSwitch the range was published, 26.2 to 27.1;
-/// of a ready model 26.1 to 27.1: their middles. The published rate under MPS, 2.3 to 3.5, is not
-/// that of its switches: both tasks go on side by side and slow each other down, which no cost of
-/// switching says, so it is left out.
+/// Ways of switching: the name, the latency of a request that interrupts in milliseconds, and the
+/// requests a second as published, by seconds between switches. Of PipeSwitch the range was
+/// published, 26.2 to 27.1; of a ready model 26.1 to 27.1: their middles. The published rate under
+/// MPS, 2.3 to 3.5, is not that of its switches: both tasks go on side by side and slow each other
+/// down, which no cost of switching says, so it is left out.
 const WAYS: [(&str, i64, [Option<f64>; 5]); 4] = [
     ("ready", 37, [Some(26.6); 5]),
     ("pipeswitch", 44, [Some(26.65); 5]),
@@ -49,7 +49,7 @@ const WAYS: [(&str, i64, [Option<f64>; 5]); 4] = [
 /// Latency of a ready model, milliseconds.
 const READY: i64 = 37;
 
-/// How long is measured.
+/// Length of a measurement, seconds.
 const SPAN_SECS: i64 = 120;
 
 struct Turns;

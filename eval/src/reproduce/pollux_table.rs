@@ -53,14 +53,14 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         .map(|(config, policy, interference, folder, workload)| {
             let path = data.join("data/pollux").join(folder).join(format!("{workload}.csv"));
             let case = format!("{config} {workload}");
-            let ours = mean_jct_secs(policy, &path, interference, &measured, &case)?;
+            let ours = jct_mean_secs(policy, &path, interference, &measured, &case)?;
             let theirs = published.get(&(config.to_string(), workload)).copied();
-            Ok(ReproducedFigure { case, metric: "mean_jct_secs", theirs, ours })
+            Ok(ReproducedFigure { case, metric: "jct_mean_secs", theirs, ours })
         })
         .collect()
 }
 
-fn mean_jct_secs(
+fn jct_mean_secs(
     policy: &str,
     workload: &Path,
     interference: f64,

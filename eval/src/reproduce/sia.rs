@@ -103,7 +103,7 @@ fn facts(outcome: &Outcome) -> [(&'static str, f64); 3] {
     let jct: f64 = outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64()).sum();
     let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or(SimTime::ZERO);
     let restarts: f64 = outcome.jobs.iter().map(|job| f64::from(job.restarts)).sum();
-    [("mean_jct_secs", jct / count), ("makespan_secs", end.as_secs_f64()), ("restarts_per_job", restarts / count)]
+    [("jct_mean_secs", jct / count), ("makespan_secs", end.as_secs_f64()), ("restarts_per_job", restarts / count)]
 }
 
 fn run_small(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
@@ -176,7 +176,7 @@ fn run_deviations(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> 
     let means: Vec<f64> = means?.chunks(4).map(|of_case| of_case.iter().sum::<f64>() / 4.0).collect();
     let figure = |((name, ..), ours): (&(&str, Deviations, SimOptions), &f64)| ReproducedFigure {
         case: (*name).to_owned(),
-        metric: "mean_jct_secs",
+        metric: "jct_mean_secs",
         theirs: means.first().copied(),
         ours: *ours,
     };

@@ -45,7 +45,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
                 theirs: None,
                 ours: run.worst_rho,
             });
-            figures.push(ReproducedFigure { case, metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
+            figures.push(ReproducedFigure { case, metric: "jct_mean_secs", theirs: None, ours: run.jct_mean_secs });
         }
     }
     for (at, (name, theirs)) in POLICIES.iter().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! How far results move with the order among jobs submitted at the same instant.
+//! Sensitivity of results to the order among jobs submitted at the same instant.
 //!
 //! "Theirs" is the order of the trace. "Ours" are the lowest and the highest result of the reversed
 //! order and of ten drawn orders. The two workloads are Gavel's `medium_test`, in which all 20 jobs
@@ -67,12 +67,12 @@ fn sensitivity(
         .collect();
     let trace = arranged(TieBreak::Trace, 0);
     let figures = policies.par_iter().map(|policy| {
-        let theirs = mean_jct_secs(&simulate(policy, &trace)?);
-        let means = others.iter().map(|jobs| Ok(mean_jct_secs(&simulate(policy, jobs)?)));
+        let theirs = jct_mean_secs(&simulate(policy, &trace)?);
+        let means = others.iter().map(|jobs| Ok(jct_mean_secs(&simulate(policy, jobs)?)));
         let means = means.collect::<Result<Vec<f64>, ReproduceError>>()?;
         let ends = [
-            ("lowest_mean_jct_secs", means.iter().copied().fold(f64::INFINITY, f64::min)),
-            ("highest_mean_jct_secs", means.iter().copied().fold(0.0, f64::max)),
+            ("lowest_jct_mean_secs", means.iter().copied().fold(f64::INFINITY, f64::min)),
+            ("highest_jct_mean_secs", means.iter().copied().fold(0.0, f64::max)),
         ];
         let case = format!("{name} {policy}");
         Ok(ends.map(|(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: Some(theirs), ours }))
@@ -81,7 +81,7 @@ fn sensitivity(
     Ok(figures?.into_iter().flatten().collect())
 }
 
-fn mean_jct_secs(outcome: &Outcome) -> f64 {
+fn jct_mean_secs(outcome: &Outcome) -> f64 {
     let times = outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64());
     times.sum::<f64>() / outcome.jobs.len() as f64
 }

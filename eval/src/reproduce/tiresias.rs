@@ -243,7 +243,7 @@ fn run(data: &Path, trace: &TiresiasTrace, schedules: &[Schedule]) -> Result<Vec
                 let theirs = Some(mean(theirs.iter().map(|job| (job.end - job.submit) as f64)));
                 figures.extend(others.iter().map(|&(how, ours)| {
                     let case = format!("{case}, {how}");
-                    ReproducedFigure { case, metric: "mean_jct_secs", theirs, ours }
+                    ReproducedFigure { case, metric: "jct_mean_secs", theirs, ours }
                 }));
             }
             Ok(figures)
@@ -309,7 +309,7 @@ fn compare(case: &str, theirs: &[PublishedSchedule], ours: &Outcome, workload: &
     let figure = |metric, theirs, ours| ReproducedFigure { case: case.into(), metric, theirs: Some(theirs), ours };
     let makespan = ours.jobs.iter().filter_map(|job| job.finish).max().map_or(f64::NAN, |end| end.as_secs_f64());
     vec![
-        figure("mean_jct_secs", mean(theirs.iter().map(|job| (job.end - job.submit) as f64)), mean_jct(ours)),
+        figure("jct_mean_secs", mean(theirs.iter().map(|job| (job.end - job.submit) as f64)), mean_jct(ours)),
         figure("makespan_secs", theirs.iter().map(|job| job.end).max().unwrap_or(0) as f64, makespan),
         figure("exact_ends_percent", 100.0, 100.0 * exact as f64 / workload.jobs.len() as f64),
     ]

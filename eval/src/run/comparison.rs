@@ -13,7 +13,7 @@ use goodput_env::sim::{SimError, Simulator};
 use rayon::prelude::*;
 use thiserror::Error;
 
-use super::entry::{NamedScenario, PolicyEntry};
+use super::entry::{AllocationLog, NamedScenario, PolicyEntry};
 use super::policy_run::PolicyRun;
 use super::summary::{Statistics, Summary};
 use crate::metrics::{RunFacts, measure};
@@ -27,9 +27,9 @@ pub struct Comparison {
     pub scenarios: Vec<NamedScenario>,
     /// The policy that others are measured against; the first where `None`.
     pub reference: Option<String>,
-    /// How intervals are made.
+    /// Method of the intervals.
     pub statistics: Statistics,
-    /// How policies that decide about training only share the cluster with services.
+    /// Terms on which policies that decide about training only share the cluster with services.
     pub sharing: Arc<Sharing>,
 }
 
@@ -159,7 +159,9 @@ impl Comparison {
 
     fn run_one(&self, policy: usize, scenario: usize, workloads: &[String]) -> Result<PolicyRun, RunError> {
         let (entry, named) = (&self.policies[policy], &self.scenarios[scenario]);
-        let inputs = entry.scenario(&named.scenario, scenario == 0);
+        // Timelines show the first scenario only, and a log of every run would fill the memory.
+        let log = if scenario == 0 { AllocationLog::Kept } else { AllocationLog::AsConfigured };
+        let inputs = entry.scenario(&named.scenario, log);
         let mut instance = complete((entry.make)(named.seed), &inputs, &self.sharing);
         let (needs, given) = (instance.needs(), inputs.options.information);
         if !given.allows(needs) {

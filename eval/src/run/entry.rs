@@ -8,13 +8,22 @@ use goodput_env::scenario::{Batching, Information, Scenario};
 /// Makes a fresh policy for a run with this seed.
 pub type PolicyFactory = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
 
+/// Treatment of the log of allocations in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AllocationLog {
+    /// The log is kept, for the timelines of the report.
+    Kept,
+    /// The options of the scenario decide.
+    AsConfigured,
+}
+
 /// A policy to compare.
 pub struct PolicyEntry {
     /// Name of the policy, unique in a comparison.
     pub name: String,
-    /// Makes it; called once a run with the scenario's seed.
+    /// Constructor of the policy; called once a run with the scenario's seed.
     pub make: PolicyFactory,
-    /// How jobs choose their batch size under it, instead of what the scenario says.
+    /// Choice of the batch sizes of jobs under the policy, in place of the scenario's.
     pub batching: Option<Batching>,
     /// Information level of the policy, in place of the scenario's.
     pub information: Option<Information>,
@@ -41,11 +50,11 @@ impl PolicyEntry {
         self
     }
 
-    pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log_allocations: bool) -> Arc<Scenario> {
+    pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {
         let mut options = scenario.options.clone();
         options.batching = self.batching.unwrap_or(options.batching);
         options.information = self.information.unwrap_or(options.information);
-        options.log_allocations |= log_allocations;
+        options.log_allocations |= log == AllocationLog::Kept;
         if options == scenario.options {
             scenario.clone()
         } else {

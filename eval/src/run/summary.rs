@@ -17,7 +17,7 @@ use crate::stats::{
     probability_of_improvement, ratio_of_means, wilcoxon, win_rate,
 };
 
-/// How intervals are made.
+/// Method of the intervals: confidence and number of resamples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
@@ -40,7 +40,7 @@ impl Default for Statistics {
 pub struct Summary {
     /// Version of this format.
     pub version: u32,
-    /// How intervals were made.
+    /// Method of the intervals.
     pub statistics: Statistics,
     /// The policy that others are measured against.
     pub reference: String,
@@ -75,7 +75,7 @@ pub struct PolicySummary {
     pub name: String,
     /// Information level of the policy.
     pub information: String,
-    /// How jobs chose their batch size.
+    /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Mean over workloads of the mean over seeds; intervals from the stratified bootstrap over
     /// seeds.

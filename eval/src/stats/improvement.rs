@@ -1,4 +1,4 @@
-//! How often one policy is better than another.
+//! Probability that one policy is better than another.
 
 use ndarray::{ArrayView2, Axis};
 

@@ -41,7 +41,7 @@ const ROUNDS: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// No policy's mean completion time is below, seconds.
-    pub mean_jct_secs: f64,
+    pub jct_mean_secs: f64,
     /// Lower bound where jobs are never short of accelerators.
     pub alone_secs: f64,
 }
@@ -74,7 +74,7 @@ pub fn of(evaluation: &Evaluation) -> Vec<(String, Bound, f64)> {
             of.iter().map(|(_, bound, best)| value(bound, *best)).sum::<f64>() / of.len().max(1) as f64
         };
         let bound = Bound {
-            mean_jct_secs: mean(&|bound, _| bound.mean_jct_secs),
+            jct_mean_secs: mean(&|bound, _| bound.jct_mean_secs),
             alone_secs: mean(&|bound, _| bound.alone_secs),
         };
         (!of.is_empty()).then(|| (name.clone(), bound, mean(&|_, best| best)))
@@ -115,7 +115,7 @@ fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> 
         }
         prices.raise(&over, missing / length);
     }
-    Some(Bound { mean_jct_secs: best / count, alone_secs: alone / count })
+    Some(Bound { jct_mean_secs: best / count, alone_secs: alone / count })
 }
 
 /// Accelerators held for a while.
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn who_is_never_short_of_accelerators_is_as_fast_as_can_be() {
         let found = bound(&scenario(8, 4, &[(0, 4000), (100, 8000)]), 2000.0);
-        assert!((found.alone_secs - 1500.0).abs() < 1e-6 && (found.mean_jct_secs - 1500.0).abs() < 1e-6, "{found:?}");
+        assert!((found.alone_secs - 1500.0).abs() < 1e-6 && (found.jct_mean_secs - 1500.0).abs() < 1e-6, "{found:?}");
     }
 
     /// One machine: the least sum of completion times is that of the shortest remaining time first
@@ -462,7 +462,7 @@ mod tests {
         // first to 13000.
         let optimum = (13_000.0 + 2000.0 + 6500.0 + 2000.0) / 4.0;
         let found = bound(&scenario(1, 1, &[(0, 6000), (1000, 2000), (1500, 4000), (2000, 1000)]), optimum);
-        assert!(found.mean_jct_secs <= optimum * 1.01 && found.mean_jct_secs > 0.93 * optimum, "{found:?}");
+        assert!(found.jct_mean_secs <= optimum * 1.01 && found.jct_mean_secs > 0.93 * optimum, "{found:?}");
     }
 
     /// On accelerators that all jobs can use at once, too.
@@ -470,15 +470,15 @@ mod tests {
     fn elastic_jobs_are_served_in_order_of_size() {
         let found = bound(&scenario(10, 10, &[(0, 10_000), (0, 20_000), (0, 40_000)]), 3666.7);
         assert!((found.alone_secs - 7000.0 / 3.0).abs() < 1e-6);
-        assert!(found.mean_jct_secs <= 3666.7 * 1.01 && found.mean_jct_secs > 0.93 * 3666.7, "{found:?}");
+        assert!(found.jct_mean_secs <= 3666.7 * 1.01 && found.jct_mean_secs > 0.93 * 3666.7, "{found:?}");
     }
 
     #[test]
     fn the_grid_is_fine_enough() {
         let scenario =
             scenario(6, 4, &[(0, 6000), (600, 9000), (700, 3000), (1200, 20_000), (4000, 2000), (4100, 7000)]);
-        let coarse = bound(&scenario, 3000.0).mean_jct_secs;
-        let fine = with(&scenario, 3000.0, 2 * PIECES, 2 * STEPS).expect("there is one").mean_jct_secs;
+        let coarse = bound(&scenario, 3000.0).jct_mean_secs;
+        let fine = with(&scenario, 3000.0, 2 * PIECES, 2 * STEPS).expect("there is one").jct_mean_secs;
         assert!((fine / coarse - 1.0).abs() < 0.02, "{coarse} {fine}");
     }
 

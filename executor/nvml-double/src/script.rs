@@ -14,7 +14,7 @@ pub struct MachineScript {
     pub devices: Vec<Device>,
     /// Return code of `nvmlInit`, 0: it works.
     pub init_error: u32,
-    /// How long each call hangs, milliseconds; a hang ends early when this becomes 0.
+    /// Time for which each call hangs, milliseconds; a hang ends early when this becomes 0.
     pub hang_ms: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Device {
     pub throttle: u64,
     /// Uncorrected memory errors since the driver was loaded.
     pub ecc_uncorrected: u64,
-    /// Whether it is split into instances: 0 or 1.
+    /// Whether the device is split into instances: 0 or 1.
     pub mig: u32,
     /// MIG instances, where the device is split.
     pub instances: Vec<ScriptedInstance>,

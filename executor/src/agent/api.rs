@@ -64,7 +64,7 @@ pub struct NodeAccelerator {
     pub memory_used_mib: Option<u64>,
     /// Utilisation of its compute, percent.
     pub compute_percent: Option<u32>,
-    /// Whether it may be given to jobs.
+    /// Health of the device: whether jobs may be given to the device.
     pub health: DeviceHealth,
     /// Processes that use it, as the driver says.
     pub processes: Vec<u32>,
@@ -87,7 +87,7 @@ pub struct AttemptStatus {
     pub state: AttemptState,
     /// Start of the attempt, milliseconds since the Unix epoch.
     pub started_ms: i64,
-    /// Whether it has been silent for too long.
+    /// Whether the attempt has been silent for too long.
     pub stalled: bool,
     /// The newest report.
     pub report: Option<JobReport>,

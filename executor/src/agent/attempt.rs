@@ -32,7 +32,7 @@ pub struct LocalAttempt {
     pub stopping: bool,
     /// Whether an accelerator of the attempt has failed.
     pub fault: bool,
-    /// How and when it ended.
+    /// End of the attempt, its cause, and its time.
     pub ended: Option<(Exit, EndCause, i64)>,
     /// Reports of the attempt.
     pub intake: Intake,
@@ -75,7 +75,7 @@ impl LocalAttempt {
         self.ended = Some((exit, EndCause { stopping: self.stopping, fault: self.fault }, unix_ms()));
     }
 
-    /// Whether it holds the accelerator.
+    /// Whether the attempt holds the accelerator.
     pub fn holds(&self, uuid: &str) -> bool {
         self.ended.is_none() && self.record.launch.grants.iter().any(|grant| grant.uuid == uuid)
     }

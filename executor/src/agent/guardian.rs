@@ -14,7 +14,7 @@ use crate::job::{AcceleratorGrant, GrantIsolation};
 /// Health of accelerators, for the next agent.
 pub(super) const HEALTH: &str = "health.json";
 
-/// How long a start waits for the driver to show an accelerator free.
+/// Time that a start waits for the driver to show an accelerator free.
 const SETTLE: Duration = Duration::from_secs(2);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

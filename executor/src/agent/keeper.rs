@@ -23,7 +23,7 @@ use super::spool::{self, CAUSE, EXIT, ORDER, OUTPUT, PROCESSES, STOP};
 use crate::job::{EndCause, Exit};
 use crate::private;
 
-/// How often deadlines are looked at.
+/// Interval at which deadlines are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Order to a keeper: the program to run, and how.

@@ -30,7 +30,7 @@ struct Held {
 }
 
 impl LeaseBook {
-    /// As it was left in `folder`.
+    /// Opens the lease with what was written in `folder`.
     pub fn open(folder: PathBuf, fencing: Fencing) -> Self {
         let held = spool::read(&folder, TERM).unwrap_or_default();
         Self { folder, fencing, held }

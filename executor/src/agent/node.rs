@@ -27,7 +27,7 @@ use crate::private;
 /// Reports kept for the daemon to fetch.
 const REPORTS: usize = 10_000;
 
-/// How long a keeper may take to begin.
+/// Longest time that a keeper may take to begin.
 const BEGIN: Duration = Duration::from_secs(2);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

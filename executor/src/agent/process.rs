@@ -39,7 +39,7 @@ impl ProcessId {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && !stat.dead)
     }
 
-    /// Whether it carries the token of an attempt.
+    /// Whether the process carries the token of an attempt.
     #[must_use]
     pub fn carries(&self, fence: &str) -> bool {
         self.is_alive() && carries(self.pid, FENCE, fence)
@@ -53,7 +53,7 @@ impl ProcessId {
         }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the process alone.
     pub fn signal(&self, signal: Signal) {
         if let Some(held) = self.hold() {
             // It may end at any time; that is what was wanted.
@@ -61,7 +61,7 @@ impl ProcessId {
         }
     }
 
-    /// Whether it handles a signal. One that it does not handle would end it.
+    /// Whether the process handles a signal. A signal that it does not handle would end it.
     #[must_use]
     pub fn catches(&self, signal: Signal) -> bool {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();

@@ -19,7 +19,7 @@ pub const PROCESSES: &str = "processes.json";
 pub const STOP: &str = "stop.json";
 /// Circumstances of the end.
 pub const CAUSE: &str = "cause.json";
-/// How it ended.
+/// Exit status of the job.
 pub const EXIT: &str = "exit.json";
 /// Claim on an attempt, made by its keeper before it starts the job, or by an agent that gives up
 /// waiting for the keeper. The second to come leaves the attempt alone.

@@ -48,7 +48,7 @@ pub(super) fn load(folder: &Path) -> Option<u64> {
     }
 }
 
-/// How much of a checkpoint is written.
+/// Part of a checkpoint that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// All of it.

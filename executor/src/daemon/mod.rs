@@ -142,7 +142,7 @@ pub struct Daemon<E> {
     /// Times of the last orders of a canary.
     acted: VecDeque<Instant>,
     last_decision: Option<SimTime>,
-    /// How far the daemon went when it last decided.
+    /// Mode in which the daemon last decided.
     decided_in: Mode,
     wake: Option<SimTime>,
     last: Option<(Arc<ClusterSnapshot>, Instant)>,
@@ -309,7 +309,7 @@ impl<E: Engine> Daemon<E> {
         self.metrics.clone()
     }
 
-    /// How far it goes now: no further than observing while there is a stop file.
+    /// Mode of the daemon now: no further than observing while there is a stop file.
     pub fn mode(&self) -> Mode {
         if self.stop_file.exists() { Mode::Observe } else { self.mode }
     }

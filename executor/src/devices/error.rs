@@ -31,7 +31,7 @@ pub enum DeviceError {
     /// The driver has not answered for a while, as happens when a device dies.
     #[error("NVIDIA driver has not answered for {} s", waited.as_secs_f64())]
     Stuck {
-        /// How long it has been asked for.
+        /// Time since the driver was asked.
         waited: Duration,
     },
     /// The source of devices panicked, and no more will come from it.

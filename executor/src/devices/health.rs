@@ -43,7 +43,7 @@ pub struct Tracked {
     pub index: u32,
     /// Newest reading that succeeded.
     pub info: DeviceInfo,
-    /// Whether it may be given to jobs.
+    /// Health of the device: whether jobs may be given to the device.
     pub health: DeviceHealth,
 }
 

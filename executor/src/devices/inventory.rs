@@ -62,7 +62,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Whether it is the device of that UUID, or an instance of it.
+    /// Whether this is the device of that UUID, or an instance of that device.
     pub fn is_of(&self, uuid: &str) -> bool {
         self.uuid == uuid || self.part_of.as_deref() == Some(uuid)
     }

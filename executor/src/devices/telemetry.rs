@@ -21,7 +21,7 @@ pub struct Readings {
     pub devices: Vec<Tracked>,
     /// Time of the readings, milliseconds of the caller's clock; 0: never.
     pub read_ms: i64,
-    /// How long the driver has not answered, milliseconds; `None`: it does.
+    /// Time for which the driver has not answered, milliseconds; `None`: it does.
     pub stuck_ms: Option<u64>,
     /// Reason why the last listing failed, where it did.
     pub error: Option<String>,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{DeviceError, DeviceSource, Inventory};
 
-/// How long the driver may take to answer before it counts as stuck.
+/// Time that the driver may take to answer before it counts as stuck.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);

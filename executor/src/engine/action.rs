@@ -131,7 +131,7 @@ impl EngineAction {
         }
     }
 
-    /// Whether it takes accelerators away from a running job.
+    /// Whether the action takes accelerators away from a running job.
     pub fn preempts(&self) -> bool {
         matches!(self, Self::Stop { .. } | Self::Resize { .. } | Self::Migrate { .. })
     }
@@ -229,8 +229,8 @@ pub struct Capabilities {
 pub struct SubmissionDurability {
     /// Age at which an acknowledged submission is surely on the engine's disk.
     pub durable_after: Duration,
-    /// How long the engine still lists ended jobs. After that, a daemon that was away cannot learn
-    /// their outcome.
+    /// Time for which the engine still lists ended jobs. After that, a daemon that was away cannot
+    /// learn their outcome.
     pub shows_ended_for: Duration,
     /// Prefix of the reason with which the engine drains a node where a forgotten start still runs.
     pub drains_over: &'static str,

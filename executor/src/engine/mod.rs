@@ -69,7 +69,7 @@ pub struct Submission {
     /// AdaptDL's do; where `None`, it keeps to the one it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchLimits>,
-    /// How often it may fail, and how long it waits before it is tried again.
+    /// Number of failures that the job may have, and the wait before the next attempt.
     #[serde(default)]
     pub retry: RetryBudget,
     /// Folder that survives attempts and is seen by all nodes; the engine's own choice where

@@ -69,7 +69,7 @@ pub struct NodeSeen {
     /// Pool of the node.
     #[serde(default)]
     pub pool: Pool,
-    /// Whether it is lent to training, or called back and not home yet.
+    /// Whether the node is lent to training, or called back and not home yet.
     #[serde(default)]
     pub lent: bool,
     /// Times of the loan, where the engine knows them.
@@ -140,12 +140,12 @@ pub enum JobPhase {
 }
 
 impl JobPhase {
-    /// Whether it never runs again.
+    /// Whether a job in this phase never runs again.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether it holds accelerators.
+    /// Whether a job in this phase holds accelerators.
     pub fn holds(self) -> bool {
         matches!(self, Self::Running | Self::Stopping | Self::Suspended)
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
@@ -113,9 +113,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Identit
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) => Err(IdentityError::of(path, "holds no certificate; make some with `goodput live certs`")),
-        Err(error) => {
-            Err(IdentityError::of(path, format!("no certificate: {error:?}; make some with `goodput live certs`")))
-        }
+        Err(error) => Err(unusable(path, "certificate", &error)),
     }
 }
 
@@ -124,7 +122,17 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Identit
 /// # Errors
 /// [`IdentityError`] where there is none.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, IdentityError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| IdentityError::of(path, format!("no private key: {error:?}")))
+    PrivateKeyDer::from_pem_file(path).map_err(|error| unusable(path, "private key", &error))
+}
+
+/// Fault of a PEM file that holds no usable `what`.
+fn unusable(path: &Path, what: &str, error: &pem::Error) -> IdentityError {
+    let problem = match error {
+        pem::Error::Io(error) => format!("cannot be read: {error}"),
+        pem::Error::NoItemsFound => format!("holds no {what}"),
+        other => format!("holds no {what}: {other}"),
+    };
+    IdentityError::of(path, format!("{problem}; make certificates and keys with `goodput live certs`"))
 }
 
 /// The authorities in a file.

@@ -1,4 +1,4 @@
-//! How a process ended, and what that means for its job.
+//! End of a process, and its meaning for the job.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub const TRY_AGAIN: i32 = 75;
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
-/// How the process of an attempt ended.
+/// End of the process of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {

@@ -26,7 +26,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeedMeasurement {
-    /// How long a step took, and where.
+    /// Time of a step, and the placement on which the step was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
     /// Samples of a step over all replicas and passes.
@@ -147,7 +147,7 @@ impl Learned {
         self.batch
     }
 
-    /// Whether it has said nothing of its speed.
+    /// Whether the job has reported nothing of its speed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()

@@ -18,7 +18,7 @@ pub struct Program {
     /// Variables added to the agent's short list; those of the contract win.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Folder it starts in; `None`: its checkpoint folder.
+    /// Folder that the program starts in; `None`: its checkpoint folder.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
     /// Seconds from SIGTERM to SIGKILL.

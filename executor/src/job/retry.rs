@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::ExitMeaning;
 
-/// How often a job may fail.
+/// Number of failures that a job may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryBudget {

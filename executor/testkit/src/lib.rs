@@ -12,3 +12,6 @@
 pub mod etcd;
 pub mod jobs;
 pub mod slurm;
+// The tests of `env` cannot depend on this crate, which depends on the executor, so the file lies there.
+#[path = "../../../env/tests/support/toy.rs"]
+mod toy;

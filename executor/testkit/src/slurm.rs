@@ -52,7 +52,7 @@ pub enum PrivateError {
         directory: PathBuf,
         /// States of the nodes, by `sinfo`.
         state: String,
-        /// How long was waited.
+        /// Time that was waited, seconds.
         secs: u64,
     },
 }
@@ -161,7 +161,7 @@ impl PrivateCluster {
         Ok(cluster)
     }
 
-    /// How an engine reaches it.
+    /// Settings by which an engine reaches the cluster.
     pub fn settings(&self) -> SlurmConfig {
         SlurmConfig { conf: Some(self.directory.join("conf/slurm.conf")), ..SlurmConfig::default() }
     }

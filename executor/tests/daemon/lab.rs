@@ -194,8 +194,8 @@ pub(super) fn on<T>(daemon: &mut Daemon<Lab>, look: impl FnOnce(&ClusterView<'_>
     look(&daemon.seen().unwrap().unwrap().view())
 }
 
-/// How far what the policy believes of a job is from what is true, at sizes between those it has
-/// run at.
+/// Distance between what the policy believes of a job and what is true, at sizes between those it
+/// has run at.
 pub(super) fn off(view: &ClusterView<'_>, index: usize, law: &ThroughputParams) -> f64 {
     let job = view.jobs().nth(index).unwrap();
     let most = job.state.profile.max_replicas();

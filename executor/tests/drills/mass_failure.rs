@@ -79,7 +79,7 @@ fn ran_on(snapshot: &ClusterSnapshot, nodes: &[String]) -> Vec<String> {
     snapshot.jobs.iter().filter(on).map(|job| job.key.clone()).collect()
 }
 
-/// How many of `jobs` were started a second time.
+/// Number of `jobs` that were started a second time.
 fn started_again(snapshot: &ClusterSnapshot, jobs: &[String]) -> usize {
     snapshot.jobs.iter().filter(|job| jobs.contains(&job.key) && job.starts > 1).count()
 }

@@ -97,8 +97,9 @@ impl DirectRidge {
         }
     }
 
-    fn begin(&mut self, past: &LoadHistory, weekly: bool) {
-        self.weekly = weekly;
+    fn begin(&mut self, past: &LoadHistory) {
+        // Whether there is a week is settled once, because it sets the width of the sums.
+        self.weekly = past.values().len() >= 2 * past.week() && past.week() > past.season();
         let (p, m) = (self.width(), past.season());
         self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
         self.seen = past.first();
@@ -173,8 +174,7 @@ impl DirectRidge {
 impl Path for DirectRidge {
     fn refit(&mut self, past: &LoadHistory) {
         if self.gram.is_empty() {
-            // Whether there is a week is settled once, because it sets the width of the sums.
-            self.begin(past, past.values().len() >= 2 * past.week() && past.week() > past.season());
+            self.begin(past);
         }
         self.absorb(past);
         self.solve();

@@ -17,8 +17,8 @@ pub enum NetLoss {
     Squared,
 }
 
-/// How raw outputs become quantiles, named where nets are stored: one of another head is refused
-/// and not misread.
+/// Translation of raw outputs into quantiles, named where nets are stored: one of another head is
+/// refused and not misread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HeadKind {

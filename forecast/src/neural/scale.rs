@@ -31,8 +31,8 @@ pub(super) struct Units {
     pub spread: f64,
 }
 
-/// How far the mean of a series may lie from that trained on, in the larger of their spreads, and
-/// how many times larger or smaller its spread may be, where windows have no units of their own.
+/// Largest distance of the mean of a series from that trained on, in the larger of their spreads,
+/// and the largest ratio of their spreads, where windows have no units of their own.
 const FAR: f64 = 4.0;
 const TIMES: f64 = 10.0;
 

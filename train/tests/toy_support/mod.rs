@@ -208,7 +208,7 @@ impl Default for Recipe {
 }
 
 impl Recipe {
-    /// Decisions it learns from.
+    /// Number of decisions that the policy learns from.
     pub fn decisions(&self) -> u64 {
         (self.imitation + self.updates) * (self.envs * self.steps) as u64
     }

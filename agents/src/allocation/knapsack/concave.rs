@@ -17,8 +17,8 @@ pub struct GainLadder<'a> {
     pub gains: &'a [f64],
 }
 
-/// How many steps each group climbs for the largest sum of gains within `capacity`; `None` where
-/// units do not divide one another, or a gain grows.
+/// Number of steps that each group climbs for the largest sum of gains within `capacity`; `None`
+/// where units do not divide one another, or a gain grows.
 ///
 /// Of equal gains the later group's comes first, as in [`super::Knapsack::solve`].
 pub fn concave(groups: &[GainLadder<'_>], capacity: u32) -> Option<Vec<u32>> {

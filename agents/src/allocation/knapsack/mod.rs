@@ -18,7 +18,7 @@ pub use hull::{Hull, Offer};
 /// One choice of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
-    /// Capacity it takes.
+    /// Capacity that the item takes.
     pub weight: u32,
     /// Value of the item; an item that is worth less than nothing is never chosen over the empty
     /// choice.

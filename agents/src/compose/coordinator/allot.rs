@@ -1,4 +1,4 @@
-//! How many servers each cluster should have.
+//! Number of servers that each cluster should have.
 //!
 //! Work that waits is a fluid: `work` server-seconds of `jobs` jobs take `work / n` seconds on `n`
 //! servers, as long as there are at most `most` servers' worth of them, so each server more saves
@@ -13,7 +13,7 @@ use crate::allocation::knapsack::{GainLadder, concave};
 /// Report of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// Servers it has now, of those that can move.
+    /// Servers that the cluster has now, of those that can move.
     pub owned: u32,
     /// Of those, what its services need.
     pub needed: u32,

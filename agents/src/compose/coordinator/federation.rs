@@ -36,7 +36,7 @@ struct Member {
     /// A decision is due that lies beyond the last meeting.
     pending: bool,
     done: bool,
-    /// Servers it is to give, and to get.
+    /// Servers that the cluster is to give, and to get.
     owed: u32,
     short: u32,
 }

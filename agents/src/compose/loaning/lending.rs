@@ -14,11 +14,11 @@ use goodput_env::view::JobView;
 use super::{Prices, Terms};
 use crate::compose::serving::Expected;
 
-/// How far an orchestrator departs from the published rule.
+/// Departure of an orchestrator from the published rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lending {
-    /// How much higher the high rate is taken, as a part of what it is above the usual one: another
-    /// quantile of the same forecast. -1 takes the usual rate for the high one.
+    /// Rise of the high rate, as a part of its distance to the usual rate: another quantile of the
+    /// same forecast. -1 takes the usual rate for the high one.
     pub caution: f64,
     /// Servers that stay at home beside those that are needed, or, below 0, are lent though they
     /// are.
@@ -67,7 +67,7 @@ impl Lending {
         Expected { high: high.max(expected.usual), ..expected }
     }
 
-    /// How long nothing is lent after a call.
+    /// Time after a call in which nothing is lent.
     pub(super) fn rest(&self, terms: &Terms) -> SimTime {
         SimTime::from_millis((terms.period.as_millis() as f64 * self.rest_periods) as i64)
     }
@@ -92,7 +92,7 @@ impl SharedJobValues {
 /// Prices of recalling servers.
 #[derive(Clone, Debug, Default)]
 pub struct RecallPricing {
-    /// How it departs from the published rule.
+    /// Departures of the orchestrator from the published rule.
     pub lending: Lending,
     /// Values from the training policy.
     pub worths: SharedJobValues,

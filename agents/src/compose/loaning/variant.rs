@@ -11,7 +11,7 @@ use crate::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, Oracle
 /// Settings of the three schedulers of a shared cluster, common to all variants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sharing {
-    /// How services are scaled.
+    /// Scaling of services.
     pub scaling: Scaling,
     /// Terms of loans.
     pub terms: Terms,
@@ -19,7 +19,7 @@ pub struct Sharing {
     pub forecasting: ForecastingOptions,
 }
 
-/// How services are scaled and servers lent.
+/// Scaling of services and lending of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Reactive scaling, nothing is lent.
@@ -47,8 +47,8 @@ impl Variant {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
     }
 
-    /// How `training` shares without a variant in its name: as forecast if it was published with
-    /// loaning, without loans otherwise.
+    /// Variant under which `training` shares where its name has none: by forecast if it was
+    /// published with loaning, without loans otherwise.
     pub fn usual(training: &dyn Policy) -> Self {
         match training.scope() {
             Scope::Borrowing => Self::Forecast,

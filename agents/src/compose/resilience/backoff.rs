@@ -35,7 +35,7 @@ impl BackOff {
     }
 }
 
-/// How long a job waits after this many failures, at least one.
+/// Wait of a job after this many failures, at least one.
 fn delay(failures: u32) -> SimTime {
     // The shift is bounded because a job may fail more often than an integer has bits.
     SimTime::from_millis((FIRST.as_millis() << (failures - 1).min(10)).min(LONGEST.as_millis()))

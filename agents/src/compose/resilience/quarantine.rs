@@ -18,7 +18,7 @@ pub struct Quarantine {
     /// Failures within `window` that are too many.
     failures: usize,
     window: SimTime,
-    /// How long a node is left alone.
+    /// Time for which a node is left alone.
     hold: SimTime,
     /// Most nodes left alone at once, as a share of all.
     most: f64,

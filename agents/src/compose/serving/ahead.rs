@@ -74,12 +74,12 @@ impl Outlook for Ahead {
 /// The forecaster of one service.
 #[derive(Clone, Debug)]
 struct Watched {
-    /// Settings of the estimation; `None` for one that was fitted before.
+    /// Settings of the estimation; `None` for a saved forecaster, which is fitted already.
     settings: Option<Adaptive>,
-    /// Whether it sees logarithms; one made before sees what it was made for, the load.
+    /// Whether the forecaster sees logarithms of the load. A saved forecaster sees the load itself.
     logarithms: bool,
     fitted: Option<FittedAdaptive>,
-    /// Length of its steps, and steps of the service's series in each.
+    /// Length of the forecaster's steps, and steps of the service's series in each.
     step: SimTime,
     taken_together: usize,
     /// Number of steps that the forecaster knows, and the highest rate in them.

@@ -12,7 +12,7 @@
 pub struct Claim {
     /// Accelerators of a replica.
     pub gpus: u32,
-    /// Replicas it has, which stay or go, but need no room that is free.
+    /// Replicas that the service has, which stay or go, but need no room that is free.
     pub has: u32,
     /// Replicas for its usual rate.
     pub usual: u32,

@@ -1,4 +1,4 @@
-//! How many replicas a service should have.
+//! Number of replicas that a service should have.
 //!
 //! The rule is that of the Kubernetes horizontal autoscaler, with its defaults: replicas in
 //! proportion to utilisation over its target, no change within 10 % of the target, and down only to

@@ -42,7 +42,7 @@ pub enum Misfit {
         "it looks back {lookback} steps and the whole load has {steps}: train with a smaller window.lookback_hours"
     )]
     Short {
-        /// Steps it looks back.
+        /// Steps that the net looks back.
         lookback: usize,
         /// Steps of the load.
         steps: usize,
@@ -70,7 +70,7 @@ impl SavedForecaster {
         }
     }
 
-    /// Whether it can look ahead for a service with this load.
+    /// Whether the forecaster can look ahead for a service with this load.
     ///
     /// # Errors
     /// Why not.

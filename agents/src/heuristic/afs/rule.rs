@@ -15,6 +15,8 @@
 //! costs a scan over jobs with a share: `O(J log J + M min(J, M))` for `J` jobs on `M`
 //! accelerators. Where throughputs do double, the cost is `O(J M)`.
 
+use super::departures::AfsDepartures;
+
 /// Published form of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfsRule {
@@ -22,10 +24,6 @@ pub enum AfsRule {
     Lengths,
     /// AFS-P: the job that has run for less time is presumed to finish first; lengths are unknown.
     Attained,
-    /// `afs.py` of DeepBoot's simulator: both gains are relative to the later throughput, so that
-    /// the order of finishing matters on ties only. On ties the job with fewer accelerators wins,
-    /// and of equal ones the later job.
-    DeepBoot,
 }
 
 /// Job that competes for accelerators.
@@ -50,21 +48,24 @@ pub struct AfsShares {
     running: Vec<u32>,
 }
 
+/// Standing of one contender in a division.
 #[derive(Clone, Copy, Debug, Default)]
-struct AfsRunner {
-    share: u32,
-    /// Smallest share with the throughput of `share`.
-    enough: u32,
+pub struct AfsRunner {
+    /// Accelerators that the job has been given so far.
+    pub(super) share: u32,
+    /// Smallest share with the throughput of `share`: what the job gets in the end.
+    useful_share: u32,
     speed: f64,
     /// Throughput after the next step.
     next_speed: f64,
     /// Presumed end, infinite without a share.
     finish: f64,
     /// Time on the smallest size, which orders jobs without a share.
-    first: f64,
-    /// Gain of the next step, relative to the present and to the later throughput.
-    now_gain: f64,
-    then_gain: f64,
+    pub(super) first: f64,
+    /// Gain of the next step relative to the present throughput.
+    gain_over_present: f64,
+    /// Gain of the next step relative to the throughput after the step.
+    pub(super) gain_over_next: f64,
     open: bool,
 }
 
@@ -75,11 +76,12 @@ impl AfsShares {
     pub fn allocate(
         &mut self,
         rule: AfsRule,
+        departures: &impl AfsDepartures,
         gpus: u32,
         contenders: &[AfsContender],
         mut throughput: impl FnMut(usize, u32) -> Option<f64>,
     ) {
-        self.enter(rule, gpus, contenders, &mut throughput);
+        self.enter(rule, departures, gpus, contenders, &mut throughput);
         let mut left = gpus;
         let mut doubling = 0_u32;
         while left > 0 {
@@ -90,8 +92,8 @@ impl AfsShares {
             // needed.
             let winner = match turn {
                 Some(first) if doubling == 0 => Some(first),
-                Some(_) => self.champion(rule, 0..self.runners.len() as u32, contenders, left),
-                None => self.champion(rule, self.running.iter().copied(), contenders, left),
+                Some(_) => self.champion(departures, 0..self.runners.len() as u32, contenders, left),
+                None => self.champion(departures, self.running.iter().copied(), contenders, left),
             };
             let Some(winner) = winner else { break };
             let runner = &mut self.runners[winner as usize];
@@ -99,7 +101,7 @@ impl AfsShares {
             let starts = runner.share == 0;
             left -= if starts { contender.min } else { 1 };
             doubling -= u32::from(!starts && runner.doubles());
-            runner.step(rule, contender, |gpus| throughput(winner as usize, gpus));
+            runner.step(rule, departures, contender, |gpus| throughput(winner as usize, gpus));
             doubling += u32::from(runner.open && runner.doubles());
             let open = runner.open;
             if starts {
@@ -119,12 +121,13 @@ impl AfsShares {
     /// Shares of the last division, in the order of its contenders, without accelerators that make
     /// a job no faster.
     pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
-        self.runners.iter().map(|runner| runner.enough)
+        self.runners.iter().map(|runner| runner.useful_share)
     }
 
     fn enter(
         &mut self,
         rule: AfsRule,
+        departures: &impl AfsDepartures,
         gpus: u32,
         contenders: &[AfsContender],
         throughput: &mut impl FnMut(usize, u32) -> Option<f64>,
@@ -137,15 +140,15 @@ impl AfsShares {
             let speed = if possible { throughput(at, contender.min).unwrap_or(0.0) } else { 0.0 };
             let first = match rule {
                 AfsRule::Attained => contender.length,
-                AfsRule::Lengths | AfsRule::DeepBoot if speed > 0.0 => contender.length / speed,
-                AfsRule::Lengths | AfsRule::DeepBoot => f64::INFINITY,
+                AfsRule::Lengths if speed > 0.0 => contender.length / speed,
+                AfsRule::Lengths => f64::INFINITY,
             };
             self.runners.push(AfsRunner {
                 next_speed: speed,
                 finish: f64::INFINITY,
                 first,
-                now_gain: f64::INFINITY,
-                then_gain: 1.0,
+                gain_over_present: f64::INFINITY,
+                gain_over_next: 1.0,
                 open: possible,
                 ..AfsRunner::default()
             });
@@ -155,22 +158,14 @@ impl AfsShares {
                 self.waiting.push((first.max(0.0).to_bits(), at as u32));
             }
         }
-        // The next in turn is at the end: the shortest job, and of equal ones the first, or for
-        // DeepBoot the last.
-        match rule {
-            AfsRule::DeepBoot => {
-                self.waiting.sort_unstable_by_key(|&(first, at)| std::cmp::Reverse((first, u32::MAX - at)))
-            }
-            AfsRule::Lengths | AfsRule::Attained => {
-                self.waiting.sort_unstable_by_key(|&entry| std::cmp::Reverse(entry))
-            }
-        }
+        // The next in turn is at the end, where it can be taken without moving the others.
+        self.waiting.sort_unstable_by_key(|&(first, at)| std::cmp::Reverse(departures.turn(first, at)));
     }
 
     /// Winner of a scan over `order`; jobs with a smallest size above `left` take no part.
     fn champion(
         &self,
-        rule: AfsRule,
+        departures: &impl AfsDepartures,
         order: impl Iterator<Item = u32>,
         contenders: &[AfsContender],
         left: u32,
@@ -181,7 +176,7 @@ impl AfsShares {
             if !runner.open || (runner.share == 0 && contenders[at as usize].min > left) {
                 continue;
             }
-            if champion.is_none_or(|(_, champion)| rule.prefers(champion, runner)) {
+            if champion.is_none_or(|(_, champion)| departures.prefers(champion, runner)) {
                 champion = Some((at, runner));
             }
         }
@@ -189,50 +184,48 @@ impl AfsShares {
     }
 }
 
-impl AfsRule {
-    /// Whether the `challenger`, which comes later in the scan, takes the place of the `champion`.
-    fn prefers(self, champion: &AfsRunner, challenger: &AfsRunner) -> bool {
-        let idle = champion.share == 0 && challenger.share == 0;
-        match self {
-            Self::Lengths | Self::Attained if idle => challenger.first < champion.first,
-            Self::Lengths | Self::Attained if challenger.finish < champion.finish => {
-                champion.then_gain <= challenger.now_gain
-            }
-            Self::Lengths | Self::Attained => challenger.then_gain > champion.now_gain,
-            Self::DeepBoot if idle => champion.first >= challenger.first,
-            Self::DeepBoot if champion.share >= challenger.share => champion.then_gain <= challenger.then_gain,
-            Self::DeepBoot => challenger.then_gain > champion.then_gain,
+impl AfsRunner {
+    /// Whether the `challenger`, which comes later in the scan, takes the place of this champion as published.
+    pub(super) fn gives_way_to(&self, challenger: &Self) -> bool {
+        if self.share == 0 && challenger.share == 0 {
+            challenger.first < self.first
+        } else if challenger.finish < self.finish {
+            // The champion would hold the accelerator after the challenger has finished, so its gain is judged
+            // by its later throughput.
+            self.gain_over_next <= challenger.gain_over_present
+        } else {
+            challenger.gain_over_next > self.gain_over_present
         }
     }
-}
 
-impl AfsRunner {
     /// Whether the next step of this job would beat every job without a share.
     fn doubles(&self) -> bool {
-        self.share > 0 && self.now_gain >= 1.0
+        self.share > 0 && self.gain_over_present >= 1.0
     }
 
     /// Takes the next step and prepares the one after it.
-    fn step(&mut self, rule: AfsRule, contender: &AfsContender, mut throughput: impl FnMut(u32) -> Option<f64>) {
+    fn step(
+        &mut self,
+        rule: AfsRule,
+        departures: &impl AfsDepartures,
+        contender: &AfsContender,
+        mut throughput: impl FnMut(u32) -> Option<f64>,
+    ) {
         self.share = if self.share == 0 { contender.min } else { self.share + 1 };
-        if rule == AfsRule::DeepBoot || self.enough == 0 || self.next_speed > self.speed {
-            self.enough = self.share;
+        if departures.keeps_useless() || self.useful_share == 0 || self.next_speed > self.speed {
+            self.useful_share = self.share;
         }
         self.speed = self.next_speed;
         self.finish = match rule {
             AfsRule::Attained => contender.length,
-            AfsRule::Lengths | AfsRule::DeepBoot => contender.length / self.speed,
+            AfsRule::Lengths => contender.length / self.speed,
         };
         let next = if self.share < contender.max { throughput(self.share + 1) } else { None };
         self.open = next.is_some();
-        // The paper lets a job leave accelerators idle that would slow it down.
-        self.next_speed = match rule {
-            AfsRule::DeepBoot => next.unwrap_or(0.0),
-            AfsRule::Lengths | AfsRule::Attained => next.unwrap_or(0.0).max(self.speed),
-        };
+        self.next_speed = departures.next_speed(next.unwrap_or(0.0), self.speed);
         let gain = self.next_speed - self.speed;
-        self.now_gain = if self.speed > 0.0 { gain / self.speed } else { f64::INFINITY };
-        self.then_gain = if self.next_speed > 0.0 { gain / self.next_speed } else { 0.0 };
+        self.gain_over_present = if self.speed > 0.0 { gain / self.speed } else { f64::INFINITY };
+        self.gain_over_next = if self.next_speed > 0.0 { gain / self.next_speed } else { 0.0 };
     }
 }
 

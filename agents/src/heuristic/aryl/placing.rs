@@ -92,6 +92,7 @@ impl ArylServers {
                     added.push((node, gpus));
                 }
                 None => {
+                    // A job starts with all of its workers or not at all.
                     added.into_iter().for_each(|(node, gpus)| self.remove_workers(node, role, gpus));
                     return false;
                 }
@@ -105,6 +106,7 @@ impl ArylServers {
     /// id.
     fn best_fit(&self, kind: TypeId, role: WorkerRole, gpus: u32) -> Option<NodeId> {
         let fits = self.0.iter().enumerate().filter(|(_, server)| server.kind == kind && server.free >= gpus);
+        // Used servers before empty ones: an empty server can take a large worker, or go home at once.
         let rank = |server: &ArylServer| (server.group_for(role), server.free == server.gpus, server.free);
         fits.min_by_key(|(_, server)| rank(server)).map(|(node, _)| NodeId::at(node))
     }

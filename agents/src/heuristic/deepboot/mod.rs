@@ -5,7 +5,7 @@
 //!   for the largest sum of speedups.
 //! - [`requests`], ATS-I: a request goes to a warm instance of its model as soon as it comes, else
 //!   to an idle accelerator, else to one taken from training.
-//! - [`BesideAtsI`]: any training policy beside ATS-I, so that every policy can be compared with
+//! - [`WithAtsI`]: any training policy beside ATS-I, so that every policy can be compared with
 //!   the same access to inference accelerators. Users type `NAME+ats-i`.
 //!
 //! AFE, the third part, is the cost of a change of size:
@@ -16,14 +16,14 @@
 //! has no value, a job that has restarted more often than once every 10 s of its age is not even
 //! started again, and a job with nodes out of ascending order restarts where it is.
 
-mod beside;
 mod choice;
 pub mod requests;
 pub mod sizes;
 mod speedup;
+mod with_requests;
 
-pub use beside::{BesideAtsI, SUFFIX};
 pub use choice::SizeChoice;
+pub use with_requests::{SUFFIX, WithAtsI};
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;

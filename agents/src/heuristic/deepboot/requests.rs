@@ -15,20 +15,20 @@ use goodput_env::view::ClusterView;
 
 use super::speedup::SpeedupTables;
 
-/// Loss of a training job when one of its accelerators is taken.
+/// Loss of a training job when a request takes one of its accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Taking {
+pub enum ReclaimLoss {
     /// The job shrinks by one accelerator; below its smallest size it stops.
     #[default]
-    One,
+    OneAccelerator,
     /// The job stops, since its training policy does not change sizes.
-    All,
+    WholeJob,
 }
 
 /// DeepBoot's inference scheduler. It adds to a plan, and reads the cluster as after that plan.
 #[derive(Clone, Debug, Default)]
 pub struct RequestScheduler {
-    taking: Taking,
+    loss: ReclaimLoss,
     goodputs: SpeedupTables,
     /// By node, after the plan so far: accelerators without a job and without an instance in use,
     /// and free instances.
@@ -44,8 +44,8 @@ pub struct RequestScheduler {
 impl RequestScheduler {
     /// This scheduler with another loss of training jobs.
     #[must_use]
-    pub fn taking(self, taking: Taking) -> Self {
-        Self { taking, ..self }
+    pub fn with_loss(self, loss: ReclaimLoss) -> Self {
+        Self { loss, ..self }
     }
 
     /// This scheduler with instances on the given nodes only.
@@ -200,7 +200,7 @@ impl RequestScheduler {
 
     /// Placement of a job that loses an accelerator of `node`.
     fn left(&self, min: u32, held: &Placement, node: NodeId) -> Placement {
-        if self.taking == Taking::All || held.gpus() <= min {
+        if self.loss == ReclaimLoss::WholeJob || held.gpus() <= min {
             return Placement::none();
         }
         held.slices().iter().map(|slice| (slice.node, slice.gpus - u32::from(slice.node == node))).collect()

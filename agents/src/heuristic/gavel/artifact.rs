@@ -102,8 +102,8 @@ impl Departures for Artifact {
         makespan(instance)
     }
 
-    fn allocates(&self, reset_due: bool) -> bool {
-        reset_due
+    fn allocates_at_resets_only(&self) -> bool {
+        true
     }
 
     /// The simulator's clock runs in fractions of a millisecond, which the environment's clock

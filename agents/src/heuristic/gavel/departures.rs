@@ -53,10 +53,9 @@ pub(super) trait Departures: Send {
         objectives::makespan(instance)
     }
 
-    /// Whether shares may be computed now. `reset_due`: the counts of received time are due to be
-    /// reset as well.
-    fn allocates(&self, _reset_due: bool) -> bool {
-        true
+    /// Whether shares are computed only when the counts of received time are due to be reset as well.
+    fn allocates_at_resets_only(&self) -> bool {
+        false
     }
 
     /// Start of the next round, seconds. `previous_end` is the end of the round before, if anything

@@ -124,7 +124,7 @@ impl Gavel {
         self.stale |= self.capacity.as_ref().is_some_and(|before| *before != capacity);
         let now = self.start_secs;
         let due = ledger.last_reset() == 0.0 || now - ledger.last_reset() >= self.config.reset_secs;
-        if !self.stale || !self.departures.allocates(due) {
+        if !self.stale || self.departures.allocates_at_resets_only() && !due {
             return;
         }
         if due {

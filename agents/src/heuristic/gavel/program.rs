@@ -43,6 +43,7 @@ impl<'a> ShareProgram<'a> {
                 let column = fits.then(|| program.column(0.0));
                 program.shares.push(column);
                 let Some(column) = column else { continue };
+                // Two jobs of a pair share accelerators, so a pair takes as many as one job, and the time of both.
                 held.push((column, f64::from(gpus)));
                 time[row.first].push((column, 1.0));
                 if let Some(second) = row.second {
@@ -109,6 +110,7 @@ impl<'a> ShareProgram<'a> {
     /// Minimum of the program; `None` where the constraints contradict each other or the solver
     /// gives up.
     pub fn minimise(&self) -> Option<ShareSolution> {
+        // The solver takes the rows of one cone together: first all linear rows, then three rows for each hyperbola.
         let (rows, columns) = (self.at_most.len(), self.cost.len());
         let height = rows + 3 * self.hyperbolas.len();
         let mut triplets = (Vec::new(), Vec::new(), Vec::new());

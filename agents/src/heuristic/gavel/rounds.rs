@@ -131,6 +131,7 @@ impl RoundLedger {
             OpeningCredit::Nothing => vec![0.0; kinds],
         };
         let account = CombinationAccount { combination, gpus, runs, share: None, received, deficit: vec![0.0; kinds] };
+        // Accounts stay in the order of combinations, which settles ties and lets `receive` search them.
         let at = self.accounts.partition_point(|other| other.combination < combination);
         self.accounts.insert(at, account);
     }
@@ -155,6 +156,7 @@ impl RoundLedger {
             *total = 0.0;
             for account in &mut self.accounts {
                 let allocated = account.share.as_ref().map_or(0.0, |share| share[kind] * elapsed);
+                // The credit was never received, so it must not count as time that was served.
                 account.deficit[kind] += allocated - (account.received[kind] - self.credit);
                 account.received[kind] = self.credit;
                 *total += self.credit;
@@ -203,6 +205,7 @@ impl RoundLedger {
                 let fits = account.gpus <= left[kind.index()] && !(may_run == MayRun::Allocated && priority <= 0.0);
                 if fits && account.combination.jobs().all(|job| taken.binary_search(&job).is_err()) {
                     left[kind.index()] -= account.gpus;
+                    // `taken` stays sorted: every later combination of every type searches it.
                     for job in account.combination.jobs() {
                         let position = taken.partition_point(|&other| other < job);
                         taken.insert(position, job);
@@ -226,6 +229,7 @@ impl RoundLedger {
     ) -> Vec<(ChosenAccount, Placement)> {
         let gpus = |chosen: &ChosenAccount| self.accounts[chosen.account].gpus;
         let mut order: Vec<ChosenAccount> = chosen.to_vec();
+        // A large combination finds whole nodes only while they are empty.
         order.sort_by_key(|chosen| std::cmp::Reverse(gpus(chosen)));
         let mut placed = Vec::with_capacity(order.len());
         // Of one size, combinations that can stay are placed first, so that no other takes their

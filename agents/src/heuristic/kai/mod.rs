@@ -357,7 +357,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
             tree.remove(usage, victim.tenant as usize, victim.kind, u64::from(victim.gpus));
         }
         self.running.retain(|of| of.job != victim.job);
-        // An eviction makes room, so what was hopeless may be tried again.
+        // An eviction makes room, so shapes that fitted nowhere are tried again.
         self.unreclaimable.clear();
         self.tenants.values_mut().for_each(|state| state.waiting.reopen());
         self.plan.set(victim.job, Placement::none());

@@ -94,9 +94,12 @@ pub fn fair_preemption(
     if candidates.is_empty() {
         return Vec::new();
     }
+    // Kueue's order: other tenants' jobs before the tenant's own, low priority first, and of equal ones the latest
+    // admitted, which lose the least work.
     candidates.sort_by_key(|claim| (claim.tenant == own, claim.priority, Reverse(claim.since), claim.job));
 
     let mut search = VictimSearch { tree, usage, incoming, victims: Vec::new() };
+    // During the search the incoming job counts as used, so shares are those after its admission.
     search.add(incoming);
     let fits = search.run(candidates, rules);
     search.remove(incoming);
@@ -149,6 +152,7 @@ impl VictimSearch<'_> {
         let first = rules.strategies.first().copied();
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
+            // A tenant within its nominal quota takes back what is its own, so shares need no comparison.
             if tenant == own || reclaims {
                 let reason =
                     if tenant == own { EvictionReason::InClusterQueue } else { EvictionReason::InCohortReclamation };
@@ -176,6 +180,7 @@ impl VictimSearch<'_> {
                     // The eviction changed shares, so another tenant may be next.
                     break;
                 }
+                // The next strategy may allow this victim.
                 self.add(&victim);
                 retry.push(victim);
             }
@@ -196,6 +201,7 @@ impl VictimSearch<'_> {
                     return true;
                 }
             }
+            // The rule compares shares before any eviction, so it allows one victim a tenant.
             order.drop_tenant(tenant);
         }
         false
@@ -209,6 +215,7 @@ impl VictimSearch<'_> {
             let victim = self.victims[at].0;
             self.add(&victim);
             if self.tree.available(self.usage, incoming.tenant, incoming.resource) >= incoming.amount as i64 {
+                // As in Kueue, the last victim takes the place of the one that is put back.
                 self.victims.swap_remove(at);
             } else {
                 self.remove(&victim);

@@ -67,7 +67,7 @@ impl StateDraft {
         self.rows[job * problem.width..(job + 1) * problem.width].copy_from_slice(row);
         self.term[job] = match lanes::same(row, problem.row(job)) {
             true => problem.kept(job)[0],
-            false => problem.moved(job, NodeSpan::of(distributed), lanes::sum(row))[0],
+            false => problem.moved(job, lanes::span(row), lanes::sum(row))[0],
         };
     }
 
@@ -113,7 +113,7 @@ impl StateDraft {
         let (single, distributed) = self.room();
         let mut best = (self.term[job], 0);
         for replicas in problem.sizes(job).take_while(|&replicas| replicas <= most.min(single.max(distributed))) {
-            let [term, _] = problem.moved(job, NodeSpan::of(replicas > single), replicas);
+            let [term, _] = problem.moved(job, NodeSpan::packed(replicas, single), replicas);
             best = if term < best.0 { (term, replicas) } else { best };
         }
         let held = lanes::sum(problem.row(job));
@@ -121,7 +121,7 @@ impl StateDraft {
             self.stay(problem, job);
         } else if best.1 > 0 {
             let mut row = std::mem::take(&mut self.row);
-            self.find_nodes(problem, best.1, NodeSpan::of(best.1 > single), &mut row);
+            self.find_nodes(problem, best.1, NodeSpan::packed(best.1, single), &mut row);
             self.put(problem, job, &row);
             self.row = row;
         }
@@ -139,6 +139,8 @@ impl StateDraft {
             }
             return;
         }
+        // The emptiest nodes first: a distributed job bars others of its kind from each of its nodes, so it is to take
+        // few.
         let mut left = replicas;
         while left > 0 {
             let unused = (0..problem.nodes).filter(|&node| !self.shared[node] && row[node / 16][node % 16] == 0);

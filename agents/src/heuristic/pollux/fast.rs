@@ -92,8 +92,11 @@ impl Fast {
             for replicas in std::iter::once(0).chain(problem.sizes(job)) {
                 // A job that keeps its count is assumed to keep its nodes, and so not to restart.
                 let kept = replicas == held;
-                let [term, _] =
-                    if kept { problem.kept(job) } else { problem.moved(job, NodeSpan::of(replicas > node), replicas) };
+                let [term, _] = if kept {
+                    problem.kept(job)
+                } else {
+                    problem.moved(job, NodeSpan::packed(replicas, node), replicas)
+                };
                 self.options.push((replicas, term));
             }
             let start = self.taken.len();
@@ -133,7 +136,7 @@ impl Fast {
             self.draft.place(problem, job, count);
             // The placement is worse than the knapsack assumed: too few replicas, or more than one
             // node.
-            if self.draft.term[job] > problem.moved(job, NodeSpan::of(count > node), count)[0] {
+            if self.draft.term[job] > problem.moved(job, NodeSpan::packed(count, node), count)[0] {
                 self.clear_for(problem, job, count);
             }
         }

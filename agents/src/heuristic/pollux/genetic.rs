@@ -133,6 +133,7 @@ impl Genetic {
         self.operators.prepare(problem.jobs.len() as u32);
         let source = self.source_rows(problem);
         let states = match source {
+            // Without a front the present state is the only start; children spread from there.
             None => 1,
             Some(_) => self.front.len() / (self.front_jobs.len() * self.front_width),
         };
@@ -189,13 +190,16 @@ impl Genetic {
     fn add_children(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> bool {
         let parents = self.alive.len();
         let wanted = parents + usize::from(self.config.population);
+        // Children are compared with the parents and with one another.
         self.seen.clear(2 * self.config.population);
         for &slot in &self.alive {
             self.seen.insert(self.hashes[slot as usize], slot);
         }
+        // Repair may turn a child into a state that is known already, so a pass may fall short of what is wanted.
         let (mut refills, mut vain) = (0, 0);
         while self.alive.len() < wanted && refills <= REFILLS && vain < VAIN_REFILLS {
             let before = self.alive.len();
+            // A fresh shuffle for each pass, so that all parents compete in it equally often.
             self.deck.restart();
             for _ in 0..(wanted - self.alive.len()).div_ceil(2) {
                 let (a, b) = (self.parent(parents, rng), self.parent(parents, rng));
@@ -245,6 +249,7 @@ impl Genetic {
         let (cells, hashes) = (&self.cells, &self.hashes);
         let same =
             |other: u16| hashes[other as usize] == hash && cells[range(other, problem)] == cells[range(slot, problem)];
+        // The slot goes back at once: two populations of slots are all there are.
         if self.seen.contains(hash, same) {
             self.spare.push(slot);
             return;

@@ -4,6 +4,8 @@
 //! Bytes are compared and summed as one 128-bit integer. That is as fast as vector instructions,
 //! and unlike those it does not depend on what the compiler makes of a loop.
 
+use goodput_env::placement::Placement;
+
 /// Replicas on 16 nodes.
 pub type Lanes = [u8; 16];
 
@@ -110,10 +112,15 @@ pub(super) enum NodeSpan {
 }
 
 impl NodeSpan {
-    /// NodeSpan of a job that is, or is not, on more than one node.
+    /// Span of so many replicas where one node has room for `per_node`.
     #[inline]
-    pub(super) const fn of(distributed: bool) -> Self {
-        if distributed { Self::ManyNodes } else { Self::OneNode }
+    pub(super) const fn packed(replicas: u32, per_node: u32) -> Self {
+        if replicas > per_node { Self::ManyNodes } else { Self::OneNode }
+    }
+
+    /// Span of a job that holds `placement`.
+    pub(super) fn of(placement: &Placement) -> Self {
+        if placement.is_distributed() { Self::ManyNodes } else { Self::OneNode }
     }
 
     /// Number of nodes by which a model of goodput knows the span.
@@ -128,7 +135,7 @@ impl NodeSpan {
 /// Nodes that a row is on.
 #[inline]
 pub(super) fn span(row: &[Lanes]) -> NodeSpan {
-    NodeSpan::of(is_distributed(row))
+    if is_distributed(row) { NodeSpan::ManyNodes } else { NodeSpan::OneNode }
 }
 
 /// Whether a row uses more than one node.

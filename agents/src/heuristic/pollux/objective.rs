@@ -211,7 +211,7 @@ impl PolluxProblem {
         self.kept.clear();
         for job in 0..self.jobs.len() {
             let held = &self.jobs[job].held;
-            let speedup = self.speedup(job, NodeSpan::of(held.is_distributed()), held.gpus());
+            let speedup = self.speedup(job, NodeSpan::of(held), held.gpus());
             self.kept.push([term(speedup * self.scale), speedup]);
         }
     }

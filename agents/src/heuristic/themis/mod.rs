@@ -172,6 +172,16 @@ fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
     if part > 0.0 { low_rate + part * (rate(low as u32 + 1) - low_rate) } else { low_rate }
 }
 
+/// End of the leases that an auction grants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeaseEnds {
+    /// Each lease lasts its full term.
+    AfterOwnTerm,
+    /// New leases end with the latest present lease, so that enough accelerators come free at once for one of
+    /// the worst jobs, which needs more than is available now.
+    WithLatest,
+}
+
 impl Themis {
     /// A policy with the given settings.
     pub fn new(config: ThemisConfig) -> Self {
@@ -179,8 +189,9 @@ impl Themis {
     }
 
     /// Starts the leases of jobs that have none.
-    fn grant(&mut self, now: SimTime, jobs: &[AgentStanding<'_>], counts: &[u32], gang_waits: bool) {
-        let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| gang_waits);
+    fn grant(&mut self, now: SimTime, jobs: &[AgentStanding<'_>], counts: &[u32], ends: LeaseEnds) {
+        let together = ends == LeaseEnds::WithLatest;
+        let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| together);
         let end = last.unwrap_or(now + self.config.lease);
         let starts = jobs.iter().zip(counts).filter(|(job, count)| job.leased == 0 && **count > 0);
         self.leases.extend(starts.map(|(job, _)| (job.job.id(), end)));
@@ -188,9 +199,8 @@ impl Themis {
     }
 
     /// Adds what the auction gives to `counts`, which are in the order of `jobs`. Returns which
-    /// jobs took part, and whether one of the worst jobs could not because it needs more than is
-    /// available.
-    fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
+    /// jobs took part, and the end of the leases that follow.
+    fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, LeaseEnds) {
         let mut takes_part = vec![false; jobs.len()];
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
         order.sort_by(|&a, &b| {
@@ -198,7 +208,7 @@ impl Themis {
             b_worse.0.total_cmp(&a_worse.0).then(b_worse.1.total_cmp(&a_worse.1)).then(a.cmp(&b))
         });
         let offered = (order.len() as f64 * (1.0 - self.config.fairness_knob)).ceil().max(1.0) as usize;
-        let (mut needed, mut gang_waits) = (0, false);
+        let (mut needed, mut ends) = (0, LeaseEnds::AfterOwnTerm);
         let mut bidders = Vec::new();
         for at in order {
             let least = if jobs[at].leased == 0 { jobs[at].job.min_gpus() } else { 0 };
@@ -210,8 +220,8 @@ impl Themis {
                 needed += least;
                 takes_part[at] = true;
                 bidders.push(at);
-            } else {
-                gang_waits |= least > available;
+            } else if least > available {
+                ends = LeaseEnds::WithLatest;
             }
         }
         bidders.sort_unstable();
@@ -222,7 +232,7 @@ impl Themis {
                 counts[at] = least.max(counts[at] + win.kept());
             }
         }
-        (takes_part, gang_waits)
+        (takes_part, ends)
     }
 }
 
@@ -270,12 +280,12 @@ impl Policy for Themis {
             .collect();
         let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
         let available = capacity - counts.iter().sum::<u32>();
-        let (takes_part, gang_waits) = self.auction(&jobs, &mut counts, available);
+        let (takes_part, ends) = self.auction(&jobs, &mut counts, available);
         let mut left = capacity - counts.iter().sum::<u32>();
         give_leftovers(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
         give_leftovers(&jobs, &mut counts, &mut left, |at| takes_part[at]);
         self.unwanted = left;
-        self.grant(view.now, &jobs, &counts, gang_waits);
+        self.grant(view.now, &jobs, &counts, ends);
         let sizes: Vec<(JobView<'_>, u32)> = jobs.iter().map(|standing| standing.job).zip(counts).collect();
         resize(view, &mut self.free, &sizes, &mut plan);
         plan

@@ -23,7 +23,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use super::{DemotionTiming, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
-use crate::placement::Free;
+use crate::placement::{Consolidation, Free};
 
 /// Tiresias over a cluster. Ties are broken by order of entry into the queue, and among jobs that
 /// enter at once by job id.
@@ -45,8 +45,8 @@ struct QueuedJob {
     job: JobId,
     gpus: u32,
     submit: SimTime,
-    /// Whether the model has to be kept on few nodes.
-    sensitive: bool,
+    /// Requirement of the model on the number of nodes.
+    consolidation: Consolidation,
     /// Whether the job held accelerators until now; from [`Tiresias::settle`] on: whether it is to
     /// hold them.
     running: bool,
@@ -62,6 +62,23 @@ struct QueuedJob {
     checked: SimTime,
     /// Index of the job's service, where the queue is ordered by one; NaN: out of date.
     rank: f64,
+}
+
+/// Indices that are to be computed anew.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutdatedRanks {
+    /// Indices that are marked by NaN.
+    Marked,
+    /// Every index, since the sample of completed jobs has changed.
+    All,
+}
+
+/// Walk over the queues within one decision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum QueueWalk {
+    First,
+    /// A further walk, without the jobs that found no nodes.
+    Repeated,
 }
 
 impl QueuedJob {
@@ -90,9 +107,9 @@ impl Tiresias {
                 job: job.id(),
                 gpus: job.request().gpus,
                 submit: job.request().submit,
-                sensitive: match &self.config.placing {
-                    TiresiasPlacement::Packer(_) => false,
-                    TiresiasPlacement::Skew(skew) => skew.is_sensitive(job.model_name()),
+                consolidation: match &self.config.placing {
+                    TiresiasPlacement::Packer(_) => Consolidation::Optional,
+                    TiresiasPlacement::Skew(skew) => skew.consolidation(job.model_name()),
                 },
                 running: job.state.is_allocated(),
                 chosen: false,
@@ -113,7 +130,7 @@ impl Tiresias {
     fn requeue(&mut self, view: &ClusterView<'_>) {
         let TiresiasConfig { limits, service, starvation_knob: knob, order, .. } = &mut self.config;
         self.moved.clear();
-        let mut sample_changed = false;
+        let mut outdated = OutdatedRanks::Marked;
         let held = &mut self.held;
         *held = 0;
         for (at, queue) in self.queues.iter_mut().enumerate() {
@@ -125,8 +142,9 @@ impl Tiresias {
                         // The view no longer has a completed job, so its last stretch is counted
                         // here.
                         let run = if entry.running { view.now - entry.checked } else { SimTime::ZERO };
-                        sample_changed |=
-                            experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0);
+                        if experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0) {
+                            outdated = OutdatedRanks::All;
+                        }
                     }
                     return false;
                 };
@@ -158,12 +176,11 @@ impl Tiresias {
         for (entry, to) in self.moved.drain(..) {
             self.queues[to].push(entry);
         }
-        self.reorder(sample_changed);
+        self.reorder(outdated);
     }
 
-    /// Sorts each queue by index, where it is ordered by one. `all`: every index is out of date,
-    /// not only those marked.
-    fn reorder(&mut self, all: bool) {
+    /// Sorts each queue by index, where it is ordered by one, and computes the indices that are out of date.
+    fn reorder(&mut self, outdated: OutdatedRanks) {
         let service = self.config.service;
         let index = |entry: &QueuedJob| match &self.config.order {
             QueueOrder::Entry => 0.0,
@@ -181,6 +198,7 @@ impl Tiresias {
             }
         };
         for queue in &mut self.queues {
+            let all = outdated == OutdatedRanks::All;
             for entry in queue.iter_mut().filter(|entry| all || entry.rank.is_nan()) {
                 entry.rank = index(entry);
             }
@@ -191,25 +209,25 @@ impl Tiresias {
     /// Chooses the jobs that run, and finds nodes for those that start.
     fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        let mut again = false;
+        let mut walk = QueueWalk::First;
         // Each further walk bars at least one more job, so the loop ends.
-        while self.choose(view, &mut plan, again) && !self.start(view, &mut plan) {
+        while self.choose(view, &mut plan, walk) && !self.start(view, &mut plan) {
             plan.changes.clear();
-            again = true;
+            walk = QueueWalk::Repeated;
         }
         plan
     }
 
     /// Lets every job run that fits into what the jobs before it leave, and preempts the others;
     /// true where some job starts.
-    fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
+    fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, walk: QueueWalk) -> bool {
         let mut left = view.total_free() + self.held;
         let mut starts = false;
         for queue in &mut self.queues {
             for entry in queue {
                 entry.checked = view.now;
                 // A bar holds for the walks of one decision only.
-                entry.barred &= again;
+                entry.barred &= walk == QueueWalk::Repeated;
                 entry.chosen = entry.gpus <= left && !entry.barred;
                 if entry.chosen {
                     left -= entry.gpus;
@@ -237,7 +255,7 @@ impl Tiresias {
             let placement = match &self.config.placing {
                 TiresiasPlacement::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
                 TiresiasPlacement::Skew(skew) => {
-                    skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive)
+                    skew.place(view.cluster(), &mut self.free, entry.gpus, entry.consolidation)
                 }
             };
             match placement {

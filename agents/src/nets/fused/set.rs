@@ -41,6 +41,8 @@ impl SetForward {
         scratch.occupied.clear();
         if features > 0 {
             for (slot, row) in slots.chunks_exact(features).enumerate() {
+                // The first feature marks an occupied slot. Empty slots are left out here, so a short queue costs
+                // little in every layer that follows.
                 if row[0] != 0.0 {
                     let n = scratch.occupied.len();
                     scratch.x[n * features..(n + 1) * features].copy_from_slice(row);
@@ -49,6 +51,7 @@ impl SetForward {
             }
         }
         let n = scratch.occupied.len();
+        // Rows are padded to whole vectors, so they lie `stride` apart although `w` numbers of each count.
         let stride = self.layers[layer::SLOT1].width();
         self.layers[layer::SLOT1].forward(n, &scratch.x, features, Activation::Relu, &mut scratch.a);
         self.layers[layer::SLOT2].forward(n, &scratch.a, stride, Activation::Relu, &mut scratch.b);
@@ -76,9 +79,11 @@ impl SetForward {
         head.forward(n, &scratch.a, stride, Activation::None, &mut scratch.scores);
 
         scratch.logits.fill(0.0);
+        // Scores are in order of occupied slots, and actions are numbered by slot.
         for (&slot, row) in scratch.occupied.iter().zip(scratch.scores.chunks_exact(head.width().max(1))) {
             scratch.logits[slot * verbs..(slot + 1) * verbs].copy_from_slice(&row[..verbs]);
         }
+        // The slots took the context as a bias, negative parts included; only waiting goes through the activation.
         scratch.context.iter_mut().for_each(|c| *c = c.max(0.0));
         self.layers[layer::WAIT].forward(1, &scratch.context, 0, Activation::None, &mut scratch.out);
         scratch.logits[layout.first_other()..].copy_from_slice(&scratch.out[..layout.others()]);
@@ -101,6 +106,7 @@ pub(crate) fn pool(embedded: &[f32], stride: usize, rows: usize, width: usize, g
     let (max, rest) = rest.split_at_mut(width);
     rest.copy_from_slice(globals);
     mean.fill(0.0);
+    // Zero is below no embedding, since embeddings are not negative; it stays where there are no rows.
     max.fill(0.0);
     for row in embedded.chunks_exact(stride).take(rows) {
         for ((mean, max), &h) in mean.iter_mut().zip(max.iter_mut()).zip(row) {

@@ -1,5 +1,5 @@
-//! How much idle accelerator of a node the typical request cannot use (Weng et al., ATC'23, section
-//! 4).
+//! Fragmentation: the idle part of a node's accelerators that the typical request cannot use (Weng
+//! et al., ATC'23, section 4).
 //!
 //! The measure is an expectation over the requests that the workload is known to bring. Weights are
 //! counts of requests, so it is a whole number: thousandths of an accelerator times requests.
@@ -15,7 +15,7 @@ use super::{Node, Request};
 pub struct Typical {
     /// The request, without its memory.
     pub request: Request,
-    /// Times it was seen.
+    /// Number of jobs with this request.
     pub count: u32,
 }
 

@@ -26,7 +26,7 @@ pub struct Node {
     pub memory_mib: u32,
     /// Idle thousandths of each accelerator.
     pub idle: Vec<u16>,
-    /// How many requests of each class run here, ascending; none with a count of zero.
+    /// Number of requests of each class that run here, ascending; none with a count of zero.
     classes: Vec<(Class, u32)>,
 }
 

@@ -84,7 +84,7 @@ impl Request {
         self.accelerators * self.milli
     }
 
-    /// Whether it takes a part of one accelerator.
+    /// Whether the request takes a part of one accelerator.
     pub fn shares(&self) -> bool {
         self.accelerators == 1 && self.milli < MILLI
     }

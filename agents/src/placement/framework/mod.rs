@@ -65,7 +65,7 @@ pub enum Permit {
     AllowJob,
     /// Hold what is reserved, for at most this long.
     Wait(SimTime),
-    /// Give it back.
+    /// Give back what is reserved; the pod waits for another attempt.
     Reject,
 }
 
@@ -87,7 +87,7 @@ pub trait Plugin: Send {
         Remedy::None
     }
 
-    /// How good a node is; `None`: this plugin does not score.
+    /// Score of a node: greater is better; `None`: this plugin does not score.
     fn score(&self, snapshot: &Snapshot, pod: &Pod, node: NodeId) -> Option<i64> {
         None
     }

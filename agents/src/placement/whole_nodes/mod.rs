@@ -19,7 +19,7 @@ pub struct Wanted {
     pub gpus: u32,
     /// Present placement of the job, if the job keeps that size there.
     pub held: Placement,
-    /// Whether it must stay.
+    /// Whether the job must stay on that placement.
     pub pinned: bool,
 }
 

@@ -194,8 +194,8 @@ fn movable<'a>(jobs: &'a [Wanted], on: &'a [usize], wanted: u32) -> impl Iterato
     on.iter().copied().filter(move |&at| !jobs[at].pinned && jobs[at].gpus < wanted)
 }
 
-/// How many accelerators a node lacks, where some are missing and the jobs that may move would free
-/// them.
+/// Number of accelerators that a node lacks, where some are missing and the jobs that may move
+/// would free them.
 fn missing(jobs: &[Wanted], on: &[usize], free: u32, wanted: u32) -> Option<u32> {
     let freed: u32 = if free < wanted { movable(jobs, on, wanted).map(|at| jobs[at].gpus).sum() } else { 0 };
     (free < wanted && free + freed >= wanted).then(|| wanted - free)

@@ -37,7 +37,7 @@ pub struct Contribution {
     pub usual: f64,
     /// Part of the difference between the two scores.
     pub contribution: f64,
-    /// How much the score would lose if this feature alone were the usual one.
+    /// Loss of the score if this feature alone were the usual one.
     pub occlusion: f64,
 }
 

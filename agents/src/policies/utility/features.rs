@@ -58,12 +58,12 @@ pub struct JobFacts {
     pub restarts: u32,
     /// Logarithm of jobs per node.
     pub pressure: f64,
-    /// How much faster its smallest size is on the fastest type of accelerator than on the slowest;
+    /// Speed of the job's smallest size on the fastest type of accelerator relative to the slowest;
     /// 1 where there is one.
     pub spread: f64,
     /// Accelerators of its tenant relative to the tenant's due; 1 where there is one tenant.
     pub share_of_tenant: f64,
-    /// Times it failed by itself.
+    /// Number of attempts of the job that failed by themselves.
     pub failures: u32,
 }
 

@@ -31,11 +31,26 @@ struct Model {
     totals: Vec<f64>,
     /// Work so far of active jobs, ascending.
     active: Vec<f64>,
-    /// Running jobs with their possible work, and completed jobs: work, and the sum of this work
-    /// and all greater work.
-    lives: Vec<(f64, f64)>,
-    /// Sum and number of speeds on the smallest size.
-    rates: (f64, f64),
+    /// Completed jobs and running jobs, ascending by the work that they have done.
+    survivors: Vec<Survivor>,
+    /// Speeds on the smallest size.
+    rates: RateSum,
+}
+
+/// Job that is known to have done some work, and the total work of the jobs that did at least as much.
+#[derive(Clone, Copy, Debug)]
+struct Survivor {
+    /// Work that the job has done.
+    work: f64,
+    /// Sum of the total work of this job and of all jobs after it. The total of a running job is a guess.
+    tail_sum: f64,
+}
+
+/// Sum of speeds, and their number; both fade from decision to decision.
+#[derive(Clone, Copy, Debug, Default)]
+struct RateSum {
+    sum: f64,
+    count: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +111,7 @@ impl History {
                 model.active.push(done);
             }
             if let Some(rate) = rate(at, &job).filter(|&rate| rate > 0.0) {
-                model.rates = (model.rates.0 + rate, model.rates.1 + 1.0);
+                model.rates = RateSum { sum: model.rates.sum + rate, count: model.rates.count + 1.0 };
             }
             // The speed at its present size tells how far a job got that is gone at the next
             // decision.
@@ -118,7 +133,8 @@ impl History {
         let done = job.state.done(view.now);
         let gpus = f64::from(least.max(1));
         let model = self.models.get(job.model_name());
-        let usual = model.filter(|model| model.rates.1 > 0.0).map(|model| model.rates.0 / model.rates.1);
+        let usual =
+            model.map(|model| model.rates).filter(|rates| rates.count > 0.0).map(|rates| rates.sum / rates.count);
         let Some(rate) = rate.filter(|&rate| rate > 0.0).or(usual) else {
             return Left { gpu_secs: theta.more() * theta.first_secs(), done_gpu_secs: 0.0 };
         };
@@ -134,27 +150,28 @@ impl History {
 impl Model {
     fn clear_active(&mut self) {
         self.active.clear();
-        self.rates = (self.rates.0 * 0.5, self.rates.1 * 0.5);
+        self.rates = RateSum { sum: self.rates.sum * 0.5, count: self.rates.count * 0.5 };
     }
 
     fn prepare(&mut self, more: f64) {
-        self.lives.clear();
-        self.lives.extend(self.totals.iter().map(|&total| (total, total)));
-        self.lives.extend(self.active.iter().map(|&done| (done, done * (1.0 + more))));
-        self.lives.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        // Suffix sums answer any later question by one search.
+        self.survivors.clear();
+        let alone = |work: f64, total: f64| Survivor { work, tail_sum: total };
+        self.survivors.extend(self.totals.iter().map(|&total| alone(total, total)));
+        self.survivors.extend(self.active.iter().map(|&done| alone(done, done * (1.0 + more))));
+        self.survivors.sort_unstable_by(|a, b| a.work.total_cmp(&b.work).then(a.tail_sum.total_cmp(&b.tail_sum)));
+        // Each `tail_sum` is the total of one job so far. Suffix sums answer any later question by one search.
         let mut sum = 0.0;
-        for life in self.lives.iter_mut().rev() {
-            sum += life.1;
-            life.1 = sum;
+        for survivor in self.survivors.iter_mut().rev() {
+            sum += survivor.tail_sum;
+            survivor.tail_sum = sum;
         }
     }
 
-    /// How many did more than `done`, and the sum of what they did beyond it.
+    /// Number of jobs that did more than `done`, and the sum of their work beyond `done`.
     fn beyond(&self, done: f64) -> (f64, f64) {
-        let first = self.lives.partition_point(|life| life.0 <= done);
-        let count = (self.lives.len() - first) as f64;
-        (count, self.lives.get(first).map_or(0.0, |life| life.1 - count * done))
+        let first = self.survivors.partition_point(|survivor| survivor.work <= done);
+        let count = (self.survivors.len() - first) as f64;
+        (count, self.survivors.get(first).map_or(0.0, |survivor| survivor.tail_sum - count * done))
     }
 }
 

@@ -77,9 +77,9 @@ impl UtilityPolicy {
         }
     }
 
-    /// Says at each decision what jobs are worth to it.
+    /// Policy that writes the value of each job to `worths` at each decision.
     #[must_use]
-    pub fn telling(self, worths: SharedJobValues) -> Self {
+    pub fn publishing(self, worths: SharedJobValues) -> Self {
         Self { worths: Some(worths), ..self }
     }
 
@@ -253,15 +253,15 @@ pub(super) fn facts(
     left: &Left,
     round: &UtilityRound,
 ) -> JobFacts {
-    let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
-    let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
-    let node = view.cluster().gpus_per_node_of(telling).max(least);
+    let (least, most_measured) = (speeds.smallest(at).max(1), speeds.most_measured(at));
+    let most = speeds.on(at, most_measured).last().map_or(1, |rate| rate.0);
+    let node = view.cluster().gpus_per_node_of(most_measured).max(least);
     JobFacts {
         attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
         remaining_gpu_secs: left.gpu_secs,
         done_gpu_secs: left.done_gpu_secs,
         age_secs: job.age().as_secs_f64(),
-        speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, telling, gpus)),
+        speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, most_measured, gpus)),
         waiting: job.gpus() == 0,
         never_ran: speeds.least(at).is_none(),
         restarts: job.state.restarts,

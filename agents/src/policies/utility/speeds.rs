@@ -48,8 +48,8 @@ struct Row {
     range: (u32, u32),
     /// Speeds by accelerator type.
     curves: Vec<SpeedCurve>,
-    /// Type of the measurements that stand for all types.
-    telling: TypeId,
+    /// Type with the most measurements of the job. Ratios to this type stand for types without any.
+    most_measured: TypeId,
     /// Speed of the smallest size on the slowest type; 0 where nothing is known.
     base: f64,
 }
@@ -149,9 +149,9 @@ impl Speeds {
         self.rows[at].curves.get(kind.index()).map_or(&[], |curve| &curve.rates)
     }
 
-    /// Type with the most informative measurements of the job at `at`.
-    pub fn telling(&self, at: usize) -> TypeId {
-        self.rows[at].telling
+    /// Type with the most measurements of the job at `at`.
+    pub fn most_measured(&self, at: usize) -> TypeId {
+        self.rows[at].most_measured
     }
 
     /// Smallest size of the job at `at`.
@@ -182,8 +182,7 @@ impl Speeds {
         self.speedup(at, kind, gpus) / self.speedup(at, kind, self.smallest(at)).max(f64::MIN_POSITIVE)
     }
 
-    /// How much faster the job at `at` is on its smallest size on the fastest type than on the
-    /// slowest.
+    /// Speed of the job at `at` on its smallest size on the fastest type relative to the slowest.
     pub fn spread(&self, at: usize) -> f64 {
         let row = &self.rows[at];
         TypeId::first(row.curves.len()).map(|kind| self.speedup(at, kind, row.range.0)).fold(1.0, f64::max)
@@ -209,17 +208,18 @@ fn row(
         .collect();
     let known = |curve: &SpeedCurve| curve.rates.iter().any(|rate| rate.1 > 0.0);
     let measured = |kind: TypeId| job.state.profile.on(kind).map_or(0, |seen| seen.max_replicas());
-    let told = TypeId::first(kinds.len()).filter(|&kind| known(&curves[kind.index()]));
-    let telling = told.reduce(|best, next| if measured(next) > measured(best) { next } else { best });
+    let candidates = TypeId::first(kinds.len()).filter(|&kind| known(&curves[kind.index()]));
+    let most_measured = candidates.reduce(|best, next| if measured(next) > measured(best) { next } else { best });
     let single = |kind: TypeId| job.single_throughput(kind);
-    match telling {
-        Some(telling) => {
+    match most_measured {
+        Some(most_measured) => {
             for kind in TypeId::first(kinds.len()).filter(|&kind| runs(kind)) {
                 if known(&curves[kind.index()]) {
                     continue;
                 }
-                let ratio = single(kind).zip(single(telling)).map(|(other, own)| theta.trusted_after_run(other / own));
-                let speed = |gpus: u32| Some(ratio? * rate(view, job, telling, gpus, kinds, &models)?);
+                let ratio =
+                    single(kind).zip(single(most_measured)).map(|(other, own)| theta.trusted_after_run(other / own));
+                let speed = |gpus: u32| Some(ratio? * rate(view, job, most_measured, gpus, kinds, &models)?);
                 curves[kind.index()].rates = sizes(kind).map(|gpus| (gpus, speed(gpus).unwrap_or(0.0))).collect();
             }
         }
@@ -237,7 +237,7 @@ fn row(
     let base = firsts.filter(|&rate| rate > 0.0).fold(f64::INFINITY, f64::min);
     let home = TypeId::first(kinds.len()).find(|&kind| runs(kind)).unwrap_or(TypeId(0));
     let base = if base.is_finite() { base } else { 0.0 };
-    Row { job: job.id(), models, range, curves, telling: telling.unwrap_or(home), base }
+    Row { job: job.id(), models, range, curves, most_measured: most_measured.unwrap_or(home), base }
 }
 
 fn rate(

@@ -8,32 +8,60 @@ use super::features::{COMMON, FEATURES, group_of};
 use super::group::Group;
 use crate::compose::loaning::Lending;
 
-/// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
-const SHAPE: [(&str, f64, f64); 12] = [
-    // Exponent of the speed, and how it moves with the load.
-    ("exponent", -0.5, 0.3),
-    ("exponent_by_pressure", 0.0, 0.3),
-    // Logarithm of what is added to the speed, so that a job without accelerators is worth
-    // something.
-    ("log_floor", -3.0, 1.0),
-    // Logarithm of the horizon over which a restart pays, seconds; by age and by the time the job
-    // may have left.
-    ("log_horizon", 0.0, 0.7),
-    ("horizon_by_age", 1.0, 0.3),
-    ("horizon_by_remaining", 0.0, 0.3),
-    // How much of the past restarts count against another one.
-    ("restart_memory", 1.0, 0.3),
-    // What is left of a job by its own progress alone: so many times what it did, and so many
-    // accelerator seconds at first.
-    ("log_more", 0.0, 0.5),
-    ("log_first_secs", 6.0, 1.0),
-    // Completed jobs of the same model that count as much as the job's own progress.
-    ("log_doubt", 0.0, 1.0),
-    // Power of the ratio of two types' speeds, for a job that never ran and for a type that one has
-    // not run on: 1 believes what one accelerator measured, as in Sia; 0 takes all types for equal.
-    ("trust_before_run", 1.0, 0.3),
-    ("trust_of_other_type", 1.0, 0.3),
+/// Parameter that is no weight of a feature.
+#[derive(Clone, Copy)]
+enum ShapeParameter {
+    /// Exponent of the speed.
+    Exponent,
+    /// Change of the exponent with the load.
+    ExponentByPressure,
+    /// Logarithm of what is added to the speed, so that a job without accelerators is worth something.
+    LogFloor,
+    /// Logarithm of the horizon over which a restart pays, seconds.
+    LogHorizon,
+    /// Change of the horizon with the age of the job.
+    HorizonByAge,
+    /// Change of the horizon with the time that the job may have left.
+    HorizonByRemaining,
+    /// Weight of past restarts against another restart.
+    RestartMemory,
+    /// Logarithm of the remaining work of a job relative to its work so far, by its own progress alone.
+    LogMore,
+    /// Logarithm of the accelerator seconds that a job without progress may have left.
+    LogFirstSecs,
+    /// Logarithm of the number of completed jobs that count as much as the job's own progress.
+    LogDoubt,
+    /// Power of the ratio of two types' speeds for a job that never ran: 1 believes what one accelerator
+    /// measured, as in Sia; 0 takes all types for equal.
+    TrustBeforeRun,
+    /// Power of the ratio of two types' speeds for a type that the job has not run on.
+    TrustOfOtherType,
+}
+
+/// Every parameter that is no weight of a feature: name, Sia's value, and the first step of a search.
+const SHAPE: [(ShapeParameter, &str, f64, f64); 12] = [
+    (ShapeParameter::Exponent, "exponent", -0.5, 0.3),
+    (ShapeParameter::ExponentByPressure, "exponent_by_pressure", 0.0, 0.3),
+    (ShapeParameter::LogFloor, "log_floor", -3.0, 1.0),
+    (ShapeParameter::LogHorizon, "log_horizon", 0.0, 0.7),
+    (ShapeParameter::HorizonByAge, "horizon_by_age", 1.0, 0.3),
+    (ShapeParameter::HorizonByRemaining, "horizon_by_remaining", 0.0, 0.3),
+    (ShapeParameter::RestartMemory, "restart_memory", 1.0, 0.3),
+    (ShapeParameter::LogMore, "log_more", 0.0, 0.5),
+    (ShapeParameter::LogFirstSecs, "log_first_secs", 6.0, 1.0),
+    (ShapeParameter::LogDoubt, "log_doubt", 0.0, 1.0),
+    (ShapeParameter::TrustBeforeRun, "trust_before_run", 1.0, 0.3),
+    (ShapeParameter::TrustOfOtherType, "trust_of_other_type", 1.0, 0.3),
 ];
+
+// A bundle stores the values in the order of the table, so each parameter must stand at its own place there.
+const _: () = {
+    let mut at = 0;
+    while at < SHAPE.len() {
+        assert!(SHAPE[at].0 as usize == at);
+        at += 1;
+    }
+};
 
 /// Parameters that every utility has.
 pub const PARAMETERS: usize = COMMON + SHAPE.len();
@@ -102,7 +130,7 @@ impl Theta {
         self.places().map(|at| parameter(at).0)
     }
 
-    /// How far a search first looks in each direction.
+    /// First steps of a search, one for each parameter.
     pub fn scales(&self) -> Vec<f64> {
         self.places().map(|at| parameter(at).2).collect()
     }
@@ -135,50 +163,54 @@ impl Theta {
         &self.values[..FEATURES.len()]
     }
 
-    fn shape(&self, at: usize) -> f64 {
-        self.values[FEATURES.len() + at]
+    fn shape(&self, parameter: ShapeParameter) -> f64 {
+        self.values[FEATURES.len() + parameter as usize]
     }
 
     /// Exponent of the speed under `pressure`; never quite 0, where the power has no inverse.
     pub(super) fn exponent(&self, pressure: f64) -> f64 {
-        let exponent = (self.shape(0) + self.shape(1) * pressure).clamp(-3.0, 1.0);
+        let exponent = (self.shape(ShapeParameter::Exponent)
+            + self.shape(ShapeParameter::ExponentByPressure) * pressure)
+            .clamp(-3.0, 1.0);
         if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
     }
 
     pub(super) fn floor(&self) -> f64 {
-        self.shape(2).clamp(-9.0, 3.0).exp()
+        self.shape(ShapeParameter::LogFloor).clamp(-9.0, 3.0).exp()
     }
 
     /// Fraction of its speed that a job keeps if it restarts, at `secs` each: less the more it did
     /// so already, as in Pollux and Sia, and the shorter the horizon over which the new size pays.
     /// `remaining` are the seconds it may have left at its present speed.
     pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
-        let log = self.shape(3) + self.shape(4) * (age + 1.0).ln() + self.shape(5) * (remaining + 1.0).ln();
+        let log = self.shape(ShapeParameter::LogHorizon)
+            + self.shape(ShapeParameter::HorizonByAge) * (age + 1.0).ln()
+            + self.shape(ShapeParameter::HorizonByRemaining) * (remaining + 1.0).ln();
         let horizon = log.clamp(-20.0, 20.0).exp();
-        let spent = self.shape(6).max(0.0) * f64::from(restarts) * secs;
+        let spent = self.shape(ShapeParameter::RestartMemory).max(0.0) * f64::from(restarts) * secs;
         (1.0 - spent / age.max(1.0)).max(0.0) * horizon / (horizon + secs)
     }
 
     pub(super) fn more(&self) -> f64 {
-        self.shape(7).clamp(-5.0, 5.0).exp()
+        self.shape(ShapeParameter::LogMore).clamp(-5.0, 5.0).exp()
     }
 
     pub(super) fn first_secs(&self) -> f64 {
-        self.shape(8).clamp(0.0, 15.0).exp()
+        self.shape(ShapeParameter::LogFirstSecs).clamp(0.0, 15.0).exp()
     }
 
     pub(super) fn peer_uncertainty(&self) -> f64 {
-        self.shape(9).clamp(-5.0, 5.0).exp()
+        self.shape(ShapeParameter::LogDoubt).clamp(-5.0, 5.0).exp()
     }
 
     /// Trusted ratio of two types' speeds on one accelerator, for a job that has not run.
     pub(super) fn trusted_before_run(&self, ratio: f64) -> f64 {
-        ratio.powf(self.shape(10).clamp(0.0, 2.0))
+        ratio.powf(self.shape(ShapeParameter::TrustBeforeRun).clamp(0.0, 2.0))
     }
 
     /// Trusted ratio of two types' speeds on one accelerator, for a job that has run.
     pub(super) fn trusted_after_run(&self, ratio: f64) -> f64 {
-        ratio.powf(self.shape(11).clamp(0.0, 2.0))
+        ratio.powf(self.shape(ShapeParameter::TrustOfOtherType).clamp(0.0, 2.0))
     }
 }
 
@@ -188,7 +220,8 @@ fn parameter(at: usize) -> (&'static str, f64, f64) {
     if at < shape {
         (FEATURES[at], 0.0, 0.3)
     } else if at < lending {
-        SHAPE[at - shape]
+        let (_, name, start, step) = SHAPE[at - shape];
+        (name, start, step)
     } else {
         let (name, scale) = Lending::NAMES[at - lending];
         (name, 0.0, scale)

@@ -115,7 +115,7 @@ fn put_steps(answer: &mut Vec<u8>, buffers: &VecBuffers, obs_dim: usize) {
     let ends: Vec<u8> =
         ends.map(|(&terminated, &truncated)| if terminated { 1 } else { 2 * u8::from(truncated) }).collect();
     answer.extend(&ends);
-    answer.extend(buffers.mean_jct_secs.iter().flat_map(|secs| secs.to_le_bytes()));
+    answer.extend(buffers.jct_mean_secs.iter().flat_map(|secs| secs.to_le_bytes()));
     for (_, last) in ends.iter().zip(buffers.final_features.chunks_exact(obs_dim)).filter(|(end, _)| **end > 0) {
         answer.extend(last.iter().flat_map(|feature| feature.to_le_bytes()));
     }

@@ -48,7 +48,7 @@ struct Sections {
     page: String,
 }
 
-/// How often a table occurs at its place in a file.
+/// Number of times that a table occurs at its place in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occurrence {
     Once,

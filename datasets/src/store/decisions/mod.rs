@@ -40,7 +40,7 @@ pub struct Episode {
     pub behaviour: Behaviour,
     /// Seed of its workload.
     pub seed: u64,
-    /// How it ended.
+    /// End of the episode: complete, or cut off.
     pub end: EpisodeEnd,
     /// Sum of its rewards, undiscounted.
     pub total: f64,

@@ -22,7 +22,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// Look of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type {
     pub ink: Ink,

@@ -1,4 +1,4 @@
-//! How a cost grows with size, both axes logarithmic.
+//! Plot of the growth of a cost with size, both axes logarithmic.
 
 use super::axis::{AxisScale, PlotPanel, Tick};
 use super::canvas::{Canvas, text_width};

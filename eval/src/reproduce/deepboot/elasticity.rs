@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 
 use super::loads::{self, loads};
-use super::{SHAPE, cost, fair_options, mean_jct_secs, with_lending, without_lending};
+use super::{SHAPE, cost, fair_options, jct_mean_secs, with_lending, without_lending};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 use crate::stats::quantiles;
 
@@ -51,7 +51,7 @@ fn facts(outcome: &Outcome, without: &Outcome) -> Vec<(&'static str, f64)> {
     let [w50, w75, w95] = quantiles(&waiting, [0.5, 0.75, 0.95]).unwrap_or([f64::NAN; 3]);
     let working = held - outcome.idle_gpu_millis + outcome.instance_run_millis - outcome.instance_cold_millis;
     vec![
-        ("mean_train_jct_secs", mean_jct_secs(outcome)),
+        ("train_jct_mean_secs", jct_mean_secs(outcome)),
         ("speedup_p50", s50),
         ("speedup_p75", s75),
         ("speedup_p95", s95),

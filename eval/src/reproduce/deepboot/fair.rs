@@ -13,7 +13,7 @@ use goodput_env::sim::Outcome;
 use rayon::prelude::*;
 
 use super::loads::{self, loads};
-use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, mean_secs, simulate};
+use super::{COSTS, SHAPE, cost, fair_options, jct_mean_secs, mean_secs, simulate};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
@@ -62,7 +62,7 @@ fn facts(outcome: &Outcome) -> [(&'static str, f64); 5] {
     let restarts: u32 = outcome.jobs.iter().map(|job| job.restarts).sum();
     let queueing = outcome.jobs.iter().filter_map(|job| Some(job.start? - job.submit));
     [
-        ("mean_train_jct_secs", mean_jct_secs(outcome)),
+        ("train_jct_mean_secs", jct_mean_secs(outcome)),
         ("mean_queueing_secs", mean_secs(queueing)),
         ("restarts_per_job", f64::from(restarts) / outcome.jobs.len().max(1) as f64),
         ("mean_request_latency_secs", latency_mean_secs(outcome).unwrap_or(0.0)),

@@ -11,7 +11,7 @@ use goodput_env::sim::Outcome;
 use rayon::prelude::*;
 
 use super::loads::{self, loads};
-use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, simulate, with_lending, without_lending};
+use super::{COSTS, SHAPE, cost, fair_options, jct_mean_secs, simulate, with_lending, without_lending};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
@@ -37,12 +37,12 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             let without = without_lending(&load.workload, options.clone(), &case)?;
             let with = with_lending(&load.workload, options.clone(), &case)?;
             let anywhere = simulate("deepboot", SHAPE.0, &load.workload, options, &case)?;
-            let reduction = 100.0 * (1.0 - mean_jct_secs(&with) / mean_jct_secs(&without));
+            let reduction = 100.0 * (1.0 - jct_mean_secs(&with) / jct_mean_secs(&without));
             let rows = [
-                ("jct_without_secs", None, mean_jct_secs(&without)),
-                ("jct_with_secs", None, mean_jct_secs(&with)),
+                ("jct_without_secs", None, jct_mean_secs(&without)),
+                ("jct_with_secs", None, jct_mean_secs(&with)),
                 ("reduction_percent", None, reduction),
-                ("jct_anywhere_secs", None, mean_jct_secs(&anywhere)),
+                ("jct_anywhere_secs", None, jct_mean_secs(&anywhere)),
                 ("protect_hits_percent", None, 100.0 * protect_hits(&with).unwrap_or(0.0)),
                 ("request_latency_secs", None, latency_mean_secs(&with).unwrap_or(0.0)),
                 ("usage_with_percent", None, usage_percent(&with)),

@@ -135,6 +135,6 @@ fn mean_secs(times: impl Iterator<Item = SimTime>) -> f64 {
     sum / count.max(1.0)
 }
 
-fn mean_jct_secs(outcome: &Outcome) -> f64 {
+fn jct_mean_secs(outcome: &Outcome) -> f64 {
     mean_secs(outcome.jobs.iter().filter_map(|job| job.jct()))
 }

@@ -12,7 +12,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{SHAPE, artifact_options, catalog_of_artifact, mean_jct_secs, mean_secs, simulate};
+use super::{SHAPE, artifact_options, catalog_of_artifact, jct_mean_secs, mean_secs, simulate};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's run on `small.csv`.
@@ -70,7 +70,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             })
             .collect();
         let runs = runs?;
-        let mean = runs.iter().map(|(outcome, _)| mean_jct_secs(outcome)).sum::<f64>() / runs.len() as f64;
+        let mean = runs.iter().map(|(outcome, _)| jct_mean_secs(outcome)).sum::<f64>() / runs.len() as f64;
         for (at, (outcome, case)) in runs.iter().enumerate() {
             // All figures for the artifact's own conventions, the first one for the others.
             let shown = if at == 0 { 5 } else { 1 };
@@ -81,7 +81,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         let case = format!("{policy}, mean of these");
         figures.push(ReproducedFigure {
             case,
-            metric: "mean_train_jct_secs",
+            metric: "train_jct_mean_secs",
             theirs: Some(theirs.train_jct.avg),
             ours: mean,
         });
@@ -103,7 +103,7 @@ fn ours(outcome: &Outcome, theirs: &ArtifactSummary) -> [(&'static str, f64, f64
     let waits = outcome.requests.iter().filter_map(|one| Some(one.start? - one.submit));
     let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or_default();
     [
-        ("mean_train_jct_secs", theirs.train_jct.avg, mean_jct_secs(outcome)),
+        ("train_jct_mean_secs", theirs.train_jct.avg, jct_mean_secs(outcome)),
         ("mean_request_wait_secs", theirs.infer_wait.avg, mean_secs(waits) + cold_secs),
         ("warm_requests", theirs.infer_cache_hits, warm as f64),
         ("restarts_per_job", theirs.train_restarts_avg, f64::from(restarts) / outcome.jobs.len().max(1) as f64),

@@ -37,7 +37,7 @@ fn remaining(job: &JobView<'_>) -> Option<f64> {
 pub struct JobStanding {
     /// Place in its order, from 1; `None` where it has no order or the job no place in it.
     pub rank: Option<usize>,
-    /// Accelerators it would give.
+    /// Accelerators that the policy would give to the job.
     pub gpus: u32,
     /// Accelerator type that the policy would give, where the cluster has several types.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,12 +212,12 @@ mod tests {
         // Everything for the first job; the last one is not scored.
         let mut plan = Plan::keep();
         plan.set(JobId(0), goodput_env::placement::Placement::on(NodeId(0), 4));
-        let beheld = compare_decision(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
+        let compared = compare_decision(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
         let order: Vec<(&str, Option<usize>, u32)> =
-            beheld.queue.iter().map(|row| (row.job.as_str(), row.own.rank, row.own.gpus)).collect();
+            compared.queue.iter().map(|row| (row.job.as_str(), row.own.rank, row.own.gpus)).collect();
         let expected = [("long", Some(1), 4), ("middle", Some(2), 0), ("short", Some(3), 0), ("wide", None, 0)];
         assert_eq!(order, expected);
-        let [tiresias, srtf, pollux] = &beheld.beside[..] else { panic!("three policies") };
+        let [tiresias, srtf, pollux] = &compared.beside[..] else { panic!("three policies") };
         assert_eq!((tiresias.information.as_str(), srtf.information.as_str()), ("profiled", "oracle"));
         let ranks: Vec<Option<usize>> = srtf.standings.iter().map(|standing| standing.rank).collect();
         assert_eq!(ranks, [Some(4), Some(2), Some(3), Some(1)], "by id");
@@ -226,6 +226,6 @@ mod tests {
         assert_eq!(srtf.tau_order, Some(-1.0));
         assert_eq!(tiresias.tau_order, None, "nobody has had anything yet");
         assert!(pollux.standings.iter().all(|standing| standing.rank.is_none()));
-        assert!(beheld.beside.iter().all(|other| other.standings.iter().map(|s| s.gpus).sum::<u32>() <= 4));
+        assert!(compared.beside.iter().all(|other| other.standings.iter().map(|s| s.gpus).sum::<u32>() <= 4));
     }
 }

@@ -18,7 +18,7 @@ pub struct ExplainPage<'a> {
     /// Contributions of the features to the score.
     pub bars: &'a [ContributionBar],
     /// The decision beside others.
-    pub beheld: &'a ComparedDecision,
+    pub compared: &'a ComparedDecision,
     /// The command that made it.
     pub command: &'a str,
 }
@@ -50,7 +50,8 @@ impl ExplainPage<'_> {
 
     fn queue(&self) -> String {
         let place = |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
-        let names: String = self.beheld.beside.iter().map(|b| format!("<th>{}</th><th>gives</th>", b.policy)).collect();
+        let names: String =
+            self.compared.beside.iter().map(|b| format!("<th>{}</th><th>gives</th>", b.policy)).collect();
         let row = |row: &super::JobRow| {
             let others = row
                 .others
@@ -67,8 +68,8 @@ impl ExplainPage<'_> {
                 others.collect::<String>()
             )
         };
-        let rows: String = self.beheld.queue.iter().take(MOST_JOBS).map(row).collect();
-        let more = self.beheld.queue.len().saturating_sub(MOST_JOBS);
+        let rows: String = self.compared.queue.iter().take(MOST_JOBS).map(row).collect();
+        let more = self.compared.queue.len().saturating_sub(MOST_JOBS);
         let more = if more > 0 { format!("<p>{more} more jobs are not shown.</p>") } else { String::new() };
         format!(
             "<table><tr><th>job</th><th>model</th><th>age, min</th><th>holds</th><th>rank</th><th>gives</th>{names}</tr>{rows}</table>{more}"
@@ -85,7 +86,7 @@ impl ExplainPage<'_> {
                 other.same_size
             )
         };
-        let rows: String = self.beheld.beside.iter().map(row).collect();
+        let rows: String = self.compared.beside.iter().map(row).collect();
         format!(
             "<table><tr><th>policy</th><th>is told</th><th>tau of orders</th><th>tau of sizes</th><th>jobs of the same size</th></tr>{rows}</table>"
         )

@@ -69,7 +69,7 @@ pub struct FederationError {
 
 impl CoordinatorTotals {
     /// Mean completion time, seconds; `None` without jobs.
-    pub fn mean_jct_secs(&self) -> Option<f64> {
+    pub fn jct_mean_secs(&self) -> Option<f64> {
         (self.jobs > 0).then(|| self.jct_secs / self.jobs as f64)
     }
 
@@ -149,7 +149,7 @@ impl Federation {
             let by_seed: Vec<CoordinatorTotals> =
                 runs.iter().map(|run| CoordinatorTotals::sum(&run[clusters.clone()])).collect();
             let mean_jcts = |tallies: &[CoordinatorTotals]| {
-                let mean = |(seed, _): (usize, usize)| tallies[seed].mean_jct_secs().unwrap_or(0.0);
+                let mean = |(seed, _): (usize, usize)| tallies[seed].jct_mean_secs().unwrap_or(0.0);
                 Array2::from_shape_fn((seeds, 1), mean)
             };
             let first = mean_jcts(&by_seed[..seeds]);

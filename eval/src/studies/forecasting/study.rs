@@ -96,7 +96,7 @@ pub struct ScoreRow {
 /// Result of one lending rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LendingRow {
-    /// How it decides.
+    /// Name of the lending rule.
     pub lender: String,
     /// Score of the lending rule.
     pub score: LendingScore,

@@ -89,7 +89,7 @@ pub struct PolicyDecision {
     pub instead: Option<Unreliable>,
     /// Whether the fallback decides by now.
     pub fallback: bool,
-    /// How long it took.
+    /// Duration of the decision.
     pub took: Duration,
 }
 

@@ -121,7 +121,7 @@ pub struct Circumstances {
     pub unmeasured: BTreeSet<ServiceId>,
     /// Jobs that ran on nodes which were lost with many others lately.
     pub vanished: BTreeSet<JobId>,
-    /// How many of those may be changed for now.
+    /// Number of vanished jobs that may be changed for now.
     pub vanished_budget: usize,
 }
 

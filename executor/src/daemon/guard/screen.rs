@@ -129,9 +129,9 @@ impl Screen {
         self.encoder.begin(view, &self.round);
     }
 
-    /// How much the bundle would like to give each job on show more, before anything is changed
-    /// ([`Slot::openings`](goodput_env::gym::Slot::openings)); greater is sooner. Nothing of what
-    /// plays no rounds.
+    /// Wish of the bundle to give each job on show more, before anything is changed
+    /// ([`Slot::openings`](goodput_env::gym::Slot::openings)); greater is sooner. Empty for a
+    /// policy that plays no rounds.
     pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
         if !self.bundle.plays_rounds() {
             return Vec::new();

@@ -18,7 +18,7 @@ pub struct DaemonStatus {
     /// Sentence on which mode rules, where the kept mode is not that of the deployment file.
     #[serde(default)]
     pub mode_note: String,
-    /// Whether it leads, and in which term.
+    /// Term in which this daemon leads; `None` where it does not lead.
     pub term: Option<u64>,
     /// Daemon that leads, as last seen; `None` where none does, or none is known.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct DaemonStatus {
     pub at_ms: i64,
     /// Number of decisions taken.
     pub decisions: u64,
-    /// How long the last one took, milliseconds.
+    /// Duration of the latest decision, milliseconds.
     pub decision_ms: f64,
     /// Orders under way.
     pub open_orders: usize,

@@ -5,9 +5,9 @@
 //! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
 //! shows.
 
-mod own;
 mod past;
 mod register;
+mod reported_speeds;
 pub(in crate::daemon) mod reversals;
 mod services;
 
@@ -27,8 +27,8 @@ use thiserror::Error;
 
 use crate::daemon::shadow::RolloutStart;
 use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
-use own::Own;
 pub use past::AttainedService;
+use reported_speeds::ReportedApplications;
 
 /// Fixed facts of a deployment.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Setting {
     /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with
     /// compressed traces.
     pub speedup: f64,
-    /// How long a start takes, as shown to policies while one is under way.
+    /// Duration of a start, as shown to policies while a start is under way.
     pub start: SimTime,
 }
 
@@ -74,7 +74,7 @@ pub struct ClusterObserver {
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
     past: BTreeMap<JobId, AttainedService>,
-    own: Own,
+    reported: ReportedApplications,
     seen: LastObservation,
     /// As last read.
     observed: Option<Observed>,
@@ -108,7 +108,7 @@ impl ClusterObserver {
             ids: BTreeMap::new(),
             keys: Vec::new(),
             past: BTreeMap::new(),
-            own: Own::default(),
+            reported: ReportedApplications::default(),
             seen: LastObservation::default(),
             observed: None,
             generation: 0,

@@ -63,7 +63,7 @@ impl AttainedService {
         }
     }
 
-    /// Brings it up to `now`. `begun`: when the running attempt began.
+    /// Brings the job's past up to `now`. `begun`: when the running attempt began.
     pub(super) fn advance(&mut self, now: SimTime, begun: Option<SimTime>, seen: &JobSeen, held: &Placement) {
         let now = now.max(self.at);
         if !held.is_empty() && (seen.starts != self.starts || self.held != *held) {

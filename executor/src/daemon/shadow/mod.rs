@@ -31,7 +31,7 @@ pub use rollout::{Assumed, RolloutOutcome, RolloutStart};
 pub struct ShadowComparison {
     /// Time of the comparison, seconds of the policy's clock.
     pub at_secs: f64,
-    /// How far it was looked ahead, seconds.
+    /// Horizon of the comparison, seconds.
     pub horizon_secs: f64,
     /// Assumptions of the simulation.
     pub assumed: Assumed,
@@ -45,7 +45,7 @@ pub struct ShadowComparison {
     /// Jobs that one of the two completes earlier.
     #[serde(default)]
     pub completions: JobDifferences,
-    /// How long it took, milliseconds.
+    /// Duration of the comparison, milliseconds.
     pub took_ms: f64,
 }
 
@@ -54,9 +54,9 @@ impl ShadowComparison {
     pub fn words(&self) -> String {
         let one = |rolled: &RolloutOutcome| {
             let left = if rolled.unfinished > 0 { format!(", {} left", rolled.unfinished) } else { String::new() };
-            format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.mean_jct_secs, rolled.restarts)
+            format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.jct_mean_secs, rolled.restarts)
         };
-        let change = 100.0 * (self.candidate.mean_jct_secs / self.incumbent.mean_jct_secs.max(1e-9) - 1.0);
+        let change = 100.0 * (self.candidate.jct_mean_secs / self.incumbent.jct_mean_secs.max(1e-9) - 1.0);
         format!(
             "mean completion of {} jobs by simulation over {:.0} s: {}; {} ({change:+.1} %); {}",
             self.assumed.jobs,
@@ -107,13 +107,13 @@ impl Shadow {
         Ok(Self { settings, ask, answers, busy: false, asked: None })
     }
 
-    /// Whether it is time for another comparison.
+    /// Whether another comparison is due.
     pub fn is_due(&self, now: Instant) -> bool {
         let every = Duration::from_secs_f64(self.settings.every_secs);
         !self.busy && self.asked.is_none_or(|asked| now.duration_since(asked) >= every)
     }
 
-    /// How it compares.
+    /// Settings of the comparisons.
     pub fn settings(&self) -> &ShadowConfig {
         &self.settings
     }

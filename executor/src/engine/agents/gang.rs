@@ -1,12 +1,12 @@
 //! One attempt on several nodes: it runs where all its parts run, and ends when all have ended.
 
-use super::live::LiveJob;
+use super::live::{Current, LiveJob};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{JobPhase, OnNode};
 use crate::job::{EndCause, Exit, ExitMeaning, RetryDecision};
 
-/// How long the parts of an attempt may take to begin, milliseconds.
+/// Longest time that the parts of an attempt may take to begin, milliseconds.
 const BEGIN_MS: i64 = 30_000;
 
 /// State of one part of a gang.
@@ -22,7 +22,7 @@ enum GangPart {
 /// Brings a job a step on by what its nodes said.
 pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
-    let parts: Vec<GangPart> = current.placement.iter().map(|on| part(on, &id, current.leaving, nodes)).collect();
+    let parts: Vec<GangPart> = current.placement.iter().map(|on| part(on, &id, current, nodes)).collect();
     for on in &current.placement {
         if let Some(report) = nodes.attempt(&on.node, &id).and_then(|status| status.report.as_ref()) {
             job.steps = Some(report.step);
@@ -48,7 +48,7 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     }
 }
 
-fn part(on: &OnNode, id: &str, leaving: bool, nodes: &AgentNodes) -> GangPart {
+fn part(on: &OnNode, id: &str, current: &Current, nodes: &AgentNodes) -> GangPart {
     match nodes.attempt(&on.node, id).map(|status| status.state) {
         Some(AttemptState::Ended { meaning, .. }) => GangPart::Ended(meaning),
         _ if nodes.is_fenced(&on.node) => {
@@ -56,7 +56,7 @@ fn part(on: &OnNode, id: &str, leaving: bool, nodes: &AgentNodes) -> GangPart {
         }
         Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if leaving && nodes.is_fresh(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
+        None if current.leaving && nodes.is_fresh(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
         None => GangPart::Missing,
     }
 }

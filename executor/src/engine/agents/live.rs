@@ -11,7 +11,7 @@ use crate::job::{Fence, Program, RetryBudget, RetryHistory, adaptdl};
 /// A job of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveJob {
-    /// Names it for good: its name, and when it was handed in.
+    /// Permanent identity of the job: its name and the time of its submission.
     pub key: String,
     /// Submission of the user.
     pub submission: Submission,
@@ -38,9 +38,9 @@ pub struct LiveJob {
     pub cancelled: bool,
     /// Time at which the job was over.
     pub ended_ms: Option<i64>,
-    /// Steps it reported.
+    /// Number of steps that the job reported.
     pub steps: Option<u64>,
-    /// Epochs it reported.
+    /// Number of epochs that the job reported.
     pub epoch: u32,
     /// Reason why the job waits or ended as it did.
     pub note: String,
@@ -104,7 +104,7 @@ impl LiveJob {
         })
     }
 
-    /// How often it may fail.
+    /// Number of failures that the job may have.
     pub fn budget(&self) -> RetryBudget {
         self.submission.retry
     }

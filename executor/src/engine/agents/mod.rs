@@ -43,7 +43,7 @@ pub struct AgentsEngine {
     version: u64,
 }
 
-/// How long jobs that ended stay in snapshots, milliseconds.
+/// Time for which jobs that ended stay in snapshots, milliseconds.
 const SHOWN_MS: i64 = 60_000;
 
 impl AgentsEngine {

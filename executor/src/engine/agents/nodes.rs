@@ -334,7 +334,7 @@ impl AgentNodes {
         drained.collect()
     }
 
-    /// As it was written down.
+    /// Drains the nodes that were drained when the state was written.
     pub fn set_drained(&mut self, drained: BTreeMap<String, String>) {
         for (node, reason) in drained {
             self.drain(&node, Some(reason));

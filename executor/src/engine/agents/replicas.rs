@@ -10,13 +10,13 @@ use crate::engine::{
 };
 
 impl LiveJob {
-    /// Whether it is a replica of the service that is on `node` and stays there.
+    /// Whether the job is a replica of the service that is on `node` and stays there.
     fn serves(&self, service: &str, node: &str) -> bool {
         let stays = |on: &super::live::Current| !on.leaving && on.placement.iter().any(|on| on.node == node);
         self.replica_of.as_deref() == Some(service) && self.current.as_ref().is_some_and(stays)
     }
 
-    /// Whether it is a replica of the service that failed, and is to be started again.
+    /// Whether the job is a replica of the service that failed, and is to be started again.
     fn waits_for(&self, service: &str) -> bool {
         self.replica_of.as_deref() == Some(service) && self.current.is_none() && !self.phase.is_over()
     }

@@ -20,8 +20,8 @@ pub struct CommentFacts {
     pub batch: Option<BatchLimits>,
     /// Hash of the token with which it reports.
     pub token: Option<String>,
-    /// How often it may fail within an hour; where not stated, whether it is tried again is not
-    /// ours to say.
+    /// Number of failures within an hour that the job may have. Where not stated, the site's own
+    /// rules decide whether the job is tried again.
     pub retries: Option<u32>,
     /// Times of its failures, seconds of the Unix epoch.
     pub failed: Vec<i64>,

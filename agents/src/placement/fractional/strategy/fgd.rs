@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::Strategy;
 use crate::placement::fractional::{Fragmentation, MILLI, Node, Request};
 
-/// How finely growths of fragmentation are told apart.
+/// Resolution at which growths of fragmentation are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gradient {
     /// As in the artifact: 100 times the logistic function of the accelerators saved, rounded down.

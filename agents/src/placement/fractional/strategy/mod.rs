@@ -31,7 +31,7 @@ const MOST_CPU_MILLI: i64 = 128_000;
 /// Accelerators of the largest machine, thousandths.
 const MOST_ACCELERATOR_MILLI: i64 = 8_000;
 
-/// How good a node is for a request. Nodes with equal leftovers must score equal.
+/// Score of a node for a request. Nodes with equal leftovers must score equal.
 pub trait Strategy: Send {
     /// Something about a node alone that every score of it needs; computed once while the node does
     /// not change.
@@ -73,7 +73,7 @@ pub struct Listed {
     pub about: &'static str,
     /// Publication of the strategy.
     pub source: &'static str,
-    /// Makes it for a workload of these typical requests.
+    /// Constructor of the strategy, for a workload of these typical requests.
     pub build: fn(&Fragmentation) -> Box<dyn Strategy>,
 }
 

@@ -47,7 +47,7 @@ impl Plugin for Shares {
         }
     }
 
-    /// How full the node's cards would be on average, or how empty.
+    /// Mean fill of the node's cards with the pod, or the mean of what would stay free.
     fn score(&self, snapshot: &Snapshot, pod: &Pod, node: NodeId) -> Option<i64> {
         let request = pod.share.as_ref()?;
         let cards = self.cards(snapshot, node);

@@ -23,7 +23,7 @@ use journal::JournalLease;
 use locks::{Locked, Locks};
 use outside::{OutsideHold, OutsideLease};
 
-/// How long a lease lasts and how often it is renewed.
+/// Duration of a lease, and the interval of its renewal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeaseTerms {
     /// Without renewal for so long, another daemon takes over.

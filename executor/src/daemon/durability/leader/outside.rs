@@ -82,7 +82,7 @@ impl OutsideHold {
         Self { lease, renew: terms.renew, margin: terms.lease / 3, held: None, trouble: None }
     }
 
-    /// Why the keeper could not be asked at the last tick.
+    /// Reason why the keeper could not be asked at the last tick.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }

@@ -13,9 +13,9 @@ use crate::job::Exit;
 /// The state of a job, as far as it matters here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RawState {
-    /// Waits; held: until it is released.
+    /// The job waits; a held job waits until a release.
     Pending {
-        /// Whether it is held.
+        /// Whether the user or an operator holds the job back.
         held: bool,
     },
     /// The job holds accelerators.
@@ -50,12 +50,12 @@ pub struct RawJob {
     pub submit_ms: i64,
     pub start_ms: i64,
     pub end_ms: i64,
-    /// How its last attempt ended, where it did.
+    /// End of the job's latest attempt, if that attempt has ended.
     pub exit: Option<Exit>,
     /// Minutes to seconds: its time limit, where it has one.
     pub limit_ms: Option<i64>,
     pub required_nodes: Vec<String>,
-    /// Accelerators it asks for in all.
+    /// Number of accelerators that the job asks for in all.
     pub asked: u32,
     /// Tasks that it asks for in all.
     pub tasks: u32,
@@ -78,12 +78,12 @@ impl RawJob {
         }
     }
 
-    /// Whether it holds accelerators.
+    /// Whether the job holds accelerators.
     pub fn holds(&self) -> bool {
         matches!(self.state, RawState::Running | RawState::Completing | RawState::Suspended)
     }
 
-    /// Whether it is released and cannot start as it is.
+    /// Whether the job is released and cannot start as it is.
     pub fn is_stuck(&self) -> bool {
         matches!(self.reason.as_str(), "BadConstraints" | "BeginTime" | "ReqNodeNotAvail")
     }

@@ -10,7 +10,7 @@ use crate::engine::{NodeHealth, NodeSeen};
 /// A node as Slurm tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawNode {
-    /// Partitions it is in.
+    /// Partitions that the node is in.
     pub partitions: Vec<String>,
     /// Name of the node.
     pub name: String,
@@ -38,7 +38,7 @@ impl RawNode {
         self.idle && self.used > held
     }
 
-    /// Takes it for one that is drained: no job that is placed there would start.
+    /// Treats the node as drained: no job that is placed there would start.
     pub fn set_aside(&mut self) {
         self.health = NodeHealth::Drained;
         self.note =

@@ -14,25 +14,25 @@ pub const SUFFIX: &str = "+ats-i";
 /// Training policy without notion of inference, and ATS-I, which answers requests on accelerators
 /// that the policy leaves idle or on accelerators taken from its jobs. The training policy is
 /// called when it would be called without requests.
-pub struct BesideAtsI {
+pub struct WithAtsI {
     training: Box<dyn Policy>,
     requests: RequestScheduler,
 }
 
-impl std::fmt::Debug for BesideAtsI {
+impl std::fmt::Debug for WithAtsI {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Beside").field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("WithAtsI").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
 
-impl BesideAtsI {
+impl WithAtsI {
     /// A policy of `training`, with requests answered by `requests`.
     pub fn new(training: Box<dyn Policy>, requests: RequestScheduler) -> Self {
         Self { training, requests }
     }
 }
 
-impl Policy for BesideAtsI {
+impl Policy for WithAtsI {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let trigger = view.trigger;
         // Called about requests while none waits: an instance gave up an accelerator that a job may

@@ -47,14 +47,14 @@ const NO_NOISE: GradientStats = GradientStats { sqr: 1.0, var: 0.0 };
 
 /// Entries of the workload's applications that belong to single jobs.
 #[derive(Debug, Default)]
-pub(super) struct Own {
-    of_job: BTreeMap<JobId, OwnApplication>,
+pub(super) struct ReportedApplications {
+    of_job: BTreeMap<JobId, ReportedApplication>,
     /// Entries of jobs that are over.
     free: Vec<u16>,
 }
 
 #[derive(Debug)]
-struct OwnApplication {
+struct ReportedApplication {
     index: u16,
     limits: Option<BatchLimits>,
 }
@@ -95,7 +95,7 @@ impl ClusterObserver {
             format!("measured on {sizes} of {name}")
         };
         let mut words = past.learned.types().map(of_type).collect::<Vec<_>>().join("; ");
-        let slot = self.own.of_job.get(&id);
+        let slot = self.reported.of_job.get(&id);
         let own = slot.and_then(|slot| self.scenario.workload.applications.get(usize::from(slot.index)));
         if let Some(own) = own {
             let kind = past
@@ -121,7 +121,7 @@ impl ClusterObserver {
     /// Takes back the entries of jobs that are over or do not speak the protocol. `true`: there was
     /// one of the latter.
     fn give_back(&mut self, active: &BTreeMap<JobId, &JobSeen>) -> bool {
-        if self.own.of_job.is_empty() {
+        if self.reported.of_job.is_empty() {
             return false;
         }
         let silent: BTreeSet<JobId> = self
@@ -130,7 +130,7 @@ impl ClusterObserver {
             .filter(|(_, past)| past.learned.is_empty() && past.executed() >= SILENT)
             .map(|(&id, _)| id)
             .collect();
-        let Own { of_job, free } = &mut self.own;
+        let ReportedApplications { of_job, free } = &mut self.reported;
         let over = |id: &JobId| !active.contains_key(id) || silent.contains(id);
         let mut changed = false;
         let workload = Arc::make_mut(&mut Arc::make_mut(&mut self.scenario).workload);
@@ -156,14 +156,14 @@ impl ClusterObserver {
             past.profile = Profile::measured(past.learned.stats().unwrap_or(NO_NOISE), types);
         }
         let spec = &self.scenario.workload.jobs[id.index()];
-        let (known, is_own) = (matches!(spec.work, Work::Application { .. }), self.own.of_job.contains_key(&id));
+        let (known, is_own) = (matches!(spec.work, Work::Application { .. }), self.reported.of_job.contains_key(&id));
         let silent = past.learned.is_empty() && past.executed() >= SILENT;
         let adapts = self.scenario.options.batching == Batching::Agent;
         if !adapts || silent || known && !is_own || matches!(spec.work, Work::Steps { .. }) {
             return false;
         }
         let limits = past.learned.stats().and(seen.batch);
-        if !unread && self.own.of_job.get(&id).is_some_and(|slot| slot.limits == limits) {
+        if !unread && self.reported.of_job.get(&id).is_some_and(|slot| slot.limits == limits) {
             return false;
         }
         let per_node = |kind: usize| self.cluster.gpus_per_node_of(TypeId::at(kind)).max(1);
@@ -174,9 +174,9 @@ impl ClusterObserver {
 
     fn put(&mut self, id: JobId, application: Arc<Application>, limits: Option<BatchLimits>) {
         let Workload { applications, jobs, .. } = Arc::make_mut(&mut Arc::make_mut(&mut self.scenario).workload);
-        let index = match (self.own.of_job.get(&id), self.own.free.pop()) {
+        let index = match (self.reported.of_job.get(&id), self.reported.free.pop()) {
             (Some(slot), unused) => {
-                self.own.free.extend(unused);
+                self.reported.free.extend(unused);
                 slot.index
             }
             (None, Some(index)) => index,
@@ -192,11 +192,11 @@ impl ClusterObserver {
         };
         applications[usize::from(index)] = application;
         jobs[id.index()].work = Work::application(index);
-        self.own.of_job.insert(id, OwnApplication { index, limits });
+        self.reported.of_job.insert(id, ReportedApplication { index, limits });
     }
 }
 
-/// How long it takes on what it asked for, as its user says.
+/// Duration of the job on the size that it asked for, as its user says.
 fn duration(seen: Option<&JobSeen>) -> SimTime {
     match seen.map(|seen| seen.spec.work) {
         Some(Work::Fixed { duration }) if duration > SimTime::ZERO => duration,

@@ -10,6 +10,10 @@
 //!
 //! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
 //! only among running jobs.
+//!
+//! `srtf@replica` and `srsf@replica` follow the Tiresias simulator; `departures.rs` has what differs.
+
+mod departures;
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -20,6 +24,8 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
+use departures::TiresiasSrtf;
+pub(crate) use departures::keep_line;
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[
@@ -76,13 +82,9 @@ pub enum Shortest {
 #[derive(Clone, Debug, Default)]
 pub struct Srtf {
     shortest: Shortest,
-    /// Ties keep the order of the decision before (Tiresias simulator).
-    keeps_order: bool,
-    /// Scheme by which every decision places all jobs anew (Tiresias simulator).
-    scheme: Option<Yarn>,
+    /// Behaviour of the Tiresias simulator; `None`: the rule as published.
+    artifact: Option<TiresiasSrtf>,
     admission: Admission,
-    /// Active jobs in the order of the decision before.
-    line: Vec<JobId>,
     keyed: Vec<(u64, AcceleratorDemand)>,
     asks: Vec<AcceleratorDemand>,
 }
@@ -93,29 +95,32 @@ impl Srtf {
         Self { shortest, ..Self::default() }
     }
 
-    /// A policy that behaves as the Tiresias simulator: it sorts one list in place at every event,
-    /// so that equal jobs keep the order that they got when they last differed, instead of going by
-    /// submission.
+    /// A policy that behaves as the Tiresias simulator: equal jobs keep the order that they got when they last
+    /// differed, instead of going by submission.
     pub fn artifact(shortest: Shortest) -> Self {
-        Self { keeps_order: true, ..Self::new(shortest) }
+        Self { artifact: Some(TiresiasSrtf::default()), ..Self::new(shortest) }
     }
 
-    /// This policy with the simulator's placement: the cluster is emptied and filled again under
-    /// `scheme` at every event.
+    /// Artifact with the simulator's placement: the cluster is emptied and filled again under `scheme` at every
+    /// event.
+    #[must_use]
     pub fn placed_anew_by(self, scheme: Yarn) -> Self {
-        Self { scheme: Some(scheme), ..self }
+        Self { artifact: Some(TiresiasSrtf::placed_anew_by(scheme)), ..self }
     }
+}
 
-    fn ask(&self, job: &JobView<'_>, capacity: u32) -> (u64, AcceleratorDemand) {
+impl Shortest {
+    /// Demand of a job and its key: the least goes first.
+    fn demand(self, job: &JobView<'_>, capacity: u32) -> (u64, AcceleratorDemand) {
         let request = job.request();
-        let (min, max) = match self.shortest {
-            Shortest::ElasticTime => (job.min_gpus(), fastest_size(job, capacity)),
+        let (min, max) = match self {
+            Self::ElasticTime => (job.min_gpus(), fastest_size(job, capacity)),
             _ => (request.gpus, request.gpus),
         };
-        let key = match self.shortest {
-            Shortest::Size => f64::from(min),
-            Shortest::Service => job.remaining_secs(min).map_or(f64::INFINITY, |secs| secs * f64::from(min)),
-            Shortest::Time | Shortest::ElasticTime => job.remaining_secs(min).unwrap_or(f64::INFINITY),
+        let key = match self {
+            Self::Size => f64::from(min),
+            Self::Service => job.remaining_secs(min).map_or(f64::INFINITY, |secs| secs * f64::from(min)),
+            Self::Time | Self::ElasticTime => job.remaining_secs(min).unwrap_or(f64::INFINITY),
         };
         // The bits of a non-negative float sort like the float, and faster.
         (key.to_bits(), AcceleratorDemand { job: job.id(), min, max, held: job.gpus() })
@@ -134,23 +139,19 @@ impl Policy for Srtf {
         let capacity = view.cluster().total_gpus();
         let mut keyed = std::mem::take(&mut self.keyed);
         keyed.clear();
-        if self.keeps_order {
-            keep_line(&mut self.line, view);
-            keyed.extend(self.line.iter().filter_map(|&job| Some(self.ask(&view.job(job)?, capacity))));
-            keyed.sort_by_key(|(key, _)| *key);
-            self.line.clear();
-            self.line.extend(keyed.iter().map(|(_, ask)| ask.job));
-        } else {
-            keyed.extend(view.jobs().map(|job| self.ask(&job, capacity)));
-            keyed.sort_unstable_by_key(|(key, ask)| (*key, ask.job));
+        let demand = |job: &JobView<'_>| self.shortest.demand(job, capacity);
+        match &mut self.artifact {
+            Some(artifact) => artifact.line_up(view, demand, &mut keyed),
+            None => {
+                keyed.extend(view.jobs().map(|job| demand(&job)));
+                keyed.sort_unstable_by_key(|(key, ask)| (*key, ask.job));
+            }
         }
         self.asks.clear();
         self.asks.extend(keyed.iter().map(|(_, ask)| *ask));
         self.keyed = keyed;
-        match self.scheme {
-            Some(scheme) => self.admission.place_anew(view, &self.asks, scheme),
-            None => self.admission.admit(view, &self.asks, |_, _| {}),
-        }
+        let anew = self.artifact.as_mut().and_then(|artifact| artifact.place_anew(view, &self.asks));
+        anew.unwrap_or_else(|| self.admission.admit(view, &self.asks, |_, _| {}))
     }
 
     fn information(&self) -> Information {
@@ -163,16 +164,6 @@ impl Policy for Srtf {
             _ => Information::Estimate { sigma: 0.0 },
         }
     }
-}
-
-/// Forgets completed jobs and appends new ones, by id.
-pub(crate) fn keep_line(line: &mut Vec<JobId>, view: &ClusterView<'_>) {
-    let newest = line.iter().copied().max();
-    line.retain(|&job| view.job(job).is_some());
-    let old = line.len();
-    // Ids follow submission, so new jobs are the last ones in view.
-    line.extend(view.jobs().rev().map(|job| job.id()).take_while(|&job| newest.is_none_or(|newest| job > newest)));
-    line[old..].reverse();
 }
 
 /// Accelerators that a job asks for.
@@ -228,24 +219,6 @@ impl Admission {
             let held = view.job(job).map_or_else(Placement::none, |job| job.state.placement.clone());
             let placement = Packer::FewestNodes.place_most(view.cluster(), &mut self.free, &held, gpus, least);
             plan.set(job, placement.unwrap_or_else(Placement::none));
-        }
-        plan
-    }
-
-    /// Empties the cluster and fills it again by `scheme`.
-    fn place_anew(&mut self, view: &ClusterView<'_>, asks: &[AcceleratorDemand], scheme: Yarn) -> Plan {
-        self.free.reset(view.free());
-        let held =
-            |ask: &AcceleratorDemand| view.job(ask.job).map(|job| job.state.placement.clone()).unwrap_or_default();
-        for ask in asks.iter().filter(|ask| ask.held > 0) {
-            self.free.release(&held(ask));
-        }
-        let mut plan = Plan::keep();
-        for ask in asks {
-            let placement = scheme.place(view.cluster(), &mut self.free, ask.max).unwrap_or_default();
-            if placement != held(ask) {
-                plan.set(ask.job, placement);
-            }
         }
         plan
     }
