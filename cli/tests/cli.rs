@@ -295,6 +295,10 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     let args = ["eval", "x.toml", "--policies", "srtf,run-1/policy.bundle", "--seeds", "2", "-o", "csv"];
     let said = run(dir.path(), &args);
     assert!(said.starts_with("exit: 0") && said.contains("learned (run-1)"), "{said}");
+    // Two seeds show a spread: the table does not call it an interval, and csv keeps its columns.
+    assert!(said.contains(",ci_low,ci_high,"), "{said}");
+    let said = run(dir.path(), &args[..args.len() - 2]);
+    assert!(said.contains("RANGE_LOW") && !said.contains("CI_LOW"), "{said}");
     // The results are a Markdown table that names the command which made them.
     let said = run(dir.path(), &["results", "run-1", "runs/eval"]);
     let rows = |policy: &str| said.matches(&format!("\n| {policy} ")).count();

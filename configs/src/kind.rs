@@ -71,7 +71,7 @@ impl Kind {
             () if has("series") => Some(Self::ForecastStudy),
             () if has("engine") || has("policy") => Some(Self::Deployment),
             () if has("state_dir") || has("checkpoint_root") || has("listen") => Some(Self::NodeAgent),
-            () if ["cluster", "workload", "environment", "agent"].into_iter().any(has) => Some(Self::Experiment),
+            () if ["cluster", "workload", "environment", "agent"].into_iter().any(&has) => Some(Self::Experiment),
             () => None,
         }
     }
