@@ -273,7 +273,7 @@ fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
     assert_eq!((compared.incumbent.policy.as_str(), compared.candidate.policy.as_str()), ("fifo", "srtf"));
     assert_eq!((compared.assumed.jobs, compared.assumed.unknown, compared.assumed.overdue), (7, 0, 0));
     assert_eq!((compared.incumbent.unfinished, compared.candidate.unfinished), (0, 0));
-    let (fifo, srtf) = (compared.incumbent.jct_mean_secs, compared.candidate.jct_mean_secs);
+    let (fifo, srtf) = (compared.incumbent.mean_jct_secs, compared.candidate.mean_jct_secs);
     // First come, first served: 7230, 7560, 7890, ... Shortest first: 330, 660, ..., 9210.
     assert!((fifo / 8220.0 - 1.0).abs() < 0.05, "fifo {fifo:.0} s");
     assert!((srtf / 2306.0 - 1.0).abs() < 0.10, "srtf {srtf:.0} s");

@@ -15,7 +15,7 @@ use crate::policies;
 pub struct ReportConfig {
     /// Heuristic that stands for the cluster as it runs without goodput.
     pub baseline: String,
-    /// How far a simulation looks ahead, seconds of the policy's clock.
+    /// Horizon of the simulations, seconds of the policy's clock.
     pub horizon_secs: f64,
     /// Time from one simulation to the next, seconds.
     pub every_secs: f64,

@@ -23,7 +23,7 @@ pub struct RollbackConfig {
     pub slack_secs: f64,
     /// Percent of the jobs since the change; more that have waited past the mark are a regression.
     pub late_percent: f64,
-    /// How long after a change the delays are watched, seconds of the policy's clock.
+    /// Time after a change in which the delays are watched, seconds of the policy's clock.
     pub watch_secs: f64,
 }
 

@@ -72,7 +72,7 @@ pub(super) struct Deciders {
     pub shadow: Option<Shadow>,
     /// Comparison with the cluster as it is, for the mode `observe`.
     pub outlook: Option<Shadow>,
-    /// How jobs are shown.
+    /// Knowledge of jobs that is shown to policies.
     pub told: Told,
 }
 

@@ -163,7 +163,7 @@ impl Metrics {
     /// Shows a comparison of policies.
     pub fn compared(&self, compared: &ShadowComparison) {
         for (role, rolled) in [("incumbent", &compared.incumbent), ("candidate", &compared.candidate)] {
-            self.shadow_jct.get_or_create(&owned(&[("role", role)])).set(rolled.jct_mean_secs);
+            self.shadow_jct.get_or_create(&owned(&[("role", role)])).set(rolled.mean_jct_secs);
         }
     }
 

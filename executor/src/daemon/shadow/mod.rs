@@ -54,9 +54,9 @@ impl ShadowComparison {
     pub fn words(&self) -> String {
         let one = |rolled: &RolloutOutcome| {
             let left = if rolled.unfinished > 0 { format!(", {} left", rolled.unfinished) } else { String::new() };
-            format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.jct_mean_secs, rolled.restarts)
+            format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.mean_jct_secs, rolled.restarts)
         };
-        let change = 100.0 * (self.candidate.jct_mean_secs / self.incumbent.jct_mean_secs.max(1e-9) - 1.0);
+        let change = 100.0 * (self.candidate.mean_jct_secs / self.incumbent.mean_jct_secs.max(1e-9) - 1.0);
         format!(
             "mean completion of {} jobs by simulation over {:.0} s: {}; {} ({change:+.1} %); {}",
             self.assumed.jobs,

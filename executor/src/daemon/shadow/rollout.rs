@@ -61,7 +61,7 @@ pub struct RolloutOutcome {
     pub policy: String,
     /// Mean time from submission to completion, seconds of the policy's clock; of jobs that are not
     /// complete, to the end of what was looked ahead.
-    pub jct_mean_secs: f64,
+    pub mean_jct_secs: f64,
     /// Jobs that are not complete then.
     pub unfinished: usize,
     /// Changes of accelerators after now.
@@ -151,9 +151,9 @@ impl RolloutStart {
             rolled.unfinished += usize::from(record.finish.is_none());
             rolled.restarts += record.restarts.saturating_sub(job.restarts);
             finishes.push(record.finish);
-            rolled.jct_mean_secs += (record.finish.unwrap_or(self.horizon) - record.submit).as_secs_f64();
+            rolled.mean_jct_secs += (record.finish.unwrap_or(self.horizon) - record.submit).as_secs_f64();
         }
-        rolled.jct_mean_secs /= self.seen.jobs.len().max(1) as f64;
+        rolled.mean_jct_secs /= self.seen.jobs.len().max(1) as f64;
         Ok(PlayedOut { rolled, first: first.unwrap_or_default(), finishes })
     }
 

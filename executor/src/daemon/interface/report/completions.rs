@@ -22,7 +22,7 @@ pub struct CompletionReport {
     pub as_it_is: bool,
     /// Number of comparisons.
     pub comparisons: usize,
-    /// How far they look ahead.
+    /// Horizon of the comparisons.
     pub horizon_secs: f64,
     /// Mean time from submission to completion under the policy and under the other one.
     pub mean_jct_secs: [f64; 2],

@@ -46,7 +46,7 @@ pub struct JobEnded {
     pub submit_ms: i64,
     /// Time at which the job was seen to be over.
     pub end_ms: i64,
-    /// How the job ended.
+    /// Phase in which the job ended.
     pub phase: JobPhase,
 }
 

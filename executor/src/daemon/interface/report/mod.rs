@@ -103,7 +103,7 @@ pub struct Risks {
     pub unreadable_lines: usize,
 }
 
-/// How often something happened, and the last text about it.
+/// Number of times that something happened, and the last text about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RiskCount {
     /// Number of times.
