@@ -3,5 +3,7 @@
 
 pub mod book;
 pub mod package;
+pub mod provenance;
+pub mod results;
 pub mod source;
 pub mod tidy;

@@ -38,7 +38,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let about = ReportContext {
         title: format!("{}: comparison", experiment.name),
         focus: None,
-        command: results::own_command(),
+        argv: results::own_argv(),
         config: &config,
         trained: false,
     };

@@ -4,8 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_configs::names::did_you_mean;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::table::Table;
+use goodput_eval::metrics::{METRICS, metric};
+use goodput_eval::report::Report;
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::timeseries::timeseries_table;
@@ -18,6 +21,7 @@ use goodput_train::model_card::command;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Results;
+use crate::command::run::essential;
 use crate::command::sim::data_fault;
 
 /// Name of the file with the origin of the results.
@@ -29,8 +33,8 @@ pub struct ReportContext<'a> {
     pub title: String,
     /// The policy it is about.
     pub focus: Option<String>,
-    /// Command line that makes these results.
-    pub command: String,
+    /// Command line that makes these results, the program first.
+    pub argv: Vec<String>,
     /// The resolved configuration.
     pub config: &'a str,
     /// Whether `progress.csv` of the run tells of training.
@@ -41,7 +45,7 @@ pub struct ReportContext<'a> {
 /// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -> Result<(), CommandError> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
-    dir.write(ORIGIN, origin(&about.command).to_json().as_bytes()).map_err(CommandError::input)?;
+    dir.write(ORIGIN, origin(&about.argv).to_json().as_bytes()).map_err(CommandError::input)?;
     let jobs = tables::job_table(evaluation);
     let mut csv = Vec::new();
     jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
@@ -59,7 +63,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
         title: about.title.clone(),
         lead: String::new(),
         focus: about.focus.clone(),
-        command: about.command.clone(),
+        command: command(&about.argv),
         config: about.config.to_string(),
         versions: vec![("goodput".into(), env!("CARGO_PKG_VERSION").into())],
         learning: about.trained.then(|| learning_curve(&dir.path("progress.csv"))).flatten(),
@@ -70,10 +74,10 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
     Ok(())
 }
 
-/// Origin of results that are written now.
-fn origin(command: &str) -> ResultOrigin {
+/// Origin of results that the command line `argv` writes now.
+pub fn origin(argv: &[String]) -> ResultOrigin {
     ResultOrigin {
-        command: command.to_owned(),
+        command: command(&essential(argv)),
         version: env!("CARGO_PKG_VERSION").into(),
         commit: option_env!("GOODPUT_COMMIT").map(str::to_owned),
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
@@ -82,6 +86,7 @@ fn origin(command: &str) -> ResultOrigin {
 
 /// Runs `goodput results`: one Markdown table for each run directory.
 pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
+    let columns = columns(&args.columns)?;
     for (at, run) in args.runs.iter().enumerate() {
         if at > 0 {
             goodput_console::print("\n")?;
@@ -89,9 +94,20 @@ pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
         let summary: Summary = read(run.join("summary.json"))?;
         let path = run.join(ORIGIN);
         let origin = if path.exists() { Some(read(path)?) } else { None };
-        goodput_console::print(&markdown_results(&summary, origin.as_ref()))?;
+        goodput_console::print(&markdown_results(&summary, &columns, origin.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keys of the metrics that a table shows: those named, else those of the report.
+fn columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
+    if let Some(unknown) = named.iter().find(|key| metric(key).is_none()) {
+        let question = did_you_mean(unknown, METRICS.iter().map(|metric| metric.key));
+        return Err(CommandError::input(format!("--columns: there is no metric {unknown:?}{question}"))
+            .with_help("goodput list metrics shows them"));
+    }
+    let report = || leaderboard::COLUMNS.to_vec();
+    Ok(if named.is_empty() { report() } else { named.iter().map(String::as_str).collect() })
 }
 
 /// Value of a JSON file of a run directory.
@@ -208,7 +224,12 @@ fn by_workload(summary: &Summary) -> Listing {
 
 /// Command line of this process as one would type it, without the folder that the program lies in.
 pub fn own_command() -> String {
-    command(&std::env::args().collect::<Vec<_>>())
+    command(&own_argv())
+}
+
+/// Command line of this process, the program first.
+pub fn own_argv() -> Vec<String> {
+    std::env::args().collect()
 }
 
 /// Validation results over the course of training.

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use goodput_eval::run::Comparison;
 use goodput_train::entries::learned_entry;
 use goodput_train::gate::{GateVerdict, judge};
-use goodput_train::model_card::command;
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
@@ -96,7 +95,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     let about = ReportContext {
         title: experiment.name.clone(),
         focus: Some(LEARNED.into()),
-        command: command(&argv),
+        argv: argv.clone(),
         config: &config,
         trained: true,
     };
