@@ -47,8 +47,8 @@ impl Document {
         Ok(document)
     }
 
-    /// Kind of the file, by its top-level keys. A text that is not TOML, or whose keys do not tell the kind,
-    /// counts as an experiment.
+    /// Kind of the file, by its top-level keys. A text that is not TOML, or has keys that do not tell the
+    /// kind, counts as an experiment.
     pub fn kind(&self) -> Kind {
         self.told_kind().unwrap_or(Kind::Experiment)
     }

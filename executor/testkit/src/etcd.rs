@@ -97,7 +97,7 @@ impl PrivateEtcd {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The member for a deployment, whose daemon shows `tls`.
+    /// The member for a deployment with a daemon that shows `tls`.
     pub fn config(&self, tls: Option<TlsFiles>) -> EtcdConfig {
         EtcdConfig { endpoints: vec![self.url.clone()], prefix: "test/goodput".into(), tls, patience_ms: 400 }
     }

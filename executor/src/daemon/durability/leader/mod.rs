@@ -6,7 +6,7 @@
 //! # Layout
 //! - `locks`: files that keep the daemons of one state directory apart.
 //! - `journal`: the lease as a row of the journal, for daemons of one host.
-//! - [`outside`]: a lease outside the host, whoever keeps it; [`etcd`]: the lease in etcd.
+//! - [`outside`]: a lease outside the host, for any keeper; [`etcd`]: the lease in etcd.
 
 pub mod etcd;
 mod journal;

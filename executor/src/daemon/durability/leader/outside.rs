@@ -1,4 +1,4 @@
-//! A lease outside the host, whoever keeps it: the rules that make it safe.
+//! A lease outside the host, for any keeper: the rules that make it safe.
 //!
 //! - The holder counts its lease from *before* it asked for it or renewed it, on a clock that runs
 //!   on while the machine sleeps. The keeper counts from when it was asked, so the holder's lease
