@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
+use goodput_configs::live::leader::LeaderConfig;
 use goodput_configs::reader;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::Catalog;
@@ -151,6 +152,8 @@ fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
+    // A plan takes nothing from the daemon that leads.
+    settings.leader = LeaderConfig::default();
     let count = snapshots.len();
     let mut daemon = open(Recorded::new(snapshots), settings)?;
     let orders = runtime()?.block_on(async {

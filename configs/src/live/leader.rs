@@ -28,7 +28,8 @@ pub enum LeaseKeeper {
     /// The journal in the state directory: daemons of one host.
     #[default]
     Journal,
-    /// An etcd cluster: daemons of several hosts.
+    /// An etcd cluster: daemons of several hosts elect one leader. Accepted submissions and the jobs of node agents
+    /// still lie in the state directory of each host, so a leader on another host does not know of them.
     Etcd(EtcdConfig),
 }
 
