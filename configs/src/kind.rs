@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// Advice for a file with keys that do not tell the kind.
+    /// Advice for a file without any key that tells the kind.
     pub(crate) fn overview() -> &'static str {
         "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
          federation, [series] a study of forecasters, [series] with [forecaster] a forecaster to train, [engine] a \

@@ -87,7 +87,7 @@ impl Listing {
         self
     }
 
-    /// Listing with `heading` above a column of its tables. csv and JSON keep the name of the column.
+    /// Listing with another `heading` above a column of its tables. csv and JSON keep the name of the column.
     #[must_use]
     pub fn headed(mut self, column: &'static str, heading: &'static str) -> Self {
         self.headings.push((column, heading));

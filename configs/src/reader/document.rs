@@ -47,15 +47,22 @@ impl Document {
         Ok(document)
     }
 
-    /// Kind of the file, by its top-level keys. A text that is not TOML, or has keys that do not tell the
-    /// kind, counts as an experiment.
+    /// Kind of the file, by its top-level keys. A text that is not TOML, or has no key that tells the kind,
+    /// counts as an experiment.
     pub fn kind(&self) -> Kind {
-        self.told_kind().unwrap_or(Kind::Experiment)
+        match toml_edit::Document::parse(self.text.as_str()) {
+            Ok(document) => Self::kind_of(&document).unwrap_or(Kind::Experiment),
+            Err(_) => Kind::Experiment,
+        }
     }
 
-    fn told_kind(&self) -> Option<Kind> {
-        let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
+    fn kind_of(document: &toml_edit::Document<&str>) -> Option<Kind> {
         Kind::of(|key| document.as_table().contains_key(key))
+    }
+
+    /// Whether the text is TOML without any key that tells the kind.
+    fn tells_no_kind(&self) -> bool {
+        toml_edit::Document::parse(self.text.as_str()).is_ok_and(|document| Self::kind_of(&document).is_none())
     }
 
     /// Reads the text as a table `T` of a file of `kind`.
@@ -75,7 +82,7 @@ impl Document {
             let help = match suggestion(&message) {
                 _ if found != kind => found.advice(),
                 Some(close) => format!("did you mean `{close}`?"),
-                None if self.told_kind().is_none() => Kind::overview().to_owned(),
+                None if self.tells_no_kind() => Kind::overview().to_owned(),
                 None => kind.help().to_owned(),
             };
             self.at(&message, error.span()).with_help(help)
