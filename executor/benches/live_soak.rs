@@ -29,7 +29,7 @@ use goodput_executor::daemon::durability::journal::Journal;
 use goodput_executor::daemon::interface::api::{self, hash};
 use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
-use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_testkit::slurm::PrivateCluster;
 use rand::RngExt;
 use site::Site;
@@ -112,7 +112,8 @@ impl Drop for Process {
 fn drive(directory: &Path) {
     let settings = reader::read::<Deployment>(&directory.join("soak.toml"), &[]).unwrap().0;
     let EngineConfig::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
-    let daemon = open(SlurmEngine::new(slurm), settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
+    let engine = SlurmEngine::new(slurm, FactsKey::in_directory(&settings.state.directory).unwrap());
+    let daemon = open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
     let (_stop, stopped) = tokio::sync::oneshot::channel();
     site::runtime().block_on(api::run(daemon, stopped)).unwrap();
 }

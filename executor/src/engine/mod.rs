@@ -11,6 +11,7 @@ pub mod agents;
 mod declared;
 mod order;
 pub mod recorded;
+mod resources;
 mod service;
 pub mod sim;
 pub mod slurm;
@@ -32,6 +33,7 @@ pub use action::{
 };
 pub use declared::DeclaredService;
 pub use order::digest;
+pub use resources::JobResources;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
 pub use snapshot::{
@@ -56,6 +58,9 @@ pub struct Submission {
     pub tenant: String,
     /// Program and arguments.
     pub command: Vec<String>,
+    /// Resources beside accelerators.
+    #[serde(default, skip_serializing_if = "JobResources::is_empty")]
+    pub resources: JobResources,
     /// Environment beside the job protocol's.
     #[serde(default)]
     pub environment: std::collections::BTreeMap<String, String>,
@@ -87,6 +92,7 @@ impl Submission {
             application: None,
             tenant: String::new(),
             command,
+            resources: JobResources::default(),
             environment: std::collections::BTreeMap::new(),
             directory: None,
             grace_s: default_grace(),
@@ -141,6 +147,11 @@ pub trait Engine: Send {
 
     /// Capabilities of the engine.
     fn capabilities(&self) -> Capabilities;
+
+    /// Release of the program behind the engine; `None` where there is none, or it was not asked yet.
+    fn release(&self) -> Option<String> {
+        None
+    }
 
     /// Snapshot of the cluster now: all nodes and all jobs that are not over, and jobs that ended
     /// within about a minute, so that their end is seen.

@@ -251,6 +251,11 @@ impl Engine for AgentsEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        if !job.resources.is_empty() {
+            let problem = "node agents know accelerators only; leave out processors, memory, time limit, account, \
+                           QOS, partition and constraint";
+            return Err(EngineError::Refused { engine: "agents", problem: problem.to_owned() });
+        }
         let live = LiveJob::new(job, unix_ms(), self.jobs.len());
         let live = live.map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         if self.jobs.contains_key(&live.key) {
