@@ -1,14 +1,24 @@
 //! Client of the HTTP interface of a daemon.
 
+use std::path::Path;
+
 use goodput_console::CommandError;
+use goodput_executor::http::identity;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Response;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::Invocation;
 use crate::args::DaemonAddress;
+
+/// Authorities in a file of certificates.
+fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>, CommandError> {
+    let found = identity::certificates(path).map_err(CommandError::input)?;
+    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+}
 
 /// Connection to one daemon.
 pub struct Client {
@@ -33,7 +43,20 @@ impl Client {
                 ))
             })?,
         };
-        let agent = Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let ca = address.ca.clone().or_else(|| std::env::var_os("GOODPUT_CA").map(Into::into));
+        let ca = match (ca, url.starts_with("https:")) {
+            (Some(path), true) => authorities(&path)?,
+            (None, true) => {
+                return Err(CommandError::input(format!("{url}: no authority to trust")).with_help(
+                    "name the certificate that signed the daemon's by --ca, or in the variable GOODPUT_CA",
+                ));
+            }
+            (_, false) => Vec::new(),
+        };
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&ca))
+            .unversioned_rustls_crypto_provider(identity::provider());
+        let agent = Agent::config_builder().http_status_as_error(false).tls_config(tls.build()).build().new_agent();
         Ok(Self { url, token: token.trim().into(), agent, invocation })
     }
 

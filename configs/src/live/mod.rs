@@ -6,7 +6,8 @@
 //! - [`deployment`]: the whole file of a deployment, and how far its daemon may act.
 //! - [`engine`]: the machines that run the jobs. [`policy`]: the policies that decide.
 //! - [`leader`]: the lease of the daemon that acts.
-//! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
+//! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users, and [`token`]: the
+//!   tokens that they show.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
 //! - [`services`]: inference services beside training jobs.
 //! - [`tls`]: certificates. [`name`]: names of jobs and nodes. `times`: bounds of times.
@@ -25,3 +26,4 @@ pub mod policy;
 pub mod services;
 mod times;
 pub mod tls;
+pub mod token;

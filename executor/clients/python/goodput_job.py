@@ -24,6 +24,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import time
 import urllib.error
@@ -55,6 +56,9 @@ class Job:
         self._fence = env.get("SCHED_FENCE")
         self._socket = env.get("SCHED_SOCKET")
         self._url = env.get("SCHED_URL")
+        # SCHED_CA: certificate of the authority that signed the one of the address, where that is not a public one.
+        secure = (self._url or "").startswith("https:")
+        self._tls = ssl.create_default_context(cafile=env.get("SCHED_CA")) if secure else None
         self._stream = None
         self._keep = keep
         self._report_every_s = report_every_s
@@ -171,7 +175,8 @@ class Job:
         url = "%s/v1/jobs/%s/report" % (self._url, self.id)
         headers = {"Content-Type": "application/json"}
         try:
-            urllib.request.urlopen(urllib.request.Request(url, line.encode(), headers, method="PUT"), timeout=2.0).close()
+            request = urllib.request.Request(url, line.encode(), headers, method="PUT")
+            urllib.request.urlopen(request, timeout=2.0, context=self._tls).close()
         except urllib.error.HTTPError as error:
             return {"status": error.code, "error": error.read().decode(errors="replace")}
         return {"ok": True}

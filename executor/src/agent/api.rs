@@ -43,6 +43,12 @@ pub struct NodeStatus {
     pub stale: bool,
     /// Trouble with the driver, if there is any: `stuck for 12 s`.
     pub trouble: Option<String>,
+    /// Reason why jobs have no control groups; `None` where they have.
+    #[serde(default)]
+    pub uncontained: Option<String>,
+    /// Sentence about a certificate of the node that ends soon.
+    #[serde(default)]
+    pub certificate: Option<String>,
     /// Time at which accelerators were last read.
     pub read_ms: i64,
     /// Attempts not forgotten, by name.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use rustix::process::{WaitOptions, WaitStatus, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::ControlGroup;
 use super::clock::boot_ms;
 use super::process::{ProcessId, descendants, kill};
 use super::spool::{self, CAUSE, EXIT, ORDER, OUTPUT, PROCESSES, STOP};
@@ -37,6 +38,9 @@ pub struct KeeperOrder {
     pub cwd: PathBuf,
     /// Folder of the node's lease, where jobs die with it.
     pub lease: Option<PathBuf>,
+    /// Control group of the job, where the node has them.
+    #[serde(default)]
+    pub group: Option<ControlGroup>,
 }
 
 /// Keeper and job, as processes.
@@ -97,7 +101,11 @@ fn spawn(folder: &Path, order: &KeeperOrder) -> io::Result<u32> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&order.env).current_dir(&order.cwd).process_group(0);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    command.spawn().map(|child| child.id())
+    let mut start = || command.spawn().map(|child| child.id());
+    match &order.group {
+        Some(group) => group.start_in(start),
+        None => start(),
+    }
 }
 
 /// Waits for children, own and adopted, on a thread; the channel closes when there is none left.
@@ -140,6 +148,9 @@ fn watch(folder: &Path, order: &KeeperOrder, job: u32, children: &Receiver<(u32,
             Err(RecvTimeoutError::Disconnected) => return exit,
         }
         if over {
+            if let Some(group) = &order.group {
+                group.kill();
+            }
             // Processes may start others while they are killed, so this goes on until none is left.
             for pid in descendants(std::process::id()) {
                 kill(pid);

@@ -5,6 +5,7 @@ use super::clock::{boot_ms, unix_ms};
 use super::error::AgentError;
 use super::node::Agent;
 use crate::devices::{Tracked, accelerator_type};
+use crate::http::identity;
 
 /// Readings older than so many periods are stale.
 const OLD_PERIODS: u64 = 5;
@@ -27,6 +28,8 @@ impl Agent {
             accelerators: readings.devices.iter().map(accelerator).collect(),
             stale: old || stuck.is_some() || readings.error.is_some(),
             trouble: stuck.or(readings.error),
+            certificate: identity::ends_soon(&self.config.tls.cert, at_ms),
+            uncontained: self.hierarchy.as_ref().err().cloned(),
             read_ms: readings.read_ms,
             attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),
         }

@@ -154,6 +154,8 @@ pub struct Daemon<E> {
     canary_problems: BTreeSet<String>,
     /// Trouble with the keeper of the lease that an alert has told.
     lease_trouble: Option<String>,
+    /// Time of the last look at the certificates.
+    certificates_seen: Option<Instant>,
     /// Mode that the journal keeps, as it was last read.
     kept_mode: Option<Mode>,
 }
@@ -229,6 +231,7 @@ impl<E: Engine> Daemon<E> {
             shadow: None,
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
+            certificates_seen: None,
             lease_trouble: None,
             kept_mode,
             engine,

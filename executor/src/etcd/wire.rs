@@ -143,7 +143,8 @@ impl Wire {
         let (sender, driver) = match self.connector.as_ref().filter(|_| member.tls) {
             Some(connector) => {
                 let name = ServerName::try_from(member.host.clone())?;
-                let (sender, connection) = handshake(TokioIo::new(connector.get().connect(name, stream).await?)).await?;
+                let (sender, connection) =
+                    handshake(TokioIo::new(connector.get().connect(name, stream).await?)).await?;
                 (sender, tokio::spawn(async move { drop(connection.await) }))
             }
             None => {

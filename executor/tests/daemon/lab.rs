@@ -64,6 +64,7 @@ impl Lab {
             spec: JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(7200) } },
             application: None,
             tenant: String::new(),
+            owner: String::new(),
             phase: JobPhase::Held,
             starts: 0,
             attempt: None,

@@ -141,6 +141,7 @@ mod tests {
             spec: JobSpec { request: JobRequest::default(), work: Work::Fixed { duration: SimTime::from_secs(60) } },
             application: None,
             tenant: String::new(),
+            owner: String::new(),
             phase: if attempt.is_some() { JobPhase::Running } else { JobPhase::Held },
             starts: 1,
             attempt,

@@ -1,7 +1,7 @@
 //! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but `/healthz`.
 //!
-//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and
-//! change the mode too. What changes anything goes through the daemon's loop one by one, and into
+//! Of a token only the hash is stored. A token allows the calls of its verbs, and submits for its
+//! tenants only. What changes anything goes through the daemon's loop one by one, and into
 //! the audit log with the token's name.
 
 mod run;
@@ -16,8 +16,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
-use goodput_configs::live::api::{Role, Token};
 use goodput_configs::live::deployment::Mode;
+use goodput_configs::live::token::{ApiVerb, Token};
+use goodput_env::tenant::UNIT_WEIGHT;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -75,12 +76,9 @@ pub struct Api {
     pub mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Holder of the token that came with a call.
+/// Token that came with a call.
 #[derive(Clone, Debug)]
-struct Caller {
-    name: String,
-    role: Role,
-}
+struct Caller(Token);
 
 /// An answer that is an error.
 type ApiProblem = (StatusCode, Json<serde_json::Value>);
@@ -101,40 +99,63 @@ pub fn router(api: Api) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/v1/jobs/{key}/report", put(report))
         .layer(DefaultBodyLimit::max(LONGEST_LINE));
-    let routes = Router::new()
+    let look = Router::new()
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/queue", get(queue))
         .route("/v1/nodes", get(nodes))
         .route("/v1/services", get(services))
-        .route("/v1/jobs", post(submit))
-        .route("/v1/jobs/{key}", get(explain))
-        .route("/v1/jobs/{key}", delete(cancel))
+        .route("/v1/jobs/{key}", get(explain));
+    let submit = Router::new().route("/v1/jobs", post(submit));
+    let cancel = Router::new().route("/v1/jobs/{key}", delete(cancel));
+    let operate = Router::new()
         .route("/v1/nodes/{name}/drain", post(drain))
         .route("/v1/nodes/{name}/undrain", post(undrain))
-        .route("/v1/mode", post(mode))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(api.clone(), authorise));
-    open.merge(routes).with_state(api)
+        .route("/v1/mode", post(mode));
+    // A route is in a group, and a group has verbs: no route is open because a check was forgotten.
+    let groups: [(Router<Api>, &[ApiVerb]); 4] = [
+        (look, &[ApiVerb::Read]),
+        (submit, &[ApiVerb::Submit]),
+        (cancel, &[ApiVerb::Cancel, ApiVerb::Operate]),
+        (operate, &[ApiVerb::Operate]),
+    ];
+    let guarded = groups.into_iter().map(|(routes, verbs)| {
+        let check = TokenCheck { api: api.clone(), verbs };
+        routes.layer(DefaultBodyLimit::max(LARGEST_BODY)).route_layer(from_fn_with_state(check, authorise))
+    });
+    guarded.fold(open, Router::merge).with_state(api)
+}
+
+/// Check of the token before a group of routes.
+#[derive(Clone, Debug)]
+struct TokenCheck {
+    api: Api,
+    /// Verbs of which the token needs one.
+    verbs: &'static [ApiVerb],
 }
 
 /// Lets a call pass if its token is known and good for the call.
-async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+async fn authorise(State(check): State<TokenCheck>, mut request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
         return problem(StatusCode::UNAUTHORIZED, "no token: send the header Authorization: Bearer TOKEN")
             .into_response();
     };
     let given = hash(token);
-    let Some(known) = api.tokens.iter().find(|known| same(&known.sha256, &given)) else {
+    let Some(known) = check.api.tokens.iter().find(|known| same(&known.sha256, &given)) else {
         return problem(StatusCode::UNAUTHORIZED, "the token is not known; see [[api.tokens]]").into_response();
     };
-    if known.role == Role::Read && request.method() != axum::http::Method::GET {
-        let text = format!("the token {:?} is for reading; this needs one with role = \"write\"", known.name);
-        return problem(StatusCode::FORBIDDEN, text).into_response();
+    if !check.verbs.iter().any(|verb| known.allows(*verb)) {
+        return forbidden(known, check.verbs[0]).into_response();
     }
-    request.extensions_mut().insert(Caller { name: known.name.clone(), role: known.role });
+    request.extensions_mut().insert(Caller(known.clone()));
     next.run(request).await
+}
+
+/// Refusal of a call that needs a verb.
+fn forbidden(token: &Token, verb: ApiVerb) -> ApiProblem {
+    let text = format!("the token {:?} does not allow this: it needs the verb {:?}", token.name, verb.name());
+    problem(StatusCode::FORBIDDEN, text)
 }
 
 /// Whether two hashes are equal, in a time that does not tell where they differ.
@@ -217,10 +238,29 @@ async fn submit(
     Extension(caller): Extension<Caller>,
     body: Result<Json<Submission>, JsonRejection>,
 ) -> Result<(StatusCode, Json<serde_json::Value>), ApiProblem> {
-    let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    let Json(mut job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    own(&mut job, &caller.0).map_err(|text| problem(StatusCode::FORBIDDEN, text))?;
     check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
     let key = call(&api, &caller, ApiCommand::Submit(Box::new(job))).await?;
     Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
+}
+
+/// Makes a submission that of a token: its owner and its tenant follow from the token.
+///
+/// # Errors
+/// The submission asks for more than the token may.
+fn own(job: &mut Submission, token: &Token) -> Result<(), String> {
+    job.tenant = token.tenant_of(&job.tenant)?.to_owned();
+    token.owner().clone_into(&mut job.owner);
+    let request = &job.spec.request;
+    let (priority, weight) = (request.priority, request.weight_milli);
+    if !token.allows(ApiVerb::Admin) && (priority > token.max_priority || weight > UNIT_WEIGHT) {
+        return Err(format!(
+            "priority {priority} and weight {weight}: the token {:?} may ask for a priority up to {} and a weight up to {UNIT_WEIGHT}",
+            token.name, token.max_priority
+        ));
+    }
+    Ok(())
 }
 
 /// Checks a submission.
@@ -263,10 +303,16 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
+    let may = |row: &QueueRow| caller.0.allows(ApiVerb::Operate) || row.owner == caller.0.owner();
     let Json(known) = look(&api, |status| {
-        status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
+        let row = status.queue.iter().find(|row| row.key == key || row.name == key);
+        row.map(|row| (row.key.clone(), may(row)))
     })?;
-    let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    let (job, may) = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    if !may {
+        let text = format!("job {job} does not belong to {:?}; the verb \"operate\" cancels any job", caller.0.owner());
+        return Err(problem(StatusCode::FORBIDDEN, text));
+    }
     call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
 }
 
@@ -283,7 +329,7 @@ async fn drain(
     body: Result<Json<ExplainQuery>, JsonRejection>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
     let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
-    let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };
+    let reason = if reason.is_empty() { format!("by {}", caller.0.name) } else { reason };
     on_node(&api, &caller, &node, EngineAction::Drain { node: node.clone(), reason }).await
 }
 
@@ -320,14 +366,16 @@ async fn mode(
     body: Result<Json<ModeBody>, JsonRejection>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(body) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    if body.mode != Mode::Observe && !caller.0.allows(ApiVerb::Admin) {
+        return Err(forbidden(&caller.0, ApiVerb::Admin));
+    }
     call(&api, &caller, ApiCommand::Mode(body.mode)).await.map(Json)
 }
 
 async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_json::Value, ApiProblem> {
-    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_)));
     let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
     let (answer, answered) = oneshot::channel();
-    let call = Call { who: caller.name.clone(), command, answer };
+    let call = Call { who: caller.0.name.clone(), command, answer };
     api.calls.send(call).await.map_err(|_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended"))?;
     let answered = answered.await.map_err(gone)?;
     answered.map_err(|text| problem(StatusCode::CONFLICT, text))

@@ -6,9 +6,11 @@
 //! - [`status`]: the state of nodes, queue and orders.
 //! - [`audit`]: the log of all decisions and orders; `alert`: what is wrong, in all of these
 //!   places.
+//! - `certificates`: alerts about those that end soon.
 
 mod alert;
 pub mod api;
 pub mod audit;
+mod certificates;
 pub mod metrics;
 pub mod status;

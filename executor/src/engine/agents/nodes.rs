@@ -14,7 +14,7 @@ use crate::agent::api::{
 use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, NodeLimits};
 
 /// Agents of all nodes.
 pub struct AgentNodes {
@@ -149,12 +149,13 @@ impl AgentNodes {
     /// Health of a node.
     pub fn health(&self, node: &str) -> NodeHealth {
         let Some(remote) = self.remote(node) else { return NodeHealth::Down };
-        let Some((at, _)) = &remote.heard else { return NodeHealth::Down };
+        let Some((at, status)) = &remote.heard else { return NodeHealth::Down };
         let silent = self.looked.saturating_duration_since(*at).as_millis() as u64;
         match silent {
             _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
             _ if remote.drained.is_some() => NodeHealth::Drained,
+            _ if status.accelerators.is_empty() => NodeHealth::Suspect,
             _ => NodeHealth::Up,
         }
     }
@@ -181,10 +182,14 @@ impl AgentNodes {
             let name = remote.client.node().as_str();
             let fit = self.fit(name);
             let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, jobs.clone())).count();
-            let note = match (&remote.drained, self.status(name).and_then(|status| status.trouble.clone())) {
+            let note = match (&remote.drained, self.status(name)) {
                 (Some(reason), _) => reason.clone(),
-                (None, Some(trouble)) => trouble,
-                (None, None) => remote.trouble.clone(),
+                (None, Some(NodeStatus { trouble: Some(trouble), .. })) => trouble.clone(),
+                _ if !remote.trouble.is_empty() => remote.trouble.clone(),
+                (None, Some(status)) if status.accelerators.is_empty() => "it has no accelerators".to_owned(),
+                (None, Some(NodeStatus { certificate: Some(ends), .. })) => ends.clone(),
+                (None, Some(NodeStatus { uncontained: Some(why), .. })) => format!("no control groups: {why}"),
+                _ => String::new(),
             };
             NodeSeen {
                 name: name.to_owned(),
@@ -272,7 +277,8 @@ impl AgentNodes {
             };
             let grants = on.accelerators.iter().map(grant).collect();
             let (program, fence) = (program.clone(), current.fence.clone());
-            let launch = Launch { program, attempt: current.number, fence, grants, gang };
+            let limits = NodeLimits::default();
+            let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
             let client = remote.client.clone();
             calls.spawn(async move { client.start(&Start { term, launch }).await });
         }

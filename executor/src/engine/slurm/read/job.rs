@@ -134,6 +134,7 @@ impl RawJob {
             spec: JobSpec { request, work: Work::Fixed { duration } },
             application,
             tenant: tenant.unwrap_or_default(),
+            owner: self.user.clone(),
             phase,
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
