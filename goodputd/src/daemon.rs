@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
+use goodput_configs::live::leader::LeaderConfig;
 use goodput_configs::reader;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::Catalog;
@@ -14,6 +15,7 @@ use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
+use goodput_executor::etcd::Etcd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -73,7 +75,12 @@ fn slurm_engine(slurm: &SlurmConfig, settings: &Deployment) -> Result<SlurmEngin
 
 fn agents_engine(agents: AgentsConfig, settings: &Deployment) -> Result<AgentsEngine, CommandError> {
     let services = DeclaredService::of(settings).map_err(CommandError::input)?;
-    Ok(AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services))
+    let engine = AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services);
+    let engine = engine.polled_every(settings.cycle.poll_secs);
+    match settings.leader.etcd() {
+        Some(etcd) => Ok(engine.shared(Etcd::new(etcd).map_err(CommandError::failed)?)),
+        None => Ok(engine),
+    }
 }
 
 /// Returns when the daemon is told to end: by Ctrl-C, or by SIGTERM as a service manager sends it.
@@ -151,6 +158,8 @@ fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
+    // Nothing is taken from the daemon that leads.
+    settings.leader = LeaderConfig::default();
     let count = snapshots.len();
     let mut daemon = open(Recorded::new(snapshots), settings)?;
     let orders = runtime()?.block_on(async {

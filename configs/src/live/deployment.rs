@@ -196,6 +196,9 @@ impl ConfigFile for Deployment {
         self.leader.check(self.state.lease_secs)?;
         self.guard.check()?;
         self.engine.check()?;
+        if let EngineConfig::Agents(agents) = &self.engine {
+            agents.check_pace(self.cycle.poll_secs)?;
+        }
         self.tenants()?;
         self.services()?;
         self.api.check()

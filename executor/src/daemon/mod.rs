@@ -46,6 +46,7 @@ use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError}
 use durability::kept_mode;
 use durability::leader::etcd::EtcdLease;
 use durability::leader::{self, DaemonName, Leader};
+use durability::shared::SharedBook;
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
 use interface::metrics::Metrics;
@@ -118,6 +119,8 @@ pub struct Daemon<E> {
     journal: Journal,
     audit: Audit,
     leader: Leader,
+    /// State that daemons of other hosts read; `None` where the journal is all there is.
+    shared: Option<SharedBook>,
     metrics: Arc<Metrics>,
     status: Arc<Mutex<DaemonStatus>>,
     mode: Mode,
@@ -188,9 +191,10 @@ impl<E: Engine> Daemon<E> {
         let terms = leader::LeaseTerms { lease, renew: lease / 3 };
         let me = DaemonName { name, address: settings.leader.address.clone() };
         let mut leader = Leader::new(me, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
-        if let Some(etcd) = settings.leader.etcd() {
+        let etcd = settings.leader.etcd().map(Etcd::new).transpose()?;
+        if let Some(etcd) = &etcd {
             let file = directory.join("leader.etcd");
-            let lease = EtcdLease::new(Etcd::new(etcd)?, settings.state.lease_secs, file);
+            let lease = EtcdLease::new(etcd.clone(), settings.state.lease_secs, file);
             leader = leader.outside(Box::new(lease), terms);
         }
         let status =
@@ -207,6 +211,7 @@ impl<E: Engine> Daemon<E> {
             audit: Audit::open(&directory.join("audit.jsonl"))?,
             journal,
             leader,
+            shared: etcd.map(SharedBook::new),
             status: Arc::new(Mutex::new(status)),
             metrics: Arc::new(Metrics::new()),
             guard: Guard::default(),

@@ -71,6 +71,8 @@ pub struct Entry {
     pub value: Vec<u8>,
     /// Revision of the cluster at the last change of the key.
     pub changed: i64,
+    /// Revision of the cluster when the key was made.
+    pub created: i64,
 }
 
 /// Keys of a range at one revision.
@@ -117,6 +119,8 @@ struct Kv {
     value: String,
     #[serde(default, deserialize_with = "wire::number")]
     mod_revision: i64,
+    #[serde(default, deserialize_with = "wire::number")]
+    create_revision: i64,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +153,12 @@ impl Etcd {
     fn below(&self, kv: Kv) -> Option<Entry> {
         let key = String::from_utf8(STANDARD.decode(kv.key).ok()?).ok()?;
         let key = key.strip_prefix(&self.prefix)?.strip_prefix('/')?.to_owned();
-        Some(Entry { key, value: STANDARD.decode(kv.value).ok()?, changed: kv.mod_revision })
+        Some(Entry {
+            key,
+            value: STANDARD.decode(kv.value).ok()?,
+            changed: kv.mod_revision,
+            created: kv.create_revision,
+        })
     }
 
     /// The keys that begin with `under` and have changed since revision `since`; all of them where

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
 mod lease;
+mod network;
+mod partition;
+mod shared;
 
 /// Whether the test is to be skipped; says so.
 pub fn skipped() -> bool {

@@ -7,10 +7,12 @@
 //! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot
 //!   them.
 //! - `kept_mode`: the mode that a call set.
+//! - `shared`: state that daemons of several hosts share, in etcd.
 //! - `ends`: jobs that have ended, cancelled where the engine forgot their end.
 
 mod ends;
 pub mod journal;
 pub(super) mod kept_mode;
 pub mod leader;
+pub(super) mod shared;
 mod submissions;

@@ -1,17 +1,18 @@
 //! Machines without a manager: the engine drives the agents of their nodes.
 //!
-//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents
+//! What is wanted is written down before any agent is told (`store`); what runs is what agents
 //! say. A node that is not heard of is *suspect*: nothing starts there, and its jobs are neither
 //! given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and
 //! its lease has run out for certain, are they started again ([`Fencing`](goodput_configs::live::node_agent::Fencing)).
 
+mod calls;
 mod gang;
 mod live;
 mod loans;
 mod nodes;
 mod place;
 mod replicas;
-pub mod store;
+mod store;
 
 use std::collections::BTreeMap;
 
@@ -23,10 +24,11 @@ use super::{
 };
 use crate::agent::api::StoredReport;
 use crate::agent::{AgentError, unix_ms};
+use crate::etcd::Etcd;
 use crate::job::SpeedMeasurement;
 use live::LiveJob;
-use nodes::AgentNodes;
-use store::JobStore;
+use nodes::{AgentNodes, wanted_devices};
+use store::{JobStore, Wanted};
 
 /// The agents of a cluster.
 pub struct AgentsEngine {
@@ -41,7 +43,19 @@ pub struct AgentsEngine {
     /// Of this daemon's leadership; `None`: another leads, and this one only looks.
     term: Option<u64>,
     version: u64,
+    /// Whether what is wanted is read whole at the next look: some of it may not have been written.
+    anew: bool,
+    /// Time at which the progress of jobs was written down, milliseconds since the Unix epoch.
+    progress_ms: i64,
+    /// Time at which old jobs were forgotten, milliseconds since the Unix epoch.
+    forgot_ms: i64,
 }
+
+/// Longest time for which the progress of a job is not written down, milliseconds.
+const PROGRESS_MS: i64 = 5000;
+
+/// How long jobs that ended stay written down, milliseconds.
+const KEPT_MS: i64 = 3_600_000;
 
 /// How long jobs that ended stay in snapshots, milliseconds.
 const SHOWN_MS: i64 = 60_000;
@@ -53,15 +67,30 @@ impl AgentsEngine {
     /// The folder or the certificates cannot be used.
     pub fn open(settings: AgentsConfig) -> Result<Self, AgentError> {
         let nodes = AgentNodes::new(&settings)?;
-        let store = JobStore::open(settings.folder.clone())?;
-        let (jobs, loans) = (store.load(), store.loans());
-        Ok(Self { settings, nodes, store, jobs, services: Vec::new(), loans, term: None, version: 0 })
+        let store = JobStore::folder(settings.folder.clone())?;
+        let (jobs, loans, services) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let (term, version, anew, progress_ms, forgot_ms) = (None, 0, true, 0, 0);
+        Ok(Self { settings, nodes, store, jobs, services, loans, term, version, anew, progress_ms, forgot_ms })
+    }
+
+    /// The engine with jobs in etcd rather than in its folder.
+    #[must_use]
+    pub fn shared(self, etcd: Etcd) -> Self {
+        Self { store: JobStore::shared(etcd), ..self }
     }
 
     /// The engine with services that run beside training jobs.
     #[must_use]
     pub fn with_services(self, services: Vec<DeclaredService>) -> Self {
         Self { services, ..self }
+    }
+
+    /// The engine for a daemon that looks every `poll_secs` seconds. A node whose agent would kill
+    /// jobs between two looks gets no jobs and says so.
+    #[must_use]
+    pub fn polled_every(mut self, poll_secs: f64) -> Self {
+        self.nodes.set_shortest_fencing(self.settings.shortest_fencing_ms(poll_secs));
+        self
     }
 
     /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
@@ -80,7 +109,7 @@ impl AgentsEngine {
     async fn look(&mut self) -> Result<Vec<SpeedReport>, EngineError> {
         if self.term.is_none() {
             // Another daemon may have changed them.
-            (self.jobs, self.loans) = (self.store.load(), self.store.loans());
+            self.read(self.anew).await?;
         }
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
         let said = reports.iter().filter_map(|kept| self.said(kept)).collect();
@@ -89,30 +118,88 @@ impl AgentsEngine {
         }
         let Some(term) = self.term else { return Ok(said) };
         let now_ms = unix_ms();
-        for job in self.jobs.values_mut() {
-            let before = job.clone();
-            gang::advance(job, &self.nodes, now_ms);
-            if *job != before {
-                // It is written down before agents forget what it is based on.
-                self.store.save(job).map_err(full)?;
+        self.advance(now_ms).await?;
+        self.tend_loans(now_ms).await?;
+        for job in self.jobs.values().filter(|job| job.current.is_some()) {
+            self.nodes.start_missing(job, term);
+        }
+        self.nodes.tidy(&self.jobs, term);
+        self.nodes.settle().await;
+        self.forget_old(now_ms).await?;
+        Ok(said)
+    }
+
+    /// Brings each job that runs a step on by what its nodes said. It is written down before agents
+    /// forget what it is based on.
+    async fn advance(&mut self, now_ms: i64) -> Result<(), EngineError> {
+        // Progress alone is heard again after a crash, so it is not written down with each report.
+        let progress = now_ms - self.progress_ms >= PROGRESS_MS;
+        let mut changed = Vec::new();
+        for job in self.jobs.values_mut().filter(|job| job.current.is_some()) {
+            let mut after = job.clone();
+            gang::advance(&mut after, &self.nodes, now_ms);
+            if after == *job {
+                continue;
+            }
+            (job.steps, job.epoch) = (after.steps, after.epoch);
+            if after != *job || progress {
+                changed.push(after);
             }
         }
-        self.tend_loans(now_ms)?;
-        let waiting: Vec<LiveJob> = self.jobs.values().filter(|job| job.current.is_some()).cloned().collect();
-        for job in waiting {
-            self.nodes.start_missing(&job, term).await;
+        self.save(changed).await?;
+        if progress {
+            self.progress_ms = now_ms;
         }
-        self.nodes.tidy(&self.jobs, term).await;
-        Ok(said)
+        Ok(())
+    }
+
+    /// Forgets jobs that ended long ago and of which no node lists an attempt: what is written down
+    /// would grow for ever.
+    async fn forget_old(&mut self, now_ms: i64) -> Result<(), EngineError> {
+        if now_ms - self.forgot_ms < SHOWN_MS {
+            return Ok(());
+        }
+        self.forgot_ms = now_ms;
+        let listed = self.nodes.jobs_listed();
+        let old = |job: &&LiveJob| job.ended_ms.is_some_and(|ended_ms| now_ms - ended_ms > KEPT_MS);
+        let unlisted = self.jobs.values().filter(old).filter(|job| !listed.contains(job.key.as_str()));
+        let gone: Vec<String> = unlisted.map(|job| job.key.clone()).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.store.remove(self.term, &gone).await?;
+        gone.iter().for_each(|key| drop(self.jobs.remove(key)));
+        Ok(())
+    }
+
+    /// Takes up what is written down.
+    async fn read(&mut self, anew: bool) -> Result<(), EngineError> {
+        let (jobs, loans) = (std::mem::take(&mut self.jobs), std::mem::take(&mut self.loans));
+        let mut wanted = Wanted { jobs, loans, drained: self.nodes.drained() };
+        let read = self.store.read(&mut wanted, anew).await;
+        (self.jobs, self.loans) = (wanted.jobs, wanted.loans);
+        self.nodes.set_drained(wanted.drained);
+        self.anew = read.is_err();
+        Ok(read?)
+    }
+
+    /// Writes jobs down, and takes them up when they are.
+    async fn save(&mut self, jobs: Vec<LiveJob>) -> Result<(), EngineError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        self.store.save(self.term, &jobs).await?;
+        self.jobs.extend(jobs.into_iter().map(|job| (job.key.clone(), job)));
+        Ok(())
     }
 
     async fn step(&mut self, order: &Order, term: u64) -> Result<StepOutcome, EngineError> {
         let refused = |reason: &str| Ok(StepOutcome::Refused { reason: reason.to_owned() });
         match &order.action {
-            EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
-            EngineAction::Undrain { node } => return self.drain(node, None),
-            EngineAction::Lend { node } => return self.lend(node, unix_ms()),
-            EngineAction::Return { node, deadline_ms } => return self.call_back(node, *deadline_ms, unix_ms()),
+            EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())).await,
+            EngineAction::Undrain { node } => return self.drain(node, None).await,
+            EngineAction::Lend { node } => return self.lend(node, unix_ms()).await,
+            EngineAction::Return { node, deadline_ms } => return self.call_back(node, *deadline_ms, unix_ms()).await,
             EngineAction::Scale { service, node, replicas } => {
                 return self.scale(service, node, *replicas, term).await;
             }
@@ -126,8 +213,8 @@ impl AgentsEngine {
         match &order.action {
             EngineAction::Cancel { grace_s } => {
                 job.cancelled = true;
-                self.keep(job.clone())?;
-                if running { self.leave(job, *grace_s, term).await } else { self.close(job) }
+                self.keep(job.clone()).await?;
+                if running { self.leave(job, *grace_s, term).await } else { self.close(job).await }
             }
             _ if !due && running => Ok(StepOutcome::Accepted),
             _ if !due => refused("the order is for another attempt"),
@@ -172,8 +259,8 @@ impl AgentsEngine {
                 job.current = Some(current);
                 (job.share, job.phase, job.starts) = (share, JobPhase::Released, job.starts + 1);
                 job.note.clear();
-                self.keep(job.clone())?;
-                self.nodes.start_missing(&job, term).await;
+                self.keep(job.clone()).await?;
+                self.nodes.start_missing(&job, term);
                 Ok(StepOutcome::Accepted)
             }
         }
@@ -182,32 +269,30 @@ impl AgentsEngine {
     async fn leave(&mut self, mut job: LiveJob, grace_s: u32, term: u64) -> Result<StepOutcome, EngineError> {
         if let Some(current) = job.current.as_mut().filter(|current| !current.leaving) {
             current.leaving = true;
-            self.keep(job.clone())?;
+            self.keep(job.clone()).await?;
         }
-        self.nodes.stop(&job, u64::from(grace_s) * 1000, term).await;
+        self.nodes.stop(&job, u64::from(grace_s) * 1000, term);
         Ok(StepOutcome::Accepted)
     }
 
-    fn close(&mut self, mut job: LiveJob) -> Result<StepOutcome, EngineError> {
+    async fn close(&mut self, mut job: LiveJob) -> Result<StepOutcome, EngineError> {
         if !job.phase.is_over() {
             (job.phase, job.ended_ms) = (JobPhase::Cancelled, Some(unix_ms()));
-            self.keep(job)?;
+            self.keep(job).await?;
         }
         Ok(StepOutcome::Accepted)
     }
 
-    fn drain(&mut self, node: &str, reason: Option<String>) -> Result<StepOutcome, EngineError> {
+    async fn drain(&mut self, node: &str, reason: Option<String>) -> Result<StepOutcome, EngineError> {
         if !self.nodes.drain(node, reason) {
             return Ok(StepOutcome::Refused { reason: "there is no such node".to_owned() });
         }
-        self.store.save_drained(&self.nodes.drained()).map_err(full)?;
+        self.store.save_drained(self.term, &self.nodes.drained()).await?;
         Ok(StepOutcome::Accepted)
     }
 
-    fn keep(&mut self, job: LiveJob) -> Result<(), EngineError> {
-        self.store.save(&job).map_err(full)?;
-        self.jobs.insert(job.key.clone(), job);
-        Ok(())
+    async fn keep(&mut self, job: LiveJob) -> Result<(), EngineError> {
+        self.save(vec![job]).await
     }
 }
 
@@ -222,9 +307,6 @@ impl Engine for AgentsEngine {
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        if self.version == 0 {
-            self.nodes.set_drained(self.store.drained());
-        }
         let said = self.look().await?;
         self.version += 1;
         let at_ms = unix_ms();
@@ -232,7 +314,7 @@ impl Engine for AgentsEngine {
         let trains = |job: &&LiveJob| job.replica_of.is_none();
         let jobs = self.jobs.values().filter(trains).filter(shown);
         let jobs: Vec<JobSeen> = jobs.map(|job| job.seen(&self.nodes)).collect();
-        let mut nodes = self.nodes.seen(self.jobs.values());
+        let mut nodes = self.nodes.seen(&wanted_devices(self.jobs.values()));
         self.show_loans(&mut nodes);
         let services = self.services_seen(at_ms);
         Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, services, said })
@@ -247,6 +329,7 @@ impl Engine for AgentsEngine {
             };
             receipts.push(Receipt { id: order.id.clone(), outcome });
         }
+        self.nodes.settle().await;
         Ok(receipts)
     }
 
@@ -258,12 +341,12 @@ impl Engine for AgentsEngine {
             return Err(EngineError::Refused { engine: "agents", problem });
         }
         let key = live.key.clone();
-        self.keep(live)?;
+        self.keep(live).await?;
         Ok(key)
     }
 
     async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
-        (self.jobs, self.loans) = (self.store.load(), self.store.loans());
+        self.read(true).await?;
         self.term = Some(term);
         self.nodes.lead();
         Ok(())
@@ -271,20 +354,17 @@ impl Engine for AgentsEngine {
 
     async fn maintain(&mut self) -> Result<(), EngineError> {
         match self.term {
-            Some(term) => self.retire_undeclared(term).await,
+            Some(term) => {
+                self.retire_undeclared(term).await?;
+                self.nodes.settle().await;
+                Ok(())
+            }
             None => Ok(()),
         }
     }
 
     fn follow(&mut self) {
+        self.anew = self.anew || self.term.is_some();
         self.term = None;
-    }
-}
-
-fn full(error: AgentError) -> EngineError {
-    EngineError::Unreachable {
-        engine: "agents",
-        problem: error.to_string(),
-        remedy: "make room or mend the disk; nothing is done that cannot be written down",
     }
 }

@@ -88,9 +88,9 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
     let done = match command {
         ApiCommand::Submit(job) => daemon.submit(who, &job).await.map(Value::from),
         ApiCommand::Order { job, action } => {
-            daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true }))
+            daemon.order_by_hand(who, &job, action).await.map(|()| json!({ "accepted": true }))
         }
-        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
+        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).await.map(|()| json!({ "mode": mode.name() })),
         ApiCommand::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
             let order =
                 |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });
