@@ -8,6 +8,7 @@ mod drills;
 mod engine_agents;
 mod high_availability;
 mod interface;
+mod kubernetes;
 mod live_services;
 mod nodes;
 mod nvml_library;

@@ -142,6 +142,7 @@ fn test() -> bool {
     run("cargo", &["fmt", "--all", "--check"])
         && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
         && slurm()
+        && kubernetes()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
@@ -184,6 +185,28 @@ fn slurm() -> bool {
         packages.join(" ")
     );
     !ci
+}
+
+/// Folder of the Go module of Kubernetes' control plane, and of the binary that is built from it.
+const KUBERNETES: (&str, &str) = ("executor/testkit/kubernetes", "target/kubernetes");
+
+/// Builds the control plane of Kubernetes for tests: eleven minutes of a processor, once. Go keeps what
+/// it compiled. Without Go the task says that the tests do nothing, and fails where `CI` is set.
+fn kubernetes() -> bool {
+    let (module, folder) = (root().join(KUBERNETES.0), root().join(KUBERNETES.1));
+    let go = Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
+    if !go {
+        let ci = env::var_os("CI").is_some();
+        eprintln!("Go is not installed: {}", if ci { "failing" } else { "THE TESTS OF KUBERNETES DO NOTHING" });
+        return !ci;
+    }
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        eprintln!("cannot make {}: {error}", folder.display());
+        return false;
+    }
+    let (module, binary) = (module.display().to_string(), folder.join("kubernetes").display().to_string());
+    // Two at a time: the compiler needs a gigabyte for each of the large packages.
+    run("go", &["-C", &module, "build", "-p", "2", "-trimpath", "-ldflags=-s -w", "-o", &binary, "."])
 }
 
 fn has_apt() -> bool {
