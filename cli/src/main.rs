@@ -46,12 +46,9 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Results(options) => command::results::run(&options),
         Command::Reference(options) => command::reference::run(&options),
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut <Args as clap::CommandFactory>::command(),
-                "goodput",
-                &mut std::io::stdout(),
-            );
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), "goodput", &mut script);
+            goodput_console::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -289,7 +289,13 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     let said = run(dir.path(), &["results", "run-1", "runs/eval"]);
     let rows = |policy: &str| said.matches(&format!("\n| {policy} ")).count();
     assert!(said.starts_with("exit: 0") && rows("srtf") == 2, "{said}");
-    assert!(said.contains("- Command: `goodput eval x.toml --policies srtf,run-1/policy.bundle"), "{said}");
+    let command = "- Command: `goodput eval x.toml --policies srtf,run-1/policy.bundle --seeds 2`, on 20";
+    assert!(said.contains("- Command: `goodput train x.toml ") && !said.contains("--run-dir"), "{said}");
+    assert!(said.contains(command), "{said}");
+    let said = run(dir.path(), &["results", "runs/eval", "--columns", "restarts_mean,jct_mean_secs"]);
+    assert!(said.contains("| restarts, per job | mean JCT, "), "{said}");
+    let said = run(dir.path(), &["results", "runs/eval", "--columns", "jct_mean_sec"]);
+    assert!(said.starts_with("exit: 2") && said.contains("did you mean \"jct_mean_secs\"?"), "{said}");
     let said = run(dir.path(), &["results", "nowhere"]);
     assert!(said.starts_with("exit: 2") && said.contains("summary.json"), "{said}");
     let again = run(dir.path(), &["train", "x.toml", "--run-dir", "run-1"]);

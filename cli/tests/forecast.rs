@@ -41,6 +41,10 @@ fn a_comparison_has_a_row_a_model_and_distance_and_a_page_with_pictures() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("NaN"), "a picture with no number");
+    let origin = page.split_once("How this page was made").unwrap().1;
+    for part in ["<pre>goodput forecast compare study.toml</pre>", "<p>goodput 0.", "lease_hours = 2.0"] {
+        assert!(origin.contains(part), "{part}");
+    }
     let again = dir.path().join("again.html");
     run(dir.path(), &["forecast", "compare", "study.toml", "--report", "again.html"]);
     assert_eq!(fs::read_to_string(again).unwrap(), page, "same study, same bytes");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::comparison;
 use goodput_eval::Evaluation;
-use goodput_eval::report::leaderboard::leaderboard;
+use goodput_eval::report::leaderboard::{COLUMNS, leaderboard};
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::tables::{allocation_table, job_table, run_table};
 
@@ -85,7 +85,7 @@ fn results_in_markdown_name_their_origin() {
         commit: Some("0123456789ab".into()),
         date: "2026-01-31".into(),
     };
-    let text = markdown_results(&summary, Some(&origin));
+    let text = markdown_results(&summary, &COLUMNS, Some(&origin));
     assert!(text.starts_with(&leaderboard(&summary)), "{text}");
     assert!(text.contains("- Workload `steady`: 2 seeds, "), "{text}");
     assert!(
@@ -93,5 +93,8 @@ fn results_in_markdown_name_their_origin() {
         "{text}"
     );
     assert_eq!(serde_json::from_str::<ResultOrigin>(&origin.to_json()).unwrap(), origin);
-    assert!(!markdown_results(&summary, None).contains("Command"));
+    let brief = markdown_results(&summary, &["restarts_mean", "jct_mean_secs"], None);
+    let head: Vec<&str> = brief.lines().next().unwrap().split('|').map(|name| name.trim()).collect();
+    assert!(head[3..5] == ["restarts, per job", "mean JCT, s"] && head[5].starts_with("against "), "{brief}");
+    assert!(!brief.contains("Command"));
 }

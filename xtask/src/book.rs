@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
+use crate::provenance::{has_origin, sections_without_command};
+use crate::results::blocks;
 use crate::source::{files, root};
 use crate::tidy::{paragraphs, sentences, words};
 
@@ -68,14 +70,51 @@ impl Book {
         faults
     }
 
-    /// Pages of results that do not begin with a table of their origin: a commit, a day and commands.
-    pub fn results_without_origin(&self) -> Vec<String> {
-        // Both pages hold no figures that a run makes.
+    /// Pages of results with their text, without those that hold no figures of a run.
+    pub fn results(&self) -> impl Iterator<Item = (&Path, &str)> {
         let exempt = ["results/about-these-results.md", "results/coverage.md"];
-        let pages = self.pages.iter().filter(|(page, _)| page.starts_with("results"));
-        let measured = pages.filter(|(page, _)| !exempt.iter().any(|name| page.as_os_str() == *name));
-        let without = measured.filter(|(_, text)| !has_origin(text));
-        without.map(|(page, _)| format!("docs/src/{}", page.display())).collect()
+        let pages = self.pages.iter().map(|(page, text)| (page.as_path(), text.as_str()));
+        pages
+            .filter(move |(page, _)| page.starts_with("results") && !exempt.iter().any(|name| *page == Path::new(name)))
+    }
+
+    /// Pages of results that do not begin with a table of their origin, and sections of these pages
+    /// that have figures and no command.
+    pub fn results_without_origin(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (page, text) in self.results() {
+            if !has_origin(text) {
+                faults.push(format!("docs/src/{}: no table of the origin begins the page", page.display()));
+            }
+            let sections = sections_without_command(text).into_iter();
+            faults.extend(sections.map(|(line, title)| {
+                format!("docs/src/{}:{line}: \"{title}\" has figures and no command", page.display())
+            }));
+        }
+        faults
+    }
+
+    /// Blocks of results that are broken, share a name, or hold the text of another command.
+    pub fn broken_blocks(&self) -> Vec<String> {
+        let (mut faults, mut names) = (Vec::new(), BTreeSet::new());
+        for (page, text) in self.results() {
+            let mut fault =
+                |line: usize, what: String| faults.push(format!("docs/src/{}:{line}: {what}", page.display()));
+            match blocks(text) {
+                Err((line, what)) => fault(line, what),
+                Ok(blocks) => {
+                    for block in blocks {
+                        if let Some(what) = block.stale(text) {
+                            fault(block.line, what);
+                        }
+                        if !names.insert(block.name.clone()) {
+                            fault(block.line, format!("two blocks are called {:?}", block.name));
+                        }
+                    }
+                }
+            }
+        }
+        faults
     }
 
     /// Pages and words by folder.
@@ -96,18 +135,6 @@ impl Book {
         }
         all
     }
-}
-
-/// Whether the first table of a page says when the figures were recorded and by which commands.
-fn has_origin(text: &str) -> bool {
-    let table: Vec<&str> =
-        text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).collect();
-    let row = |name: &str| table.iter().find(|line| line.starts_with(name));
-    let recorded = row("| Recorded |").is_some_and(|line| {
-        // Tables of one page may have commits of their own.
-        line.contains("the commit of each table") || line.contains("commit") && line.contains("20")
-    });
-    recorded && row("| Command").is_some()
 }
 
 /// Targets of the links of a page that stay inside the repository, each with its line.
@@ -185,8 +212,6 @@ mod tests {
         let text = "# A `b` (c)\n\nSee [one](x.md#y), [two](https://a.b).\n\n```\n[no](z.md)\n```\n";
         assert_eq!(links(text), [(3, "x.md#y".to_string())]);
         assert!(anchors(text).contains("a-b-c"));
-        assert!(has_origin("# A\n\n| | |\n|---|---|\n| Recorded | 2026-11-24, commit `1` |\n| Command | `x` |\n"));
-        assert!(!has_origin("# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"));
         assert_eq!(normal(Path::new("a/../b/./c.md")), Path::new("b/c.md"));
     }
 }

@@ -1,5 +1,7 @@
 //! Development tasks that tests check as well: the book, and the language and the names of the source.
 
 pub mod book;
+pub mod provenance;
+pub mod results;
 pub mod source;
 pub mod tidy;

@@ -1,12 +1,13 @@
-//! Development tasks: `cargo xtask {test, bench, drill, schema, tidy, docs}`.
+//! Development tasks: `cargo xtask {test, bench, drill, schema, docs, results, tidy}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
 use std::collections::BTreeMap;
-use std::env;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
 
 use xtask::book::Book;
+use xtask::results::{ResultBlock, blocks, rewritten};
 use xtask::source::root;
 use xtask::tidy;
 
@@ -16,6 +17,8 @@ cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains
 cargo xtask drill [KILLS]  the long drills: the daemon killed so often (200) while it drives real Slurm
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
+cargo xtask results [PAGE [BLOCK]]
+                           runs the commands of the blocks in docs/src/results/PAGE.md, and writes their tables
 cargo xtask tidy [PATH]    lists comments, names and sentences that break a rule of language, below PATH or everywhere
 ";
 
@@ -59,6 +62,9 @@ fn main() -> ExitCode {
             &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
         ),
         ["docs"] => docs(),
+        ["results"] => results(None, None),
+        ["results", page] => results(Some(page), None),
+        ["results", page, block] => results(Some(page), Some(block)),
         ["tidy"] => tidy(""),
         ["tidy", path] => tidy(path),
         _ => {
@@ -115,6 +121,69 @@ fn book_links() -> bool {
             false
         }
     }
+}
+
+/// Runs the commands of blocks in pages of results, and writes what the runs say into the pages: the blocks of
+/// every page, of `page`, or one of them.
+fn results(page: Option<&str>, block: Option<&str>) -> bool {
+    let Ok(book) = Book::read() else { return false };
+    let asked = |path: &Path| page.is_none_or(|page| path.file_stem().is_some_and(|stem| stem == page));
+    let pages: Vec<PathBuf> = book.results().map(|(path, _)| path.to_path_buf()).filter(|path| asked(path)).collect();
+    // The table names the commit that the program was built from, so the source must be that commit.
+    let changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"];
+    if output("git", &changed).is_none_or(|changed| !changed.is_empty()) {
+        eprintln!("the source differs from its commit: commit first, for the tables name the commit");
+        return false;
+    }
+    let mut written = 0;
+    let ok = run("cargo", &["build", "--release", "--workspace", "--bin", "goodput"])
+        && pages.iter().all(|page| write_results(&root().join("docs/src").join(page), block, &mut written));
+    if written == 0 {
+        eprintln!("no block was written");
+    }
+    ok && written > 0
+}
+
+/// Folder of the runs that pages of results show, below the root.
+const RUNS: &str = "target/results";
+
+fn write_results(path: &Path, asked: Option<&str>, written: &mut usize) -> bool {
+    let read = || fs::read_to_string(path).map_err(|error| error.to_string());
+    let blocks = match read().and_then(|page| blocks(&page).map_err(|(line, fault)| format!("line {line}: {fault}"))) {
+        Ok(blocks) => blocks,
+        Err(error) => {
+            eprintln!("{}: {error}", path.display());
+            return false;
+        }
+    };
+    blocks.into_iter().filter(|block| asked.is_none_or(|asked| block.name == asked)).all(|block| {
+        let folder = format!("{RUNS}/{}", block.name);
+        // Training takes an empty folder only.
+        let _ = fs::remove_dir_all(root().join(&folder));
+        let table = match block.columns.as_slice() {
+            [] => format!("goodput results {folder}"),
+            columns => format!("goodput results {folder} --columns {}", columns.join(",")),
+        };
+        println!("\n$ {} --run-dir {folder}", block.command);
+        let text = output("sh", &["-c", &format!("{} --run-dir {folder} --quiet >&2 && {table}", block.command)]);
+        // Earlier blocks have moved this one, so the page is read anew.
+        let Some((text, page)) = text.zip(read().ok()) else { return false };
+        let now = blocks_of(&page).into_iter().find(|now| now.name == block.name);
+        let wrote = now.is_some_and(|now| fs::write(path, rewritten(&page, &now, &text)).is_ok());
+        *written += usize::from(wrote);
+        wrote
+    })
+}
+
+fn blocks_of(page: &str) -> Vec<ResultBlock> {
+    blocks(page).unwrap_or_default()
+}
+
+/// Text that a program prints, with the built programs on its path; `None` where the program fails.
+fn output(program: &str, args: &[&str]) -> Option<String> {
+    let path = format!("{}:{}", root().join("target/release").display(), env::var("PATH").unwrap_or_default());
+    let run = Command::new(program).args(args).current_dir(root()).env("PATH", path).stderr(Stdio::inherit()).output();
+    run.ok().filter(|run| run.status.success()).and_then(|run| String::from_utf8(run.stdout).ok())
 }
 
 /// Version of mdBook that builds the book.

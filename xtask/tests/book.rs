@@ -9,7 +9,7 @@ fn links_of_the_book_lead_somewhere() {
 }
 
 #[test]
-fn every_page_of_results_says_where_its_figures_come_from() {
+fn every_section_of_results_says_where_its_figures_come_from() {
     let without = Book::read().unwrap().results_without_origin();
     assert!(without.is_empty(), "{}", without.join("\n"));
 }

@@ -8,6 +8,9 @@ pub struct Results {
     /// Run directories with a `summary.json`, as `train` and `eval` write it.
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
+    /// Metrics of the table by key (see `goodput list metrics`) [default: those of the report].
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
+    pub columns: Vec<String>,
 }
 
 /// Options of `reference`.

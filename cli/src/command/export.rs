@@ -11,6 +11,7 @@ use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Export;
+use crate::command::run::essential;
 use crate::config;
 
 /// Runs `goodput export` and gives its exit code.
@@ -53,20 +54,4 @@ pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
     bundle.save(&args.to.join("policy.bundle")).map_err(CommandError::input)?;
     say(&format!("{}: policy.bundle, card.md", args.to.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Command line of a training, without the parts that results do not depend on: the output folder,
-/// the number of threads, and the folders of the program and of the files.
-fn essential(argv: &[String]) -> Vec<String> {
-    let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
-    let mut kept = vec!["goodput".to_owned()];
-    let mut words = argv.iter().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--run-dir" | "-j" | "--jobs" => drop(words.next()),
-            "-q" | "--quiet" => {}
-            word => kept.push(word.strip_prefix(&here).unwrap_or(word).to_owned()),
-        }
-    }
-    kept
 }

@@ -9,10 +9,13 @@ use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_datasets::DataError;
-use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
+use goodput_eval::report::origin::ResultOrigin;
+use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, StudyOrigin, page};
 use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
 use crate::args::{ForecastCommand, StudyFile};
+use crate::command::config::resolved;
+use crate::command::results;
 use crate::config;
 
 /// Runs `goodput forecast` and gives its exit code.
@@ -26,12 +29,12 @@ pub fn run(verb: &ForecastCommand) -> Result<ExitCode, CommandError> {
         ForecastCommand::Backtest { study: file, report, output } => {
             let study = open(file)?;
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
-            finish(&file.config, &study, &reports, report.as_deref(), *output)?;
+            finish(file, &study, &reports, report.as_deref(), *output)?;
         }
         ForecastCommand::Compare { study: file, report, output } => {
             let study = open(file)?;
             let reports = study.compare().map_err(fault)?;
-            finish(&file.config, &study, &reports, report.as_deref(), *output)?;
+            finish(file, &study, &reports, report.as_deref(), *output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -72,7 +75,7 @@ fn fault(error: StudyError) -> CommandError {
 type Reports = [(String, goodput_forecast::BacktestReport)];
 
 fn finish(
-    config: &Path,
+    file: &StudyFile,
     study: &Study,
     reports: &Reports,
     report: Option<&Path>,
@@ -80,8 +83,13 @@ fn finish(
 ) -> Result<(), CommandError> {
     if let Some(path) = report {
         let lending = study.lend().map_err(fault)?;
-        let title = config.file_stem().map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
-        write(path, page(&title, study, reports, &lending).as_bytes())?;
+        let stem = file.config.file_stem();
+        let title = stem.map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
+        let ResultOrigin { command, version, commit, .. } = results::origin();
+        let commit = commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        let (program, config) = (format!("goodput {version}{commit}"), resolved(&read(file)?)?);
+        let origin = StudyOrigin { command: &command, program: &program, config: &config };
+        write(path, page(&title, study, reports, &lending, origin).as_bytes())?;
     }
     let mut rows = Listing::new(&[
         "model",

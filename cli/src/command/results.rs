@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_configs::names::did_you_mean;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::table::Table;
+use goodput_eval::metrics::{METRICS, metric};
 use goodput_eval::report::Report;
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
@@ -14,9 +16,11 @@ use goodput_eval::report::{leaderboard, tables};
 use goodput_eval::run::Evaluation;
 use goodput_eval::run::summary::Summary;
 use goodput_eval::studies::bound;
+use goodput_train::model_card;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Results;
+use crate::command::run::essential;
 use crate::command::sim::data_fault;
 
 /// Name of the file with the origin of the results.
@@ -68,9 +72,9 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
 }
 
 /// Origin of results that are written now.
-fn origin() -> ResultOrigin {
+pub fn origin() -> ResultOrigin {
     ResultOrigin {
-        command: command(),
+        command: model_card::command(&essential(&std::env::args().collect::<Vec<_>>())),
         version: env!("CARGO_PKG_VERSION").into(),
         commit: option_env!("GOODPUT_COMMIT").map(str::to_owned),
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
@@ -79,6 +83,7 @@ fn origin() -> ResultOrigin {
 
 /// Runs `goodput results`: one Markdown table for each run directory.
 pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
+    let columns = columns(&args.columns)?;
     for (at, run) in args.runs.iter().enumerate() {
         if at > 0 {
             goodput_console::print("\n")?;
@@ -86,9 +91,20 @@ pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
         let summary: Summary = read(run.join("summary.json"))?;
         let path = run.join(ORIGIN);
         let origin = if path.exists() { Some(read(path)?) } else { None };
-        goodput_console::print(&markdown_results(&summary, origin.as_ref()))?;
+        goodput_console::print(&markdown_results(&summary, &columns, origin.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keys of the metrics that a table shows: those named, else those of the report.
+fn columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
+    if let Some(unknown) = named.iter().find(|key| metric(key).is_none()) {
+        let question = did_you_mean(unknown, METRICS.iter().map(|metric| metric.key));
+        return Err(CommandError::input(format!("--columns: there is no metric {unknown:?}{question}"))
+            .with_help("goodput list metrics shows them"));
+    }
+    let report = || leaderboard::COLUMNS.to_vec();
+    Ok(if named.is_empty() { report() } else { named.iter().map(String::as_str).collect() })
 }
 
 /// Value of a JSON file of a run directory.

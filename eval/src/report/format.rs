@@ -16,20 +16,34 @@ impl NumberFormat {
     /// The unit in which these values read best together, and as many decimals as the smallest
     /// needs for three digits, but no more than two and one more than the largest needs.
     pub(crate) fn new(unit: MetricUnit, values: impl Iterator<Item = f64>) -> Self {
-        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
-        for value in values.map(f64::abs).filter(|&value| value > 0.0) {
-            (smallest, largest) = (smallest.min(value), largest.max(value));
-        }
-        let (per, unit) = match unit {
-            MetricUnit::Share => (0.01, "%"),
-            MetricUnit::PerJob => (1.0, "per job"),
-            MetricUnit::GpuHours => (1.0, "GPU h"),
-            MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
+        let (smallest, largest) = extent(values);
+        let (per, name) = match unit {
             MetricUnit::Secs if largest >= 144.0 * 3600.0 => (86_400.0, "d"),
             MetricUnit::Secs if largest >= 2.0 * 3600.0 => (3600.0, "h"),
             MetricUnit::Secs if largest >= 120.0 => (60.0, "min"),
-            MetricUnit::Secs => (1.0, "s"),
+            unit => written(unit),
         };
+        Self::fitted(per, name, smallest, largest)
+    }
+
+    /// The unit in which `summary.json` and the terminal have these values, but percent for shares
+    /// and hours for millions of seconds. Shares near one have as many decimals as what is missing
+    /// to one needs for two digits.
+    pub(crate) fn as_written(unit: MetricUnit, values: impl Iterator<Item = f64> + Clone) -> Self {
+        let (smallest, largest) = extent(values.clone());
+        let (per, name) = match unit {
+            MetricUnit::Secs if largest >= 1e6 => (3600.0, "h"),
+            unit => written(unit),
+        };
+        let format = Self::fitted(per, name, smallest, largest);
+        if unit != MetricUnit::Share {
+            return format;
+        }
+        let (missing, _) = extent(values.map(|value| 1.0 - value));
+        Self { decimals: format.decimals.max(digits(missing / per).saturating_sub(1)), ..format }
+    }
+
+    fn fitted(per: f64, unit: &'static str, smallest: f64, largest: f64) -> Self {
         let decimals = digits(smallest / per).min(digits(largest / per) + 1).min(2);
         Self { per, decimals, unit }
     }
@@ -42,6 +56,23 @@ impl NumberFormat {
     /// The interval of an estimate as `low–high`; empty where there is none.
     pub(crate) fn interval(&self, estimate: &Estimate) -> String {
         estimate.ci.map_or_else(String::new, |ci| format!("{}–{}", self.number(ci.low), self.number(ci.high)))
+    }
+}
+
+/// The smallest and the largest size among values other than zero.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let sizes = values.map(f64::abs).filter(|&size| size > 0.0);
+    sizes.fold((f64::INFINITY, 0.0), |(smallest, largest), size| (smallest.min(size), largest.max(size)))
+}
+
+/// Size and name of the unit of a metric.
+fn written(unit: MetricUnit) -> (f64, &'static str) {
+    match unit {
+        MetricUnit::Secs => (1.0, "s"),
+        MetricUnit::Share => (0.01, "%"),
+        MetricUnit::PerJob => (1.0, "per job"),
+        MetricUnit::GpuHours => (1.0, "GPU h"),
+        MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
     }
 }
 
@@ -102,6 +133,10 @@ mod tests {
         let hours = NumberFormat::new(MetricUnit::Secs, [7200.0].into_iter());
         let estimate = Estimate { value: 7200.0, ci: Some(Interval { low: 3600.0, high: 9000.0 }) };
         assert_eq!(hours.interval(&estimate), "1.00–2.50");
+        let secs = NumberFormat::as_written(MetricUnit::Secs, [7200.0].into_iter());
+        assert_eq!((secs.interval(&estimate).as_str(), secs.unit), ("3600–9000", "s"));
+        let shares = NumberFormat::as_written(MetricUnit::Share, [0.999_12, 0.5].into_iter());
+        assert_eq!(shares.number(0.999_12), "99.91");
     }
 
     #[test]

@@ -14,28 +14,51 @@ pub fn ranking(summary: &Summary) -> Vec<&PolicySummary> {
 }
 
 /// The metrics of the leaderboard and of the report's first table.
-pub(crate) const COLUMNS: [&str; 7] =
+pub const COLUMNS: [&str; 7] =
     [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
 
 /// The unit in which a metric of all policies reads best.
 pub(crate) fn shown(summary: &Summary, key: &str) -> NumberFormat {
-    let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
-    NumberFormat::new(metric(key).map_or(MetricUnit::Ratio, |metric| metric.unit), values)
+    NumberFormat::new(unit(key), values(summary, key))
+}
+
+/// The unit of a metric in tables that stand beside the figures of a terminal.
+fn written(summary: &Summary, key: &str) -> NumberFormat {
+    NumberFormat::as_written(unit(key), values(summary, key))
+}
+
+fn unit(key: &str) -> MetricUnit {
+    metric(key).map_or(MetricUnit::Ratio, |metric| metric.unit)
+}
+
+fn values(summary: &Summary, key: &str) -> impl Iterator<Item = f64> + Clone {
+    summary.policies.iter().filter_map(move |policy| policy.metrics.get(key)).map(|estimate| estimate.value)
 }
 
 /// The comparison as a Markdown table, best mean JCT first, with the information level of each
-/// policy.
+/// policy. Times are in seconds, and in hours from a million of seconds on.
 pub fn leaderboard(summary: &Summary) -> String {
+    leaderboard_of(summary, &COLUMNS)
+}
+
+/// The leaderboard with a column for each key of a metric. The change against the reference stands
+/// beside the headline metric, where the table has that metric.
+pub fn leaderboard_of(summary: &Summary, columns: &[&str]) -> String {
+    let against = columns.iter().position(|key| *key == HEADLINE).map(|at| at + 3);
     let mut head = vec!["policy".to_owned(), "information".to_owned()];
-    for key in COLUMNS {
-        let (name, unit) = (metric(key).map_or(key, |metric| metric.name), shown(summary, key).unit);
+    for key in columns {
+        let (name, unit) = (metric(key).map_or(*key, |metric| metric.name), written(summary, key).unit);
         head.push(if unit.is_empty() { name.into() } else { format!("{name}, {unit}") });
     }
-    head.insert(3, format!("against {}, %", summary.reference));
+    if let Some(at) = against {
+        head.insert(at, format!("against {}, %", summary.reference));
+    }
     let rows = ranking(summary).into_iter().map(|policy| {
         let mut row = vec![policy.name.clone(), policy.information.clone()];
-        row.extend(COLUMNS.iter().map(|key| cell(summary, policy, key)));
-        row.insert(3, against_cell(policy));
+        row.extend(columns.iter().map(|key| cell(summary, policy, key)));
+        if let Some(at) = against {
+            row.insert(at, against_cell(policy));
+        }
         row
     });
     markdown(&head, &rows.collect::<Vec<_>>())
@@ -43,7 +66,7 @@ pub fn leaderboard(summary: &Summary) -> String {
 
 fn cell(summary: &Summary, policy: &PolicySummary, key: &str) -> String {
     let Some(estimate) = policy.metrics.get(key) else { return "–".into() };
-    let shown = shown(summary, key);
+    let shown = written(summary, key);
     match (key == HEADLINE, estimate.ci) {
         (true, Some(_)) => format!("{} [{}]", shown.number(estimate.value), shown.interval(estimate)),
         _ => shown.number(estimate.value),

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::leaderboard::leaderboard;
+use super::leaderboard::leaderboard_of;
 use crate::run::summary::Summary;
 
 /// Origin of the results of one run.
@@ -29,11 +29,11 @@ impl ResultOrigin {
     }
 }
 
-/// Results of a comparison in Markdown: the leaderboard, the workloads with their seeds, and the
-/// origin where it is known. Prose that quotes results includes this text, so that the figures and
-/// their origin change together.
-pub fn markdown_results(summary: &Summary, origin: Option<&ResultOrigin>) -> String {
-    let mut text = leaderboard(summary);
+/// Results of a comparison in Markdown: the leaderboard with a column for each key of a metric, the
+/// workloads with their seeds, and the origin where it is known. Prose that quotes results includes
+/// this text, so that the figures and their origin change together.
+pub fn markdown_results(summary: &Summary, columns: &[&str], origin: Option<&ResultOrigin>) -> String {
+    let mut text = leaderboard_of(summary, columns);
     let unequal = summary.policies.iter().filter_map(|policy| policy.versus_reference.as_ref());
     if unequal.clone().any(|versus| !versus.same_information) {
         text += &format!("\n\\* ran at another information level than {}.\n", summary.reference);

@@ -3,5 +3,5 @@
 mod page;
 mod study;
 
-pub use page::page;
+pub use page::{StudyOrigin, page};
 pub use study::{LendingRow, ScoreRow, Study, StudyError, read_series};

@@ -8,9 +8,26 @@ use crate::report::plots::{Figure, THEME_CSS, calibration, fan, frontier};
 /// Curves of a picture at most.
 const MOST_CURVES: usize = 6;
 
-/// Page of a study as HTML: scores, fan chart, calibration, lending. Equal studies give equal
-/// bytes.
-pub fn page(title: &str, study: &Study, reports: &[(String, BacktestReport)], lending: &[LendingRow]) -> String {
+/// Origin of the figures on the page of a study.
+#[derive(Clone, Copy, Debug)]
+pub struct StudyOrigin<'a> {
+    /// Command line that made the page.
+    pub command: &'a str,
+    /// Version of the program, with its commit where that is known.
+    pub program: &'a str,
+    /// The study as TOML, with every default filled in.
+    pub config: &'a str,
+}
+
+/// Page of a study as HTML: scores, fan chart, calibration, lending, and the origin of the figures.
+/// Equal studies and origins give equal bytes.
+pub fn page(
+    title: &str,
+    study: &Study,
+    reports: &[(String, BacktestReport)],
+    lending: &[LendingRow],
+    origin: StudyOrigin<'_>,
+) -> String {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escape(title), escape(&study.about()));
     let rows = study.scores(reports);
     body += &scores(&rows);
@@ -35,12 +52,18 @@ pub fn page(title: &str, study: &Study, reports: &[(String, BacktestReport)], le
             "Lending: more lent at fewer violated steps is up and to the left.",
         );
     }
+    body += &format!(
+        "<h2>How this page was made</h2><pre>{}</pre><p>{}</p><details><summary>Configuration</summary><pre>{}</pre></details>",
+        escape(origin.command),
+        escape(origin.program),
+        escape(origin.config.trim_end())
+    );
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title><style>{THEME_CSS}{}\
          body{{background:var(--page);color:var(--ink);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
          table{{border-collapse:collapse;font-variant-numeric:tabular-nums}}td,th{{padding:.2rem .8rem;text-align:right}}\
          td:first-child,th:first-child{{text-align:left}}tbody+tbody tr:first-child td{{padding-top:.9rem}}\
-         figcaption{{font-size:.9rem}}</style>{body}</html>\n",
+         figcaption{{font-size:.9rem}}pre{{overflow-x:auto}}</style>{body}</html>\n",
         escape(title),
         Figure::page_css()
     )
