@@ -358,7 +358,7 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     let grown = typical[1] / typical[0] - 1.0;
     let directory = site.place().join("state");
     let counts = Journal::open(&directory.join("journal.sqlite")).unwrap().counts().unwrap();
-    let (lines, _) = audit::verify(&directory.join("audit.jsonl")).unwrap();
+    let lines = audit::verify(&directory.join("audit.jsonl")).unwrap().lines;
     println!(
         "a life's peak of memory in the second and the last third: median {:.1}, {:.1} MiB ({:+.1} %), largest {:.1}, {:.1} MiB; open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
         typical[0],

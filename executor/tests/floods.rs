@@ -12,6 +12,7 @@ use goodput_configs::live::node_agent::Fencing;
 use goodput_configs::reader;
 use goodput_executor::agent::api::AttemptState;
 use goodput_executor::daemon::interface::api::{Api, router};
+use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
 use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::http::{self, Door};
@@ -121,7 +122,9 @@ async fn half_requests_do_not_use_up_the_files_of_an_agent() {
 async fn half_requests_do_not_silence_the_interface() {
     let (calls, _called) = tokio::sync::mpsc::channel(1);
     let status = Arc::new(Mutex::new(DaemonStatus::default()));
-    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens: [].into(), mailbox: None };
+    let health = Arc::new(DaemonHealth::new(Duration::from_secs(600)));
+    health.looked();
+    let api = Api { health, status, metrics: Arc::new(Metrics::new()), calls, tokens: [].into(), mailbox: None };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let _server = tokio::spawn(http::serve(listener, Door::Plain, router(api)));

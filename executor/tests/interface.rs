@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use goodput_configs::live::api::{Role, Token};
 use goodput_executor::daemon::interface::api::{Api, ApiCommand, Call, hash, router};
+use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::engine::NodeSeen;
@@ -22,7 +24,9 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
     let status = Arc::new(Mutex::new(DaemonStatus { queue: vec![row], nodes, ..DaemonStatus::default() }));
     let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
-    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
+    let health = Arc::new(DaemonHealth::new(Duration::from_secs(30)));
+    health.looked();
+    let api = Api { health, status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
     let told = Arc::new(Mutex::new(Vec::new()));
     let log = told.clone();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -32,7 +36,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
         while let Some(Call { who, command, answer }) = called.recv().await {
             let read = matches!(command, ApiCommand::Orders(_) | ApiCommand::PolicyHistory);
             log.lock().unwrap().push(format!("{who}: {command:?}"));
-            let _ = answer.send(Ok(if read { json!([]) } else { json!("8") }));
+            let _ = answer.send(Ok(if read { json!([]) } else { json!({ "key": "8" }) }));
         }
     });
     (address, told)

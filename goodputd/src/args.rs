@@ -94,7 +94,7 @@ pub enum Live {
         output: OutputFormat,
     },
     /// Submit a job to the daemon.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// List the jobs that wait or run, with reasons.
     Queue {
         /// Daemon that the command talks to.
@@ -250,6 +250,9 @@ pub struct Submit {
     /// Name of the job.
     #[arg(long)]
     pub name: String,
+    /// Idempotency key: all calls with one key hand one job in, so a call that broke off may be repeated.
+    #[arg(long)]
+    pub key: Option<String>,
     /// Accelerators that the job asks for.
     #[arg(long, default_value_t = 1)]
     pub gpus: u32,

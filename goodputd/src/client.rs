@@ -1,4 +1,8 @@
-//! Client of the HTTP interface of a daemon.
+//! Client of the HTTP interface of a daemon. A daemon that stands by names the one that leads, and the client sends
+//! the call there: nothing was accepted before.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 use goodput_console::CommandError;
 use serde::Serialize;
@@ -10,9 +14,15 @@ use ureq::http::Response;
 use crate::Invocation;
 use crate::args::DaemonAddress;
 
-/// Connection to one daemon.
+/// How long a call waits for a daemon to lead.
+const NO_LEADER: Duration = Duration::from_secs(30);
+
+/// Daemons that a call is sent to at most.
+const HOPS: u32 = 4;
+
+/// Connection to one daemon, and to the one that leads.
 pub struct Client {
-    url: String,
+    url: RefCell<String>,
     token: String,
     agent: Agent,
     invocation: Invocation,
@@ -34,47 +44,80 @@ impl Client {
             })?,
         };
         let agent = Agent::config_builder().http_status_as_error(false).build().new_agent();
-        Ok(Self { url, token: token.trim().into(), agent, invocation })
+        Ok(Self { url: RefCell::new(url), token: token.trim().into(), agent, invocation })
     }
 
     /// Reads the resource at `path`.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandError> {
-        let request = self.agent.get(format!("{}{path}", self.url)).header("authorization", self.bearer());
-        self.read(request.call())
+        let request = self.agent.get(format!("{}{path}", self.url.borrow())).header("authorization", self.bearer());
+        let (status, text) = self.answer(request.call())?;
+        self.read_text(status, &text)
     }
 
     /// Posts `body` to `path`.
     pub fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, CommandError> {
-        let request = self.agent.post(format!("{}{path}", self.url)).header("authorization", self.bearer());
-        self.read(request.send_json(body))
+        self.send(|url| self.agent.post(format!("{url}{path}")).header("authorization", self.bearer()).send_json(body))
+    }
+
+    /// Posts `body` to `path`, once for all calls with the idempotency key `key`.
+    pub fn post_once(&self, path: &str, key: &str, body: &impl Serialize) -> Result<Value, CommandError> {
+        self.send(|url| {
+            let request = self.agent.post(format!("{url}{path}")).header("authorization", self.bearer());
+            request.header("idempotency-key", key).send_json(body)
+        })
     }
 
     /// Deletes the resource at `path`.
     pub fn delete(&self, path: &str) -> Result<Value, CommandError> {
-        let request = self.agent.delete(format!("{}{path}", self.url)).header("authorization", self.bearer());
-        self.read(request.call())
+        self.send(|url| self.agent.delete(format!("{url}{path}")).header("authorization", self.bearer()).call())
+    }
+
+    /// Sends a call that changes something to the daemon that leads.
+    fn send(&self, call: impl Fn(&str) -> Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, CommandError> {
+        let began = Instant::now();
+        let mut hops = 0;
+        loop {
+            let url = self.url.borrow().clone();
+            let (status, text) = self.answer(call(&url))?;
+            let body = serde_json::from_str::<Value>(&text).unwrap_or_default();
+            let leader = body["leader"]["address"].as_str().map(|url| url.trim_end_matches('/').to_owned());
+            match (status, leader) {
+                (421, Some(leader)) if leader != url && hops < HOPS => {
+                    hops += 1;
+                    self.url.replace(leader);
+                }
+                // Between two leaders none takes calls.
+                (503, None) if body.get("leader").is_some() && began.elapsed() < NO_LEADER => {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                _ => return self.read_text(status, &text),
+            }
+        }
     }
 
     fn bearer(&self) -> String {
         format!("Bearer {}", self.token)
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<T, CommandError> {
+    fn answer(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<(u16, String), CommandError> {
         let unreachable = |error: ureq::Error| {
-            CommandError::failed(format!("{}: {error}", self.url)).with_help(format!(
+            CommandError::failed(format!("{}: {error}", self.url.borrow())).with_help(format!(
                 "is the daemon running? `{} run DEPLOYMENT.toml`; name another one by --url",
                 self.invocation.0
             ))
         };
         let mut answer = answer.map_err(unreachable)?;
-        let good = answer.status().is_success();
-        let text = answer.body_mut().read_to_string().map_err(unreachable)?;
-        if good {
-            return serde_json::from_str(&text)
-                .map_err(|error| CommandError::failed(format!("{}: not understood: {error}", self.url)));
+        Ok((answer.status().as_u16(), answer.body_mut().read_to_string().map_err(unreachable)?))
+    }
+
+    fn read_text<T: DeserializeOwned>(&self, status: u16, text: &str) -> Result<T, CommandError> {
+        let url = self.url.borrow();
+        if (200..300).contains(&status) {
+            return serde_json::from_str(text)
+                .map_err(|error| CommandError::failed(format!("{url}: not understood: {error}")));
         }
         let reason =
-            serde_json::from_str::<Value>(&text).ok().and_then(|value| Some(value.get("error")?.as_str()?.to_string()));
-        Err(CommandError::failed(reason.unwrap_or_else(|| format!("{}: {} {text}", self.url, answer.status()))))
+            serde_json::from_str::<Value>(text).ok().and_then(|value| Some(value.get("error")?.as_str()?.to_string()));
+        Err(CommandError::failed(reason.unwrap_or_else(|| format!("{url}: {status} {text}"))))
     }
 }

@@ -65,7 +65,11 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Plan { config, record, output } => daemon::plan(config, record.as_deref(), *output)?,
         Live::Replay { config, snapshots, output } => daemon::replay(config, snapshots, *output)?,
         Live::Submit(options) => {
-            let answer = client(&options.daemon)?.post("/v1/jobs", &submit::submission(options)?)?;
+            let (client, job) = (client(&options.daemon)?, submit::submission(options)?);
+            let answer = match &options.key {
+                Some(key) => client.post_once("/v1/jobs", key, &job)?,
+                None => client.post("/v1/jobs", &job)?,
+            };
             print(&format!("{}\n", answer["key"].as_str().unwrap_or_default()))?;
         }
         Live::Queue { daemon, output } => {
@@ -100,8 +104,9 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Policy(verb) => policy::run(verb, invocation)?,
         Live::Report { from, days, json } => report::run(from, *days, *json)?,
         Live::Audit { file } => {
-            let (lines, last) = audit::verify(file).map_err(CommandError::failed)?;
-            print(&format!("{lines} lines hold together; the last one has hash {last}\n"))?;
+            let audit::Chain { first, lines, hash } = audit::verify(file).map_err(CommandError::failed)?;
+            let from = if first > 1 { format!(", from line {first} on") } else { String::new() };
+            print(&format!("{lines} lines hold together{from}; the last one has hash {hash}\n"))?;
         }
         Live::Token => token::run()?,
     }

@@ -164,10 +164,24 @@ pub struct StateConfig {
     /// Seconds without renewal after which another daemon takes over.
     #[serde(default = "lease_secs")]
     pub lease_secs: u32,
+    /// Size from which the file of the audit log is closed and a new one begun, MiB.
+    #[serde(default = "audit_mib")]
+    pub audit_mib: u32,
+    /// Closed files of the audit log that are kept; all of them where 0.
+    #[serde(default = "audit_files")]
+    pub audit_files: u32,
 }
 
 fn lease_secs() -> u32 {
     15
+}
+
+fn audit_mib() -> u32 {
+    64
+}
+
+fn audit_files() -> u32 {
+    16
 }
 
 impl Deployment {
@@ -204,6 +218,9 @@ impl ConfigFile for Deployment {
         self.cycle.check()?;
         check_secs("state.lease_secs", f64::from(self.state.lease_secs), 0.0)?;
         self.leader.check(self.state.lease_secs)?;
+        if !(1..=65_536).contains(&self.state.audit_mib) {
+            return Err(CheckError::value("state.audit_mib", self.state.audit_mib, "a number from 1 to 65536"));
+        }
         self.guard.check()?;
         self.engine.check()?;
         self.tenants()?;

@@ -35,6 +35,12 @@ pub struct NodeStatus {
     pub agent_since_ms: i64,
     /// Highest term seen.
     pub term: u64,
+    /// Name of the leader of that term; empty where it has not said it.
+    #[serde(default)]
+    pub leader: String,
+    /// Time since that leader spoke to this agent, or since the agent started, milliseconds.
+    #[serde(default)]
+    pub leader_silent_ms: u64,
     /// Fate of jobs while the daemon is not heard of.
     pub fencing: Fencing,
     /// Accelerators, by index.
@@ -43,6 +49,12 @@ pub struct NodeStatus {
     pub stale: bool,
     /// Trouble with the driver, if there is any: `stuck for 12 s`.
     pub trouble: Option<String>,
+    /// Trouble with the disk of the agent: nothing is started while it takes no writes.
+    #[serde(default)]
+    pub disk: Option<String>,
+    /// Records on the disk of the agent that cannot be used, with a remedy each.
+    #[serde(default)]
+    pub damaged: Vec<String>,
     /// Time at which accelerators were last read.
     pub read_ms: i64,
     /// Attempts not forgotten, by name.

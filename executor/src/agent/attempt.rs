@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::api::{AttemptState, AttemptStatus};
 use super::clock::unix_ms;
 use super::keeper::Processes;
+use super::record::{self, RecordError};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, PROCESSES, STOP};
 use crate::job::{EndCause, Exit, ExitMeaning, Intake, Launch, Silence};
 
@@ -49,8 +50,11 @@ impl LocalAttempt {
     }
 
     /// Attempt that an earlier agent began; `None` where the folder holds none.
-    pub fn load(folder: PathBuf) -> Option<Self> {
-        let record: LaunchRecord = spool::read(&folder, LAUNCH)?;
+    ///
+    /// # Errors
+    /// It cannot be told which attempt it is.
+    pub fn load(folder: PathBuf) -> Result<Option<Self>, RecordError> {
+        let Some(record) = record::load::<LaunchRecord>(&folder.join(LAUNCH))? else { return Ok(None) };
         let mut attempt = Self::new(folder, record);
         attempt.stopping = attempt.folder.join(STOP).exists();
         attempt.fault = spool::read::<EndCause>(&attempt.folder, CAUSE).is_some_and(|cause| cause.fault);
@@ -58,7 +62,7 @@ impl LocalAttempt {
         if let Some(exit) = spool::read(&attempt.folder, EXIT) {
             attempt.end(exit);
         }
-        Some(attempt)
+        Ok(Some(attempt))
     }
 
     /// Reads the processes of the attempt again.

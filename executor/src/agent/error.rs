@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
+use super::record::RecordError;
 use crate::http::identity::IdentityError;
 use crate::job::{ProgramError, Refusal};
 
@@ -51,6 +52,12 @@ pub enum AgentError {
     /// A report is not believed.
     #[error(transparent)]
     JobReport(#[from] Refusal),
+    /// The disk of the node takes no writes, so nothing that is begun could be written down.
+    #[error("{0}")]
+    NoRoom(String),
+    /// A record on disk cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Setup is wrong.
     #[error("{0}")]
     Setup(String),
@@ -86,7 +93,8 @@ impl AgentError {
             | AgentError::Unavailable { .. }
             | AgentError::JobReport(Refusal::OldFence | Refusal::Stranger) => 409,
             AgentError::Program(_) | AgentError::JobReport(_) => 400,
-            AgentError::Setup(_) | AgentError::Identity(_) | AgentError::Io { .. } => 500,
+            AgentError::NoRoom(_) => 507,
+            AgentError::Setup(_) | AgentError::Identity(_) | AgentError::Record(_) | AgentError::Io { .. } => 500,
         }
     }
 
@@ -106,6 +114,8 @@ impl AgentError {
             AgentError::JobReport(Refusal::OldFence) => "old_fence",
             AgentError::JobReport(Refusal::Stranger) => "stranger",
             AgentError::JobReport(_) => "report",
+            AgentError::NoRoom(_) => "no_room",
+            AgentError::Record(_) => "record",
             AgentError::Setup(_) | AgentError::Identity(_) => "setup",
             AgentError::Io { .. } => "io",
         }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use goodput_configs::live::node_agent::Fencing;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::boot_ms;
 use super::error::AgentError;
 use super::keeper::{Deadline, LEASE_DEADLINE};
+use super::record::{self, RecordError};
 use super::spool;
 
 /// Name of the file with the highest term seen.
@@ -21,6 +23,8 @@ pub struct LeaseBook {
     folder: PathBuf,
     fencing: Fencing,
     held: Held,
+    /// Time at which the leader of the term spoke last; at first that of the agent's start.
+    spoken: Instant,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -31,9 +35,17 @@ struct Held {
 
 impl LeaseBook {
     /// Opens the lease with what was written in `folder`.
-    pub fn open(folder: PathBuf, fencing: Fencing) -> Self {
-        let held = spool::read(&folder, TERM).unwrap_or_default();
-        Self { folder, fencing, held }
+    ///
+    /// # Errors
+    /// It cannot be told which term was seen last; an agent that took any term would obey a leader of long ago.
+    pub fn open(folder: PathBuf, fencing: Fencing) -> Result<Self, RecordError> {
+        let held = record::load(&folder.join(TERM))?.unwrap_or_default();
+        Ok(Self { folder, fencing, held, spoken: Instant::now() })
+    }
+
+    /// Name of the leader of the highest term, and the time since it spoke.
+    pub fn leader(&self) -> (&str, Duration) {
+        (&self.held.leader, self.spoken.elapsed())
     }
 
     /// Highest term seen.
@@ -56,6 +68,7 @@ impl LeaseBook {
             spool::write(&self.folder, TERM, &held).map_err(AgentError::io("remember the term"))?;
             self.held = held;
         }
+        self.spoken = Instant::now();
         Ok(())
     }
 
@@ -97,7 +110,7 @@ mod tests {
     #[test]
     fn terms_only_grow_also_over_restarts() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || LeaseBook::open(folder.path().to_owned(), Fencing::Keep);
+        let open = || LeaseBook::open(folder.path().to_owned(), Fencing::Keep).unwrap();
         let mut book = open();
         book.admit(3, Some("a")).unwrap();
         book.admit(3, None).unwrap();
@@ -107,5 +120,8 @@ mod tests {
         assert!(book.admit(2, Some("b")).is_err());
         assert!(book.admit(3, Some("b")).is_err(), "one term has one leader");
         book.admit(4, Some("b")).unwrap();
+        std::fs::write(folder.path().join(TERM), "{\"te").unwrap();
+        let torn = LeaseBook::open(folder.path().to_owned(), Fencing::Keep).unwrap_err();
+        assert!(torn.to_string().contains("term.json is damaged"), "{torn}");
     }
 }

@@ -14,11 +14,13 @@ use tokio::time::sleep;
 use super::api::{AttemptStatus, Done, LeaderLease, ReportPage, Start, Stop, StoredReport, Term};
 use super::attempt::{LaunchRecord, LocalAttempt};
 use super::clock::{boot_ms, unix_ms};
+use super::disk::DiskWatch;
 use super::error::AgentError;
-use super::keeper::{Deadline, KeeperOrder};
+use super::keeper::{Deadline, KeeperOrder, Processes};
 use super::lease::LeaseBook;
 use super::process::{ProcessId, kill, processes_with_token};
-use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, STOP};
+use super::record::{self, RecordError};
+use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, PROCESSES, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
 use crate::job::{EndCause, Exit, Launch};
@@ -40,6 +42,10 @@ pub struct Agent {
     pub(super) config: NodeAgentConfig,
     pub(super) telemetry: Telemetry,
     pub(super) since_ms: i64,
+    /// Whether the disk of the node takes writes.
+    pub(super) disk: DiskWatch,
+    /// Records of an earlier agent that cannot be used, with a remedy each.
+    pub(super) damaged: Vec<String>,
     /// Starts are looked at one at a time, so that two do not find the same accelerator free.
     pub(super) starting: tokio::sync::Mutex<()>,
     job_url: String,
@@ -56,13 +62,25 @@ pub(super) struct NodeState {
 
 impl Agent {
     /// With what an earlier agent left behind; `job_url` is where jobs reach it by HTTP.
-    pub(super) fn new(config: NodeAgentConfig, telemetry: Telemetry, job_url: String) -> Self {
-        let lease = LeaseBook::open(config.state_dir.clone(), config.fencing);
-        let found = spool::folders(&config.state_dir.join("attempts")).into_iter().filter_map(LocalAttempt::load);
-        let attempts = found.map(|attempt| (attempt.record.launch.id(), attempt)).collect();
+    ///
+    /// # Errors
+    /// A later agent wrote a record, or it cannot be told which term was seen last.
+    pub(super) fn new(config: NodeAgentConfig, telemetry: Telemetry, job_url: String) -> Result<Self, AgentError> {
+        let lease = LeaseBook::open(config.state_dir.clone(), config.fencing)?;
+        let (mut attempts, mut damaged) = (BTreeMap::new(), Vec::new());
+        for folder in spool::folders(&config.state_dir.join("attempts")) {
+            match LocalAttempt::load(folder) {
+                Ok(found) => attempts.extend(found.map(|attempt| (attempt.record.launch.id(), attempt))),
+                Err(newer @ RecordError::Newer { .. }) => return Err(newer.into()),
+                // Its processes may run, so the node is given nothing more until a person has looked.
+                Err(fault) => damaged.push(format!("{fault}; then start the agent again")),
+            }
+        }
         let since_ms = unix_ms();
+        let disk = DiskWatch::new(config.state_dir.clone());
         let inner = NodeState { lease, attempts, reports: VecDeque::new(), next: since_ms as u64 };
-        Self { config, telemetry, since_ms, starting: tokio::sync::Mutex::new(()), job_url, inner: Mutex::new(inner) }
+        let (starting, inner) = (tokio::sync::Mutex::new(()), Mutex::new(inner));
+        Ok(Self { config, telemetry, since_ms, disk, damaged, starting, job_url, inner })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {
@@ -99,6 +117,8 @@ impl Agent {
             };
             match keeper {
                 Some(keeper) => return keeper.is_alive().then_some(keeper),
+                // The keeper began and cannot be told: all that it started is found by the attempt's token.
+                None if record::load::<Processes>(&folder.join(PROCESSES)).is_err() => return None,
                 None if tokio::time::Instant::now() < given_up => sleep(LOOK_AGAIN).await,
                 // From here on no keeper can begin.
                 None if spool::claim(&folder).unwrap_or(true) => return None,
@@ -139,11 +159,19 @@ impl Agent {
             }
         }
         launch.program.check()?;
+        if let Some(why) = self.disk.trouble() {
+            return Err(AgentError::NoRoom(why));
+        }
         self.check_grants(&launch.grants).await?;
         let record = LaunchRecord { launch: launch.clone(), started_ms: unix_ms() };
         let folder = self.config.state_dir.join("attempts").join(&id);
         let keeper = self.begin(&folder, &record);
-        let keeper = keeper.map_err(|source| AgentError::Io { action: format!("start {id}"), source })?;
+        let keeper = keeper.map_err(|source| {
+            // Nothing has begun; what is left of the folder would look like an attempt to the next agent.
+            let _ = fs::remove_dir_all(&folder);
+            self.disk.failed(&source);
+            AgentError::Io { action: format!("start {id}"), source }
+        })?;
         let status = {
             let mut inner = self.lock();
             let attempt = inner.attempts.entry(id.clone()).or_insert(LocalAttempt::new(folder, record));

@@ -74,7 +74,7 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
         telemetry.follow_dcgm(dcgm);
     }
     let daemon = config.daemon.clone();
-    let agent = Arc::new(Agent::new(config, telemetry, format!("http://{jobs}")));
+    let agent = Arc::new(Agent::new(config, telemetry, format!("http://{jobs}"))?);
     // Nothing is answered before the attempts of the earlier agent are accounted for.
     agent.adopt().await;
     let socket =
@@ -85,6 +85,7 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
         tokio::spawn(http::serve(listen, Door::Mutual { identity, peer: daemon }, for_the_daemon)),
         tokio::spawn(http::serve(for_jobs, Door::Plain, server::for_jobs(Arc::clone(&agent)))),
         tokio::spawn(Arc::clone(&agent).guard()),
+        tokio::spawn(Arc::clone(&agent).watch_disk()),
     ];
     Ok(Running { agent, address, jobs, tasks, _only_one: only_one })
 }

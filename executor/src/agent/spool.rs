@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::record;
 use crate::private;
 
 /// Launch of the attempt and its time.
@@ -38,17 +39,18 @@ const KEPT: usize = 1000;
 pub fn write<T: Serialize>(folder: &Path, name: &str, value: &T) -> io::Result<()> {
     let new = folder.join(format!("{name}.new"));
     let mut file = private::create(&new)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
+    file.write_all(&record::encode(value)?)?;
     file.sync_all()?;
     fs::rename(&new, folder.join(name))?;
     // The new name is an entry of the folder, which has to be on disk as well.
     File::open(folder)?.sync_all()
 }
 
-/// Reads a file; `None` where it is missing or not what it should be.
+/// Reads a file; `None` where it is missing or not what it should be. For files of which nothing is lost with
+/// either; others are read by [`record::load`].
 #[must_use]
 pub fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
-    serde_json::from_slice(&fs::read(folder.join(name)).ok()?).ok()
+    record::load(&folder.join(name)).ok().flatten()
 }
 
 /// Makes the claim. `false` where the claim was made before.

@@ -17,16 +17,21 @@ impl Agent {
         let old = (at_ms - readings.read_ms) as u64 > OLD_PERIODS * self.config.pace.period_ms;
         let stuck = readings.stuck_ms.map(|ms| format!("the driver has not answered for {} s", ms / 1000));
         let inner = self.lock();
+        let (leader, silent) = inner.lease.leader();
         NodeStatus {
             name: self.config.node.clone(),
             at_ms,
             boot_ms: boot_ms(),
             agent_since_ms: self.since_ms,
             term: inner.lease.term(),
+            leader: leader.to_owned(),
+            leader_silent_ms: silent.as_millis() as u64,
             fencing: self.config.fencing,
             accelerators: readings.devices.iter().map(accelerator).collect(),
             stale: old || stuck.is_some() || readings.error.is_some(),
             trouble: stuck.or(readings.error),
+            disk: self.disk.trouble(),
+            damaged: self.damaged.clone(),
             read_ms: readings.read_ms,
             attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),
         }

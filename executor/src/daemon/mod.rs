@@ -36,7 +36,7 @@ use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
-use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
+use crate::engine::{ClusterSnapshot, Engine, EngineError, EngineProblem, Order};
 use crate::etcd::{Etcd, EtcdError};
 use crate::http::identity::IdentityError;
 use crate::private;
@@ -47,8 +47,10 @@ use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError}
 use durability::kept_mode;
 use durability::leader::etcd::EtcdLease;
 use durability::leader::{self, DaemonName, Leader};
+use durability::led_by;
 use guard::mass_failure::MassFailures;
-use interface::audit::{Audit, AuditError};
+use interface::audit::{Audit, AuditError, AuditSize};
+use interface::health::DaemonHealth;
 use interface::metrics::Metrics;
 use interface::report::events::Tally;
 use interface::status::DaemonStatus;
@@ -89,6 +91,12 @@ pub enum DaemonError {
     /// The request is not allowed now.
     #[error("{0}")]
     Refused(String),
+    /// Another daemon leads, or none.
+    #[error("this daemon stands by: {}", led_by::words(.0.as_ref()))]
+    Standby(Option<DaemonName>),
+    /// Nothing is accepted now.
+    #[error("{0}")]
+    Unavailable(String),
     /// A drill ends the cycle here.
     #[error("the drill ends the daemon at {0}")]
     Drill(&'static str),
@@ -122,6 +130,7 @@ pub struct Daemon<E> {
     leader: Leader,
     metrics: Arc<Metrics>,
     status: Arc<Mutex<DaemonStatus>>,
+    health: Arc<DaemonHealth>,
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
@@ -163,6 +172,10 @@ pub struct Daemon<E> {
     canary_problems: BTreeSet<String>,
     /// Trouble with the keeper of the lease that an alert has told.
     lease_trouble: Option<String>,
+    /// Problems of the engine that alerts have told.
+    engine_problems: BTreeSet<EngineProblem>,
+    /// Time of the last submission, milliseconds of the Unix epoch.
+    last_submit_ms: i64,
     /// Mode that the journal keeps, as it was last read.
     kept_mode: Option<Mode>,
 }
@@ -195,7 +208,7 @@ impl<E: Engine> Daemon<E> {
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
         // Two renewals may be missed before the lease runs out.
         let terms = leader::LeaseTerms { lease, renew: lease / 3 };
-        let me = DaemonName { name, address: settings.leader.address.clone() };
+        let me = DaemonName { name, address: led_by::address(&settings) };
         let mut leader = Leader::new(me, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
         if let Some(etcd) = settings.leader.etcd() {
             let file = directory.join("leader.etcd");
@@ -210,14 +223,18 @@ impl<E: Engine> Daemon<E> {
             None => observer,
         };
         let kept_mode = kept_mode::read(&journal)?;
+        let poll = Duration::from_secs_f64(settings.cycle.poll_secs);
+        let oldest = Duration::from_secs_f64(settings.guard.max_snapshot_age_secs).max(poll * 3);
+        let size = AuditSize { file: u64::from(settings.state.audit_mib) << 20, kept: settings.state.audit_files };
         let mut daemon = Self {
             mode: kept_mode.unwrap_or(settings.mode),
             stop_file: directory.join("STOP"),
-            audit: Audit::open(&directory.join("audit.jsonl"))?,
+            audit: Audit::open(&directory.join("audit.jsonl"), size)?,
             journal,
             leader,
             status: Arc::new(Mutex::new(status)),
             metrics: Arc::new(Metrics::new()),
+            health: Arc::new(DaemonHealth::new(oldest)),
             guard: Guard::default(),
             open: Vec::new(),
             promises: Vec::new(),
@@ -243,6 +260,8 @@ impl<E: Engine> Daemon<E> {
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
             lease_trouble: None,
+            engine_problems: BTreeSet::new(),
+            last_submit_ms: 0,
             kept_mode,
             engine,
             settings,
@@ -254,6 +273,7 @@ impl<E: Engine> Daemon<E> {
             tracing::warn!("{note}");
             daemon.show_kept_mode();
         }
+        daemon.tell_audit_damage();
         Ok(daemon)
     }
 
@@ -302,6 +322,11 @@ impl<E: Engine> Daemon<E> {
     /// Status for users.
     pub fn status(&self) -> Arc<Mutex<DaemonStatus>> {
         self.status.clone()
+    }
+
+    /// Health for those that watch over the daemon.
+    pub fn health(&self) -> Arc<DaemonHealth> {
+        self.health.clone()
     }
 
     /// Metrics for monitoring.

@@ -134,6 +134,22 @@ pub enum EngineError {
     },
 }
 
+/// Problem of an engine that raises an alert, once for as long as it lasts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EngineProblem {
+    /// Kind of the alert.
+    pub kind: &'static str,
+    /// Problem and remedy, for people.
+    pub text: String,
+}
+
+impl EngineProblem {
+    /// A problem of the kind `kind`.
+    pub fn new(kind: &'static str, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+}
+
 /// Something that runs jobs on machines.
 pub trait Engine: Send {
     /// Name of the engine: `slurm`, `agents`, `sim`.
@@ -196,6 +212,23 @@ pub trait Engine: Send {
     /// term, and lower terms are refused there.
     fn lead(&mut self, _term: u64) -> impl Future<Output = Result<(), EngineError>> + Send {
         async { Ok(()) }
+    }
+
+    /// Problems that a person has to look at, as of the last snapshot.
+    fn problems(&self) -> Vec<EngineProblem> {
+        Vec::new()
+    }
+
+    /// Key of the job with this time of submission, milliseconds of the Unix epoch, also where snapshots show the job
+    /// no more; `None` where there is none, or the engine knows only what it shows.
+    fn submitted_at(&self, _submit_ms: i64) -> Option<String> {
+        None
+    }
+
+    /// Highest term that machines have seen, where it is above the term of this daemon and the daemon of that term has
+    /// been silent for as long as a lease lasts: this daemon has lost its journal, and is to lead in a later term.
+    fn outdated(&self) -> Option<u64> {
+        None
     }
 
     /// Tells the engine that its daemon does not lead: it looks, and promises nothing to any

@@ -152,6 +152,7 @@ impl SimEngine {
             attempt: holds.then(|| Attempt { number: starts.saturating_sub(1), placement, since_ms }),
             failures: job.failures,
             hands_off: false,
+            ended_itself: !holds && starts > 0,
             done: Some(job.done),
             epoch: job.epoch,
             batch: None,
@@ -219,20 +220,10 @@ impl Engine for SimEngine {
         let workload = &self.simulator.scenario().workload;
         // The bound keeps the snapshots of long runs small.
         jobs.extend(self.ended.iter().rev().take(256).map(|&id| JobSeen {
-            key: self.key(id),
-            spec: workload.jobs[id.index()].clone(),
-            application: None,
-            tenant: String::new(),
             phase: JobPhase::Done,
             starts: self.starts[id.index()],
-            attempt: None,
-            failures: 0,
-            hands_off: false,
-            done: None,
-            epoch: 0,
-            batch: None,
-            history: None,
-            note: String::new(),
+            ended_itself: true,
+            ..JobSeen::held(self.key(id), workload.jobs[id.index()].clone())
         }));
         Ok(ClusterSnapshot {
             version: self.version,

@@ -201,6 +201,9 @@ pub struct JobSeen {
     /// An administrator holds it, or works on it by hand.
     #[serde(default)]
     pub hands_off: bool,
+    /// The last attempt ended by itself or with its machine: no order and no person took it off its accelerators.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_itself: bool,
     /// Work done by the job's own word, in the unit of its kind of work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
@@ -217,4 +220,27 @@ pub struct JobSeen {
     /// The engine's own words, for `explain`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+impl JobSeen {
+    /// A job that waits and has never started.
+    pub fn held(key: impl Into<String>, spec: JobSpec) -> Self {
+        Self {
+            key: key.into(),
+            spec,
+            application: None,
+            tenant: String::new(),
+            phase: JobPhase::Held,
+            starts: 0,
+            attempt: None,
+            failures: 0,
+            hands_off: false,
+            ended_itself: false,
+            done: None,
+            epoch: 0,
+            batch: None,
+            history: None,
+            note: String::new(),
+        }
+    }
 }

@@ -59,22 +59,8 @@ impl Lab {
         let elasticity = Elasticity::Elastic { min: 1, max: 16 };
         let submit = SimTime::from_millis(self.at_ms);
         let request = JobRequest { name: key.into(), gpus: 2, elasticity, submit, ..JobRequest::default() };
-        let seen = JobSeen {
-            key: key.into(),
-            spec: JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(7200) } },
-            application: None,
-            tenant: String::new(),
-            phase: JobPhase::Held,
-            starts: 0,
-            attempt: None,
-            failures: 0,
-            hands_off: false,
-            done: None,
-            epoch: 0,
-            batch,
-            history: None,
-            note: String::new(),
-        };
+        let spec = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(7200) } };
+        let seen = JobSeen { batch, ..JobSeen::held(key, spec) };
         self.jobs.insert(key.into(), Played { law, seen });
     }
 

@@ -96,12 +96,9 @@ impl<E: Engine> Daemon<E> {
     /// An order that a person gives: it goes the way of all orders.
     ///
     /// # Errors
-    /// [`DaemonError::Refused`] where this daemon does not act.
+    /// [`DaemonError::Standby`] where this daemon does not lead; [`DaemonError::Refused`] where it does not act.
     pub fn order_by_hand(&mut self, who: &str, job: &str, action: EngineAction) -> Result<(), DaemonError> {
-        let term = self
-            .leader
-            .term()
-            .ok_or_else(|| DaemonError::Refused("this daemon stands by; ask the one that leads".into()))?;
+        let Some(term) = self.leader.term() else { return Err(self.stands_by()) };
         if self.mode() < Mode::Canary {
             return Err(DaemonError::Refused(format!(
                 "mode is {}: nothing is done; set mode act first",

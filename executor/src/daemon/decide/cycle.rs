@@ -13,7 +13,9 @@ use crate::daemon::durability::journal::{JournalError, Stage};
 use crate::daemon::guard::mass_failure::MassFailureChange;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, EngineError, NodeHealth, NodeSeen, Order, OrderId, OrderProgress};
+use crate::engine::{
+    ClusterSnapshot, Engine, EngineError, EngineProblem, NodeHealth, NodeSeen, Order, OrderId, OrderProgress,
+};
 use crate::machine::wall_ms;
 
 /// Report of one cycle.
@@ -51,13 +53,32 @@ impl<E: Engine> Daemon<E> {
                 if let Some(line) = self.failures.succeeded(Instant::now()) {
                     tracing::info!("{line}");
                 }
+                if self.health.journal_fails() {
+                    self.try_to_write();
+                }
             }
         }
+        self.health.turned(self.leader.term().is_some(), self.leader.seen().cloned());
         result
+    }
+
+    /// Writes to journal and audit log after they failed, so that it is known when they can be written again.
+    fn try_to_write(&mut self) {
+        let journal = self.journal.remember("written_ms", &wall_ms().to_string());
+        let written = journal
+            .map_err(DaemonError::from)
+            .and_then(|()| Ok(self.audit.write(wall_ms(), "journal", json!({ "written": "again" }))?));
+        self.health.journal_written(written.err().map(|error| error.to_string()).as_deref());
     }
 
     /// Draws the consequences of an error for the next cycles.
     fn fail(&mut self, error: &DaemonError) {
+        match error {
+            DaemonError::Engine(error) => self.health.engine_failed(&error.to_string()),
+            DaemonError::Journal(JournalError::Deposed { .. }) => {}
+            DaemonError::Journal(_) | DaemonError::Audit(_) => self.health.journal_written(Some(&error.to_string())),
+            _ => {}
+        }
         match error {
             DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
             DaemonError::Journal(_) | DaemonError::Audit(_) if self.mode != Mode::Observe => {
@@ -97,6 +118,13 @@ impl<E: Engine> Daemon<E> {
         let looked = Instant::now();
         let snapshot = Arc::new(self.engine.snapshot().await?);
         self.last = Some((snapshot.clone(), looked));
+        self.health.looked();
+        self.tell_engine_problems();
+        if term.is_some()
+            && let Some(seen) = self.engine.outdated()
+        {
+            return self.lead_anew(seen).await;
+        }
         if term.is_some() && !self.recovered {
             self.recover(&snapshot)?;
         }
@@ -156,6 +184,29 @@ impl<E: Engine> Daemon<E> {
         }
         report.open = self.open.len();
         Ok(report)
+    }
+
+    /// Raises an alert for each problem of the engine, once for as long as it lasts.
+    fn tell_engine_problems(&mut self) {
+        let problems: BTreeSet<EngineProblem> = self.engine.problems().into_iter().collect();
+        let known = std::mem::replace(&mut self.engine_problems, problems.clone());
+        for problem in problems.difference(&known) {
+            self.alert(problem.kind, &problem.text);
+        }
+    }
+
+    /// Leads on in a term above `seen`, which machines have of a leader that is no more: the journal was lost, or is an
+    /// old one. The next cycle takes up what there is.
+    async fn lead_anew(&mut self, seen: u64) -> Result<CycleReport, DaemonError> {
+        let before = self.leader.term();
+        let term = self.leader.raise(&mut self.journal, seen).await?;
+        self.recovered = false;
+        let text = format!(
+            "machines have seen term {seen}, and the journal says {}: the journal was lost or is an old one; this daemon leads on in a later term, and orders and promises of the lost journal are missing",
+            before.unwrap_or_default()
+        );
+        self.alert("term", &text);
+        Ok(CycleReport { leads: term.is_some(), ..CycleReport::default() })
     }
 
     fn look_for_mass_failures(&mut self, snapshot: &ClusterSnapshot, now: Instant) {
@@ -234,7 +285,7 @@ impl<E: Engine> Daemon<E> {
             Metrics::count(&self.metrics.orders, &[("verb", order.action.verb()), ("result", result)]);
             let job = snapshot.jobs.iter().find(|job| job.key == order.job);
             if let (Some(job), Some(_), Stage::Done) = (job, order.action.placement(), stage) {
-                self.watch.placed(&order.job, job.starts, job.failures);
+                self.watch.placed(&order.job, job.starts);
             }
         }
         let gone: BTreeSet<&OrderId> = closed.iter().map(|(id, ..)| id).collect();

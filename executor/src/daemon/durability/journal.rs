@@ -9,6 +9,7 @@ mod ends;
 mod policies;
 mod promises;
 mod starts;
+mod tries;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,11 @@ pub use ends::JobEnd;
 pub use policies::{ChangeVerb, PolicyChange};
 pub use promises::AcknowledgedSubmission;
 pub use starts::JobStart;
+pub use tries::FirstTry;
+
+/// Format of the journal that this program writes, and the last one that it reads. SQLite keeps the number as
+/// `user_version`; journals of before formats were numbered have 0.
+const FORMAT: i64 = 1;
 
 /// Finished orders kept for the audit; older ones are dropped.
 const KEPT: u32 = 20_000;
@@ -50,6 +56,16 @@ pub enum JournalError {
         id: String,
         /// Error of the parser.
         source: serde_json::Error,
+    },
+    /// A later program wrote it.
+    #[error(
+        "journal {path} has format {found}, and this program reads formats up to {FORMAT}: run the program that wrote it or a later one, or restore the state from before the upgrade"
+    )]
+    Newer {
+        /// Path of the journal.
+        path: PathBuf,
+        /// Format of the journal.
+        found: i64,
     },
     /// Another daemon leads by now.
     #[error("term {term} is over: another daemon leads since; nothing was done")]
@@ -119,6 +135,12 @@ impl Journal {
         // SQLite gives its other files the mode of this one. Where it cannot be made, SQLite says why.
         let _ = private::options().append(true).create(true).open(path);
         let database = Connection::open(path).map_err(fault("open it"))?;
+        // Nothing of a later program's file is changed, so its format is looked at first.
+        let found: i64 =
+            database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault("read its format"))?;
+        if found > FORMAT {
+            return Err(JournalError::Newer { path: path.into(), found });
+        }
         let setup = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;
             CREATE TABLE IF NOT EXISTS orders (
                 seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, plan TEXT NOT NULL, job TEXT NOT NULL,
@@ -134,8 +156,12 @@ impl Journal {
                 submit_ms INTEGER NOT NULL, key TEXT NOT NULL, seen_ms INTEGER NOT NULL, PRIMARY KEY (submit_ms, key)) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS past (job TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
-        for setup in [setup, policies::SETUP, starts::SETUP] {
+        for setup in [setup, policies::SETUP, starts::SETUP, tries::SETUP] {
             database.execute_batch(setup).map_err(fault("set it up"))?;
+        }
+        if found < FORMAT {
+            // Each later format only added tables so far, so the number is all that changes.
+            database.pragma_update(None, "user_version", FORMAT).map_err(fault("number its format"))?;
         }
         Ok(Self { path: path.into(), database })
     }
@@ -298,6 +324,17 @@ impl Journal {
         let sql = "UPDATE orders SET stage = ?, note = ?, closed_ms = ? WHERE stage = ?";
         let row = params![Stage::Lost.name(), note, crate::machine::wall_ms(), Stage::Open.name()];
         self.database.execute(sql, row).map_err(self.fault("void orders")).map(|_| ())
+    }
+
+    /// Goes on with the lease of `term` in the later term `raised`.
+    ///
+    /// # Errors
+    /// [`JournalError::Deposed`] where the lease is another's by now.
+    pub fn raise(&mut self, term: u64, raised: u64) -> Result<u64, JournalError> {
+        let sql = "UPDATE lease SET term = ?, beat = beat + 1 WHERE term = ?";
+        let row = params![raised as i64, term as i64];
+        let changed = self.database.execute(sql, row).map_err(self.fault("raise the term"))?;
+        if changed == 1 { Ok(raised) } else { Err(JournalError::Deposed { term }) }
     }
 
     /// Gives the lease up, so that another daemon need not wait.

@@ -4,8 +4,10 @@
 //! # Layout
 //! - [`journal`]: the SQLite file that holds all of it.
 //! - [`leader`]: which daemon acts, by a lease in the journal or outside the host.
+//! - [`led_by`]: what a daemon that stands by says to callers.
 //! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot
 //!   them.
+//! - [`once`]: submissions that may be tried again.
 //! - `kept_mode`: the mode that a call set.
 //! - `ends`: jobs that have ended, cancelled where the engine forgot their end.
 
@@ -13,4 +15,6 @@ mod ends;
 pub mod journal;
 pub(super) mod kept_mode;
 pub mod leader;
+pub(super) mod led_by;
+pub mod once;
 mod submissions;

@@ -34,10 +34,19 @@ impl<E: Engine> Daemon<E> {
     /// Hands a job to the engine, and has written it down when it returns.
     ///
     /// # Errors
-    /// [`DaemonError::Refused`] where its application is not known; [`DaemonError::Engine`] where
-    /// the engine does not take it; [`DaemonError::Journal`] where it could not be written down:
-    /// the engine has it then.
+    /// [`DaemonError::Standby`] where this daemon does not lead, [`DaemonError::Unavailable`] where the engine or the
+    /// journal fails, and [`DaemonError::Refused`] where application or tenant are not known. [`DaemonError::Engine`]
+    /// where the engine does not take it; [`DaemonError::Journal`] where it could not be written down: the engine has
+    /// it then.
     pub async fn submit(&mut self, who: &str, job: &Submission) -> Result<String, DaemonError> {
+        let _acting = self.may_accept()?;
+        self.check_submission(job)?;
+        let submit_ms = self.next_submit_ms();
+        self.hand_in(who, job, submit_ms).await
+    }
+
+    /// Checks that application and tenant of a job are known.
+    pub(super) fn check_submission(&self, job: &Submission) -> Result<(), DaemonError> {
         if let Some(name) = &job.application
             && !self.observer.knows(name)
         {
@@ -47,13 +56,23 @@ impl<E: Engine> Daemon<E> {
             );
             return Err(DaemonError::Refused(text));
         }
-        if let Some(problem) = self.observer.unknown_tenant(&job.tenant) {
-            return Err(DaemonError::Refused(problem));
+        match self.observer.unknown_tenant(&job.tenant) {
+            Some(problem) => Err(DaemonError::Refused(problem)),
+            None => Ok(()),
         }
+    }
+
+    /// Time of a submission now, milliseconds of the Unix epoch: it names the job, so no two jobs share one.
+    pub(super) fn next_submit_ms(&mut self) -> i64 {
+        let promised = self.promises.last().map_or(0, AcknowledgedSubmission::submit_ms);
+        self.last_submit_ms = wall_ms().max(promised + 1).max(self.last_submit_ms + 1);
+        self.last_submit_ms
+    }
+
+    /// Hands a job to the engine under a time of submission. Leave to accept it is held.
+    pub(super) async fn hand_in(&mut self, who: &str, job: &Submission, submit_ms: i64) -> Result<String, DaemonError> {
         let mut job = job.clone();
-        let last = self.promises.last().map_or(0, AcknowledgedSubmission::submit_ms);
-        // The time of submission names the job, so no two jobs may share one.
-        job.spec.request.submit = SimTime::from_millis(wall_ms().max(last + 1));
+        job.spec.request.submit = SimTime::from_millis(submit_ms);
         let key = self.engine.submit(&job).await?;
         let name = job.spec.request.name.clone();
         if self.engine.capabilities().durability.is_some() {
@@ -66,14 +85,24 @@ impl<E: Engine> Daemon<E> {
     fn promise(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
         self.journal.promise(&promise)?;
         self.promises.push(promise);
+        // A try that was cut off has an older time than the last one, which has to be the newest.
+        self.promises.sort_by_key(AcknowledgedSubmission::submit_ms);
         Ok(())
     }
 
     /// Takes up the promises of an earlier daemon.
     pub(in crate::daemon) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
         let Some(durability) = self.engine.capabilities().durability else { return Ok(()) };
+        let (promises, damaged) = self.journal.promises()?;
+        for key in damaged {
+            let text = format!(
+                "what was promised of job {key} is damaged in {}: where the queue does not show it, hand it in again",
+                self.journal.path().display()
+            );
+            self.alert("damaged", &text);
+        }
         let (old, young): (Vec<AcknowledgedSubmission>, Vec<AcknowledgedSubmission>) =
-            self.journal.promises()?.into_iter().partition(|promise| age(promise) > durability.shows_ended_for);
+            promises.into_iter().partition(|promise| age(promise) > durability.shows_ended_for);
         self.promises = young;
         // What is not shown by now may have ended unseen: people are told, and decide.
         let shown = |promise: &AcknowledgedSubmission| {
@@ -158,6 +187,7 @@ impl<E: Engine> Daemon<E> {
         let key = self.engine.submit(&promise.job).await?;
         let again = AcknowledgedSubmission { key: key.clone(), acked_ms: wall_ms(), job: promise.job };
         self.journal.promise(&again)?;
+        self.journal.rename_try(again.submit_ms(), &key)?;
         let text =
             format!("job {} was forgotten by {}; handed in again, it is job {key}", promise.key, self.engine.name());
         self.promises.retain(|promise| promise.submit_ms() != again.submit_ms());
@@ -174,7 +204,7 @@ fn age(promise: &AcknowledgedSubmission) -> Duration {
 }
 
 /// Key of each job and whether it is over, by its time of submission, milliseconds.
-fn by_submission(snapshot: &ClusterSnapshot) -> BTreeMap<i64, (&str, bool)> {
+pub(super) fn by_submission(snapshot: &ClusterSnapshot) -> BTreeMap<i64, (&str, bool)> {
     let named = |job: &'_ crate::engine::JobSeen| job.spec.request.submit.as_millis();
     snapshot.jobs.iter().map(|job| (named(job), (job.key.as_str(), job.phase.is_over()))).collect()
 }

@@ -136,22 +136,9 @@ mod tests {
     /// A job on a node, or one that waits.
     fn job(key: &str, node: Option<usize>) -> JobSeen {
         let attempt = node.map(|node| Attempt { number: 0, placement: on(node), since_ms: 0 });
-        JobSeen {
-            key: key.into(),
-            spec: JobSpec { request: JobRequest::default(), work: Work::Fixed { duration: SimTime::from_secs(60) } },
-            application: None,
-            tenant: String::new(),
-            phase: if attempt.is_some() { JobPhase::Running } else { JobPhase::Held },
-            starts: 1,
-            attempt,
-            failures: 0,
-            hands_off: false,
-            done: None,
-            epoch: 0,
-            batch: None,
-            history: None,
-            note: String::new(),
-        }
+        let spec = JobSpec { request: JobRequest::default(), work: Work::Fixed { duration: SimTime::from_secs(60) } };
+        let phase = if attempt.is_some() { JobPhase::Running } else { JobPhase::Held };
+        JobSeen { phase, starts: 1, attempt, ..JobSeen::held(key, spec) }
     }
 
     /// A cluster that is looked at, its nodes and jobs by number.

@@ -30,6 +30,13 @@ pub const KINDS: [&str; 19] = [
 ];
 
 impl<E> Daemon<E> {
+    /// Raises an alert for damage that was found in the audit log.
+    pub(in crate::daemon) fn tell_audit_damage(&mut self) {
+        if let Some(damage) = self.audit.take_damage() {
+            self.alert("audit", &damage);
+        }
+    }
+
     /// Raises an alert, to monitoring, to the log and to the status that users read.
     pub(in crate::daemon) fn alert(&mut self, kind: &'static str, text: &str) {
         tracing::warn!(alert = kind, text);

@@ -1,4 +1,4 @@
-//! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but `/healthz`.
+//! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but those that ask for health.
 //!
 //! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and
 //! change the mode too. What changes anything goes through the daemon's loop one by one, and into
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -20,12 +20,16 @@ use axum::{Extension, Json, Router};
 use goodput_configs::live::api::{Role, Token};
 use goodput_configs::live::deployment::Mode;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::daemon::DaemonError;
+use crate::daemon::durability::leader::DaemonName;
+use crate::daemon::interface::health::{DaemonHealth, HealthReport};
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::{DaemonStatus, QueueRow};
-use crate::engine::{EngineAction, Mailbox, Submission};
+use crate::engine::{EngineAction, EngineError, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
 pub use policy::PolicyRequest;
 pub use run::run;
@@ -36,8 +40,8 @@ const LARGEST_BODY: usize = 64 * 1024;
 /// Something to be done by the daemon.
 #[derive(Debug)]
 pub enum ApiCommand {
-    /// Hand a job in.
-    Submit(Box<Submission>),
+    /// Hand a job in, once for all calls with the idempotency key.
+    Submit(Box<Submission>, Option<String>),
     /// Act on a job or a node; the job's key is empty for nodes.
     Order {
         /// Key of the job.
@@ -65,12 +69,52 @@ pub struct Call {
     /// Command of the call.
     pub command: ApiCommand,
     /// The answer, or why not.
-    pub answer: oneshot::Sender<Result<serde_json::Value, String>>,
+    pub answer: oneshot::Sender<Result<serde_json::Value, CallRefusal>>,
+}
+
+/// Reason why the daemon does not carry a call out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallRefusal {
+    /// The daemon does not do this.
+    Refused(String),
+    /// Another daemon leads, or none.
+    Standby(Option<DaemonName>, String),
+    /// Nothing is accepted now, and may be later.
+    Unavailable(String),
+}
+
+impl From<DaemonError> for CallRefusal {
+    fn from(error: DaemonError) -> Self {
+        let text = error.to_string();
+        match error {
+            DaemonError::Standby(leader) => Self::Standby(leader, text),
+            DaemonError::Refused(_) | DaemonError::Engine(EngineError::Refused { .. }) => Self::Refused(text),
+            _ => Self::Unavailable(text),
+        }
+    }
+}
+
+impl From<CallRefusal> for ApiProblem {
+    fn from(refusal: CallRefusal) -> Self {
+        match refusal {
+            CallRefusal::Refused(text) => problem(StatusCode::CONFLICT, text),
+            CallRefusal::Unavailable(text) => problem(StatusCode::SERVICE_UNAVAILABLE, text),
+            CallRefusal::Standby(None, text) => {
+                (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "error": text, "leader": null })))
+            }
+            // The call is good, and was sent to the wrong daemon.
+            CallRefusal::Standby(Some(leader), text) => {
+                (StatusCode::MISDIRECTED_REQUEST, Json(json!({ "error": text, "leader": leader })))
+            }
+        }
+    }
 }
 
 /// State that the handlers share.
 #[derive(Clone, Debug)]
 pub struct Api {
+    /// Health of the daemon's loop.
+    pub health: Arc<DaemonHealth>,
     /// State after the last cycle.
     pub status: Arc<Mutex<DaemonStatus>>,
     /// Metrics of the daemon.
@@ -106,7 +150,9 @@ pub fn hash(token: &str) -> String {
 pub fn router(api: Api) -> Router {
     // Jobs show the token of their attempt instead of an administrator's.
     let open = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/livez", get(livez))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .route("/v1/jobs/{key}/report", put(report))
         .layer(DefaultBodyLimit::max(LONGEST_LINE));
     let routes = Router::new()
@@ -125,6 +171,26 @@ pub fn router(api: Api) -> Router {
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(api.clone(), authorise));
     open.merge(routes).with_state(api)
+}
+
+/// Whether the loop comes round: where it does not, the process has to be started anew.
+async fn livez(State(api): State<Api>) -> (StatusCode, &'static str) {
+    match api.health.lives() {
+        true => (StatusCode::OK, "ok\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the loop of the daemon does not come round\n"),
+    }
+}
+
+/// Whether all works, on a daemon that leads and on one that stands by.
+async fn healthz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
+    let report = api.health.report();
+    (if report.problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(report))
+}
+
+/// Whether this daemon takes submissions: all works, and it leads.
+async fn readyz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
+    let (code, report) = healthz(State(api)).await;
+    (if report.leads { code } else { StatusCode::SERVICE_UNAVAILABLE }, report)
 }
 
 /// Lets a call pass if its token is known and good for the call.
@@ -221,15 +287,29 @@ async fn explain(
     Ok(Json(JobExplanation { job, orders }))
 }
 
+/// Header that makes a submission one for all its tries.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Idempotency key of a call; `None` where it has none.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiProblem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=200).contains(&key.len()));
+    let bad = || problem(StatusCode::BAD_REQUEST, "Idempotency-Key: expected 1 to 200 visible characters of ASCII");
+    key.map(|key| Some(key.to_owned())).ok_or_else(bad)
+}
+
 async fn submit(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Result<Json<Submission>, JsonRejection>,
 ) -> Result<(StatusCode, Json<serde_json::Value>), ApiProblem> {
     let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
     check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
-    let key = call(&api, &caller, ApiCommand::Submit(Box::new(job))).await?;
-    Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
+    let once = idempotency_key(&headers)?;
+    let answer = call(&api, &caller, ApiCommand::Submit(Box::new(job), once)).await?;
+    let repeated = answer["repeated"] == true;
+    Ok((if repeated { StatusCode::OK } else { StatusCode::CREATED }, Json(answer)))
 }
 
 /// Checks a submission.
@@ -339,5 +419,5 @@ async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_j
     let call = Call { who: caller.name.clone(), command, answer };
     api.calls.send(call).await.map_err(|_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended"))?;
     let answered = answered.await.map_err(gone)?;
-    answered.map_err(|text| problem(StatusCode::CONFLICT, text))
+    answered.map_err(ApiProblem::from)
 }

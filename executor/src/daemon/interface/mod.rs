@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`api`]: the HTTP interface.
 //! - [`metrics`]: numbers for Prometheus.
+//! - [`health`]: what fails, for those that watch over the daemon.
 //! - [`status`]: the state of nodes, queue and orders.
 //! - [`report`]: a summary of what a daemon saw and would have done, for the decision to let it act.
 //! - [`audit`]: the log of all decisions and orders; [`alert`]: what is wrong, in all of these
@@ -11,6 +12,7 @@
 pub mod alert;
 pub mod api;
 pub mod audit;
+pub mod health;
 pub mod metrics;
 pub mod report;
 pub mod status;

@@ -34,7 +34,9 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
         GangPart::Missing | GangPart::Alive => None,
     });
     let worst = ended.clone().max_by_key(|meaning| severity(*meaning));
-    let late = parts.iter().any(|part| matches!(part, GangPart::Missing)) && now_ms - current.since_ms > BEGIN_MS;
+    let missing = || current.placement.iter().zip(&parts).filter(|(_, part)| matches!(part, GangPart::Missing));
+    // A node that can write nothing down begins nothing, so waiting for it is of no use.
+    let late = missing().any(|(on, _)| now_ms - current.since_ms > BEGIN_MS || nodes.cannot_write(&on.node));
     match worst {
         Some(worst) if ended.count() == parts.len() => close(job, worst, now_ms),
         // One part ended other than well, or never began: the others cannot go on.
@@ -56,7 +58,7 @@ fn part(on: &OnNode, id: &str, current: &Current, nodes: &AgentNodes) -> GangPar
         }
         Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if current.leaving && nodes.is_fresh(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
+        None if current.leaving && nodes.answers(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
         None => GangPart::Missing,
     }
 }

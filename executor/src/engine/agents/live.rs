@@ -145,6 +145,8 @@ impl LiveJob {
             attempt,
             failures: self.failures,
             hands_off: false,
+            // No hand but the daemon's reaches an attempt under agents.
+            ended_itself: self.current.is_none() && self.starts > 0,
             done: self.steps.filter(|_| steps).map(|steps| steps as f64),
             epoch: self.epoch,
             batch: self.submission.batch.or(hints.and_then(adaptdl::limits)),

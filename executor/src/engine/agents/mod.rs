@@ -18,15 +18,16 @@ use std::collections::BTreeMap;
 use goodput_configs::live::engine::AgentsConfig;
 
 use super::{
-    Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, JobPhase, JobSeen, LoanSeen,
-    Order, Receipt, SpeedReport, StepOutcome, Submission,
+    Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, EngineProblem, JobPhase,
+    JobSeen, LoanSeen, Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
 use crate::agent::api::StoredReport;
+use crate::agent::record::RecordError;
 use crate::agent::{AgentError, unix_ms};
 use crate::job::SpeedMeasurement;
 use live::LiveJob;
 use nodes::AgentNodes;
-use store::JobStore;
+use store::{JobStore, StoredJobs};
 
 /// The agents of a cluster.
 pub struct AgentsEngine {
@@ -38,7 +39,11 @@ pub struct AgentsEngine {
     services: Vec<DeclaredService>,
     /// Nodes that are lent to training.
     loans: BTreeMap<String, LoanSeen>,
-    /// Of this daemon's leadership; `None`: another leads, and this one only looks.
+    /// Files of jobs that cannot be used.
+    faults: Vec<RecordError>,
+    /// Term in which this daemon leads; `None` where it stands by.
+    claimed: Option<u64>,
+    /// Term in which agents obey this daemon; `None` where it only looks, or an agent obeys another one.
     term: Option<u64>,
     version: u64,
 }
@@ -54,14 +59,50 @@ impl AgentsEngine {
     pub fn open(settings: AgentsConfig) -> Result<Self, AgentError> {
         let nodes = AgentNodes::new(&settings)?;
         let store = JobStore::open(settings.folder.clone())?;
-        let (jobs, loans) = (store.load(), store.loans());
-        Ok(Self { settings, nodes, store, jobs, services: Vec::new(), loans, term: None, version: 0 })
+        let mut engine = Self {
+            settings,
+            nodes,
+            store,
+            jobs: BTreeMap::new(),
+            services: Vec::new(),
+            loans: BTreeMap::new(),
+            faults: Vec::new(),
+            claimed: None,
+            term: None,
+            version: 0,
+        };
+        engine.reload()?;
+        Ok(engine)
     }
 
     /// The engine with services that run beside training jobs.
     #[must_use]
     pub fn with_services(self, services: Vec<DeclaredService>) -> Self {
         Self { services, ..self }
+    }
+
+    /// Reads anew what is on disk.
+    ///
+    /// # Errors
+    /// [`AgentError::Record`] where a later program wrote a file, or it cannot be told which nodes are drained or lent.
+    fn reload(&mut self) -> Result<(), AgentError> {
+        self.jobs.clear();
+        self.take_up()?;
+        self.loans = self.store.loans()?;
+        self.nodes.set_drained(self.store.drained()?);
+        Ok(())
+    }
+
+    /// Takes up jobs on disk that are not known: jobs that a daemon wrote which leads no more, and jobs that were put
+    /// back from a backup.
+    fn take_up(&mut self) -> Result<(), AgentError> {
+        let StoredJobs { jobs, mut faults } = self.store.load(&self.jobs)?;
+        if let Some(newer) = faults.iter().position(|fault| matches!(fault, RecordError::Newer { .. })) {
+            return Err(faults.swap_remove(newer).into());
+        }
+        self.jobs.extend(jobs);
+        self.faults = faults;
+        Ok(())
     }
 
     /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
@@ -78,10 +119,9 @@ impl AgentsEngine {
     /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs
     /// said meanwhile.
     async fn look(&mut self) -> Result<Vec<SpeedReport>, EngineError> {
-        if self.term.is_none() {
-            // Another daemon may have changed them.
-            (self.jobs, self.loans) = (self.store.load(), self.store.loans());
-        }
+        // Where this daemon does not lead, another one may have changed all of them.
+        let read = if self.term.is_none() { self.reload() } else { self.take_up() };
+        read.map_err(unreadable)?;
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
         let said = reports.iter().filter_map(|kept| self.said(kept)).collect();
         if !heard.obeyed {
@@ -222,9 +262,6 @@ impl Engine for AgentsEngine {
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        if self.version == 0 {
-            self.nodes.set_drained(self.store.drained());
-        }
         let said = self.look().await?;
         self.version += 1;
         let at_ms = unix_ms();
@@ -251,7 +288,10 @@ impl Engine for AgentsEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
-        let live = LiveJob::new(job, unix_ms(), self.jobs.len());
+        // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
+        let told_ms = job.spec.request.submit.as_millis();
+        let now_ms = if told_ms > 0 { told_ms } else { unix_ms() };
+        let live = LiveJob::new(job, now_ms, self.jobs.len());
         let live = live.map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         if self.jobs.contains_key(&live.key) {
             let problem = format!("job {} was handed in this millisecond", live.key);
@@ -263,8 +303,8 @@ impl Engine for AgentsEngine {
     }
 
     async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
-        (self.jobs, self.loans) = (self.store.load(), self.store.loans());
-        self.term = Some(term);
+        self.reload().map_err(unreadable)?;
+        (self.claimed, self.term) = (Some(term), Some(term));
         self.nodes.lead();
         Ok(())
     }
@@ -277,8 +317,40 @@ impl Engine for AgentsEngine {
     }
 
     fn follow(&mut self) {
-        self.term = None;
+        (self.claimed, self.term) = (None, None);
     }
+
+    fn problems(&self) -> Vec<EngineProblem> {
+        let damaged = self.faults.iter().map(|fault| EngineProblem::new("damaged", fault.to_string()));
+        let rival = self.nodes.rival().filter(|_| self.claimed.is_some() && self.term.is_none()).map(|rival| {
+            let text = format!(
+                "agents obey {:?} in term {}: either this daemon's journal is an old one, which mends itself when that leader has been silent for {} s, or two daemons with different state directories drive one cluster, of which one has to be stopped",
+                rival.leader,
+                rival.term,
+                self.settings.lease_ms / 1000
+            );
+            EngineProblem::new("rival", text)
+        });
+        let unfit = self
+            .nodes
+            .unfit()
+            .map(|(node, why)| EngineProblem::new("unfit", format!("node {node} is given no jobs: {why}")));
+        damaged.chain(rival).chain(unfit).collect()
+    }
+
+    fn submitted_at(&self, submit_ms: i64) -> Option<String> {
+        self.jobs.values().find(|job| job.submitted_ms == submit_ms).map(|job| job.key.clone())
+    }
+
+    fn outdated(&self) -> Option<u64> {
+        self.claimed.filter(|_| self.term.is_none())?;
+        let rival = self.nodes.rival().filter(|rival| rival.silent_ms >= self.settings.lease_ms)?;
+        Some(rival.term)
+    }
+}
+
+fn unreadable(error: AgentError) -> EngineError {
+    EngineError::Unreadable { engine: "agents", what: "its folder", problem: error.to_string() }
 }
 
 fn full(error: AgentError) -> EngineError {

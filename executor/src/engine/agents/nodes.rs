@@ -35,8 +35,31 @@ struct Remote {
     /// Time and content of the last answer.
     heard: Option<(Instant, NodeStatus)>,
     trouble: String,
+    /// Whether it answered at the last look, whatever it refused beside that.
+    answered: bool,
+    /// Whether it answered that it cannot do as it is told.
+    fails: bool,
     drained: Option<String>,
     next_report: u64,
+}
+
+impl Remote {
+    /// Reason why the node can start nothing though it answers; `None` where it can.
+    fn unfit(&self) -> Option<String> {
+        let (_, status) = self.heard.as_ref().filter(|_| self.answered)?;
+        let refused = Some(&self.trouble).filter(|_| self.fails);
+        status.disk.as_ref().or(status.damaged.first()).or(refused).cloned()
+    }
+}
+
+/// Leader that agents obey.
+pub struct Rival {
+    /// Term of the leader.
+    pub term: u64,
+    /// Name of the leader.
+    pub leader: String,
+    /// Time since it spoke last, milliseconds.
+    pub silent_ms: u64,
 }
 
 /// Result of asking all agents.
@@ -72,7 +95,8 @@ impl AgentNodes {
             )?;
             let (heard, drained) = (None, None);
             let address = node.address.ip().to_string();
-            Ok(Remote { client, address, heard, trouble: String::new(), drained, next_report: 0 })
+            let trouble = String::new();
+            Ok(Remote { client, address, heard, trouble, answered: false, fails: false, drained, next_report: 0 })
         });
         let remotes = remotes.collect::<Result<_, AgentError>>()?;
         let (looked, led) = (Instant::now(), Instant::now());
@@ -105,6 +129,7 @@ impl AgentNodes {
             let Ok((index, answer)) = answer else { continue };
             let remote = &mut self.remotes[index];
             remote.trouble.clear();
+            (remote.answered, remote.fails) = (answer.is_ok(), false);
             let rest = answer.and_then(|(at, status, rest)| {
                 remote.heard = Some((at, status));
                 rest
@@ -117,6 +142,7 @@ impl AgentNodes {
                 Err(error) => {
                     // An agent that knows a later term has heard of another leader.
                     obeyed = obeyed && error.code() != Some("old_term");
+                    remote.fails = matches!(error, ClientError::Refused { status: 500.., .. });
                     remote.trouble = error.to_string();
                 }
             }
@@ -154,7 +180,8 @@ impl AgentNodes {
         match silent {
             _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
-            _ if remote.drained.is_some() => NodeHealth::Drained,
+            // What runs on a node that cannot write goes on, and nothing starts there.
+            _ if remote.drained.is_some() || remote.unfit().is_some() => NodeHealth::Drained,
             _ => NodeHealth::Up,
         }
     }
@@ -170,9 +197,36 @@ impl AgentNodes {
         kills && self.led.max(*heard).elapsed().as_millis() as u64 >= self.lease_ms
     }
 
-    /// Whether a node was heard at the last look.
+    /// Whether a node was heard at the last look, and does as it is told.
     pub fn is_fresh(&self, node: &str) -> bool {
         self.remote(node).is_some_and(|remote| remote.trouble.is_empty() && remote.heard.is_some())
+    }
+
+    /// Whether a node answered at the last look and knows all of its attempts: one that it does not tell is not there.
+    pub fn answers(&self, node: &str) -> bool {
+        let whole = |remote: &Remote| remote.heard.as_ref().is_some_and(|(_, status)| status.damaged.is_empty());
+        self.remote(node).is_some_and(|remote| remote.answered && whole(remote))
+    }
+
+    /// Nodes that answer and can start nothing, and why.
+    pub fn unfit(&self) -> impl Iterator<Item = (&str, String)> {
+        self.remotes.iter().filter_map(|remote| Some((remote.client.node().as_str(), remote.unfit()?)))
+    }
+
+    /// Whether a node answers and can write nothing down, so that an attempt it does not tell does not begin.
+    pub fn cannot_write(&self, node: &str) -> bool {
+        let full = |remote: &Remote| remote.heard.as_ref().is_some_and(|(_, status)| status.disk.is_some());
+        self.answers(node) && self.remote(node).is_some_and(|remote| remote.fails || full(remote))
+    }
+
+    /// Leader of the highest term that agents have seen; `None` before the first answer. Agents that do not tell when
+    /// it spoke count as if it spoke just now.
+    pub fn rival(&self) -> Option<Rival> {
+        let heard = self.remotes.iter().filter_map(|remote| remote.heard.as_ref().map(|(_, status)| status));
+        let term = heard.clone().map(|status| status.term).max()?;
+        let at_it: Vec<&NodeStatus> = heard.filter(|status| status.term == term).collect();
+        let silent_ms = at_it.iter().map(|status| status.leader_silent_ms).min()?;
+        Some(Rival { term, leader: at_it.first()?.leader.clone(), silent_ms })
     }
 
     /// As the daemon is told.
@@ -181,18 +235,15 @@ impl AgentNodes {
             let name = remote.client.node().as_str();
             let fit = self.fit(name);
             let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, jobs.clone())).count();
-            let note = match (&remote.drained, self.status(name).and_then(|status| status.trouble.clone())) {
-                (Some(reason), _) => reason.clone(),
-                (None, Some(trouble)) => trouble,
-                (None, None) => remote.trouble.clone(),
-            };
+            let driver = || self.status(name).and_then(|status| status.trouble.clone());
+            let note = remote.drained.clone().or_else(|| remote.unfit()).or_else(driver);
             NodeSeen {
                 name: name.to_owned(),
                 accelerator: fit.first().map_or_else(String::new, |device| device.kind.clone()),
                 gpus: fit.len() as u32,
                 free: free as u32,
                 health: self.health(name),
-                note,
+                note: note.unwrap_or_else(|| remote.trouble.clone()),
                 ..NodeSeen::default()
             }
         });

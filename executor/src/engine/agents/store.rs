@@ -5,12 +5,20 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::live::LiveJob;
+use crate::agent::record::{self, RecordError};
 use crate::agent::{AgentError, spool};
 use crate::engine::LoanSeen;
 use crate::private;
 
 const DRAINED: &str = "drained.json";
 const LOANS: &str = "loans.json";
+
+/// Jobs that were read from disk, and the files that could not be.
+#[derive(Default)]
+pub(super) struct StoredJobs {
+    pub(super) jobs: BTreeMap<String, LiveJob>,
+    pub(super) faults: Vec<RecordError>,
+}
 
 /// The folder of jobs.
 pub struct JobStore {
@@ -35,14 +43,26 @@ impl JobStore {
         Ok(Self { folder })
     }
 
-    /// All jobs by key.
-    pub(super) fn load(&self) -> BTreeMap<String, LiveJob> {
+    /// Jobs on disk that are not among `known`.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(super) fn load(&self, known: &BTreeMap<String, LiveJob>) -> Result<StoredJobs, RecordError> {
         let folder = self.folder.join("jobs");
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let jobs =
-            names.filter(|name| name.ends_with(".json")).filter_map(|name| spool::read::<LiveJob>(&folder, &name));
-        jobs.map(|job| (job.key.clone(), job)).collect()
+        let mut stored = StoredJobs::default();
+        let unreadable = |source| RecordError::Unreadable { path: folder.clone(), source };
+        let entries = fs::read_dir(&folder).map_err(unreadable)?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        for name in names {
+            if name.strip_suffix(".json").is_none_or(|key| known.contains_key(key)) {
+                continue;
+            }
+            match record::load::<LiveJob>(&folder.join(name)) {
+                Ok(job) => stored.jobs.extend(job.map(|job| (job.key.clone(), job))),
+                Err(fault) => stored.faults.push(fault),
+            }
+        }
+        Ok(stored)
     }
 
     /// Writes a job.
@@ -52,8 +72,8 @@ impl JobStore {
     }
 
     /// Nodes that are drained, and why.
-    pub(super) fn drained(&self) -> BTreeMap<String, String> {
-        spool::read(&self.folder, DRAINED).unwrap_or_default()
+    pub(super) fn drained(&self) -> Result<BTreeMap<String, String>, RecordError> {
+        Ok(record::load(&self.folder.join(DRAINED))?.unwrap_or_default())
     }
 
     /// Writes which nodes are drained.
@@ -63,8 +83,8 @@ impl JobStore {
     }
 
     /// Nodes that are lent.
-    pub(super) fn loans(&self) -> BTreeMap<String, LoanSeen> {
-        spool::read(&self.folder, LOANS).unwrap_or_default()
+    pub(super) fn loans(&self) -> Result<BTreeMap<String, LoanSeen>, RecordError> {
+        Ok(record::load(&self.folder.join(LOANS))?.unwrap_or_default())
     }
 
     /// Writes which nodes are lent.

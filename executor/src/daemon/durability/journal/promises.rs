@@ -37,20 +37,24 @@ impl Journal {
         self.database.execute(sql, row).map_err(self.fault("write down a submission")).map(|_| ())
     }
 
-    /// The promises that are kept in mind, oldest first. One that cannot be read is left out.
+    /// The promises that are kept in mind, oldest first, and the keys of jobs of which the promise is damaged.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn promises(&self) -> Result<Vec<AcknowledgedSubmission>, JournalError> {
+    pub fn promises(&self) -> Result<(Vec<AcknowledgedSubmission>, Vec<String>), JournalError> {
         let fault = self.fault("read submissions");
         let sql = "SELECT key, acked_ms, body FROM promises ORDER BY submit_ms";
         let mut query = self.database.prepare_cached(sql).map_err(&fault)?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?));
         let rows: Vec<(String, i64, String)> = query.query_map([], row).and_then(Iterator::collect).map_err(&fault)?;
-        let promise = |(key, acked_ms, body): (String, i64, String)| {
-            Some(AcknowledgedSubmission { job: serde_json::from_str(&body).ok()?, key, acked_ms })
-        };
-        Ok(rows.into_iter().filter_map(promise).collect())
+        let (mut promises, mut damaged) = (Vec::new(), Vec::new());
+        for (key, acked_ms, body) in rows {
+            match serde_json::from_str(&body) {
+                Ok(job) => promises.push(AcknowledgedSubmission { job, key, acked_ms }),
+                Err(_) => damaged.push(key),
+            }
+        }
+        Ok((promises, damaged))
     }
 
     /// Forgets promises: the engine no longer can.

@@ -101,6 +101,11 @@ impl JournalLease {
         Ok(self.term)
     }
 
+    /// Leads on in a later term, which the journal has.
+    pub fn lead_on(&mut self, term: u64) {
+        self.term = Some(term);
+    }
+
     /// Forgets that it led.
     pub fn step_down(&mut self) {
         self.term = None;

@@ -117,6 +117,30 @@ impl Leader {
         Ok(self.term)
     }
 
+    /// Leads on in a term above `above`, which machines have seen of a leader that is no more; `None` where the lease
+    /// has to be taken anew for that, at the next tick.
+    ///
+    /// # Errors
+    /// [`JournalError::Deposed`] where it does not lead; [`JournalError::Database`] where the journal
+    /// cannot be written.
+    pub async fn raise(&mut self, journal: &mut Journal, above: u64) -> Result<Option<u64>, JournalError> {
+        let term = self.term.ok_or(JournalError::Deposed { term: above })?;
+        match &mut self.home {
+            LeaseHome::Journal(lease) => {
+                let raised = journal.raise(term, above + 1)?;
+                lease.lead_on(raised);
+                self.term = Some(raised);
+            }
+            LeaseHome::Outside(hold) => {
+                // The next election goes by the term in the journal.
+                journal.hold(above, &self.me.name)?;
+                hold.give_up().await;
+                self.term = None;
+            }
+        }
+        Ok(self.term)
+    }
+
     /// Forgets that it led.
     pub fn step_down(&mut self) {
         (self.term, self.seen) = (None, None);

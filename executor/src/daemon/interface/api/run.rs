@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Api, ApiCommand, Call, router};
+use super::{Api, ApiCommand, Call, CallRefusal, router};
 use crate::daemon::durability::journal::ChangeVerb;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
@@ -35,6 +35,7 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
         };
         let tokens = daemon.settings.api.tokens.clone().into();
         let api = Api {
+            health: daemon.health(),
             status: daemon.status(),
             metrics: daemon.metrics(),
             calls: calls.clone(),
@@ -85,9 +86,13 @@ async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }
     let _ = answer.send(carry_out(daemon, &who, command).await);
 }
 
-async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCommand) -> Result<Value, String> {
+async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCommand) -> Result<Value, CallRefusal> {
     let done = match command {
-        ApiCommand::Submit(job) => daemon.submit(who, &job).await.map(Value::from),
+        ApiCommand::Submit(job, None) => daemon.submit(who, &job).await.map(|key| json!({ "key": key })),
+        ApiCommand::Submit(job, Some(once)) => {
+            let submitted = daemon.submit_once(who, &job, &once).await;
+            submitted.map(|submitted| json!({ "key": submitted.key, "repeated": submitted.repeated }))
+        }
         ApiCommand::Order { job, action } => {
             daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true }))
         }
@@ -103,5 +108,5 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
             orders.into_iter().map(order).collect()
         }),
     };
-    done.map_err(|error| error.to_string())
+    done.map_err(CallRefusal::from)
 }

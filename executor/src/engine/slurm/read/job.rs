@@ -44,6 +44,8 @@ pub struct RawJob {
     pub reservation: String,
     pub state: RawState,
     pub reason: String,
+    /// Whether Slurm put it back into the queue, held, because its nodes could not launch it.
+    pub launch_failed: bool,
     pub restarts: u32,
     /// The second in which it was put back into the queue, of the Unix epoch; 0 where it never was.
     pub requeued_s: i64,
@@ -139,6 +141,8 @@ impl RawJob {
             attempt: phase.holds().then_some(attempt),
             failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
             hands_off: self.foreign || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
+            // What Slurm put back itself, because a node could not launch it, is pending already.
+            ended_itself: phase == JobPhase::Held && (self.state == RawState::Failed || self.launch_failed),
             done: None,
             epoch: 0,
             batch,
@@ -195,6 +199,7 @@ fn job(json: &Value) -> RawJob {
         reservation: text(&json["resv_name"]),
         state,
         reason,
+        launch_failed: text(&json["state_description"]).starts_with("launch failed"),
         restarts: number(&json["restart_cnt"]) as u32,
         // Slurm sets the time of submission anew when it requeues a job.
         requeued_s: if number(&json["restart_cnt"]) > 0 { number(&json["submit_time"]) } else { 0 },
