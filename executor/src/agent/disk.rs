@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
+use super::error::AgentError;
 use super::node::Agent;
 use crate::private;
 
@@ -41,12 +42,16 @@ impl DiskWatch {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a write has failed, before the next trial finds that.
-    pub(super) fn failed(&self, error: &io::Error) {
-        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        if full || error.kind() == io::ErrorKind::ReadOnlyFilesystem {
-            self.note(Some(self.words(&error.to_string())));
+    /// Error of a write in the watch's words where the disk is full; the next trial is not waited for.
+    pub(super) fn explain(&self, error: AgentError) -> AgentError {
+        let AgentError::Io { source, .. } = &error else { return error };
+        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        if !full && source.kind() != io::ErrorKind::ReadOnlyFilesystem {
+            return error;
         }
+        let words = self.words(&source.to_string());
+        self.note(Some(words.clone()));
+        AgentError::NoRoom(words)
     }
 
     fn note(&self, trouble: Option<String>) {

@@ -133,8 +133,10 @@ impl Agent {
     /// The term is over, or the disk fails.
     pub fn renew(&self, lease: &LeaderLease) -> Result<Done, AgentError> {
         let mut inner = self.lock();
-        inner.lease.admit(lease.term, Some(&lease.leader))?;
-        inner.lease.renew(lease.as_of_boot_ms).map_err(AgentError::io("renew the lease"))?;
+        let admitted = inner.lease.admit(lease.term, Some(&lease.leader));
+        admitted.map_err(|error| self.disk.explain(error))?;
+        let renewed = inner.lease.renew(lease.as_of_boot_ms).map_err(AgentError::io("renew the lease"));
+        renewed.map_err(|error| self.disk.explain(error))?;
         Ok(Done { term: inner.lease.term() })
     }
 
@@ -169,8 +171,7 @@ impl Agent {
         let keeper = keeper.map_err(|source| {
             // Nothing has begun; what is left of the folder would look like an attempt to the next agent.
             let _ = fs::remove_dir_all(&folder);
-            self.disk.failed(&source);
-            AgentError::Io { action: format!("start {id}"), source }
+            self.disk.explain(AgentError::Io { action: format!("start {id}"), source })
         })?;
         let status = {
             let mut inner = self.lock();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use goodput_configs::live::deployment::Mode;
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
-use goodput_executor::daemon::interface::audit::{Audit, AuditLine};
+use goodput_executor::daemon::interface::audit::{Audit, AuditLine, AuditSize};
 use goodput_executor::daemon::interface::report::LiveReport;
 use goodput_executor::engine::{Attempt, JobPhase, OnNode};
 use goodput_executor::machine::wall_ms;
@@ -84,7 +84,7 @@ fn two_weeks_have_intervals_also_in_a_copied_folder_of_rotated_files() {
     let lines: Vec<AuditLine> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let copy = tempfile::tempdir().unwrap();
     let log = copy.path().join("audit.jsonl");
-    let mut audit = Audit::open(&log).unwrap();
+    let mut audit = Audit::open(&log, AuditSize::default()).unwrap();
     let now = wall_ms();
     for day in (0..20).rev() {
         let at_ms = now - day * DAY_MS;
