@@ -104,6 +104,8 @@ impl Churning {
     async fn run(&mut self, span: Duration) -> LiveCounts {
         let mut random = rng(7, Stream::Faults);
         let mut counts = LiveCounts::default();
+        // A daemon takes jobs once it leads.
+        self.daemon.cycle().await.unwrap();
         let began = Instant::now();
         let (mut next_job, mut next_change, mut jobs) = (Duration::ZERO, Duration::from_secs(4), 0);
         let mut drained: Vec<(usize, Duration)> = Vec::new();

@@ -14,7 +14,7 @@ use ureq::http::Response;
 use crate::Invocation;
 use crate::args::DaemonAddress;
 
-/// How long a call waits for a daemon to lead.
+/// Time for which a call waits for a daemon to lead.
 const NO_LEADER: Duration = Duration::from_secs(30);
 
 /// Daemons that a call is sent to at most.

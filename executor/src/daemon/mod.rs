@@ -103,8 +103,15 @@ pub enum DaemonError {
 }
 
 /// Files in the state directory. Versions before this one left them readable by others.
-const STATE_FILES: [&str; 6] =
-    ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "audit.jsonl", "leader.lock", "leader.alive"];
+const STATE_FILES: [&str; 7] = [
+    "journal.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "audit.jsonl",
+    "audit.lock",
+    "leader.lock",
+    "leader.alive",
+];
 
 /// An order under way.
 #[derive(Clone, Debug)]

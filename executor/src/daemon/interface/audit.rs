@@ -27,7 +27,7 @@ use crate::private;
 pub use chain::{Chain, verify};
 use tail::LogTail;
 
-/// How long a write waits for another daemon that writes.
+/// Time for which a write waits for another daemon that writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Hash that the first line follows.

@@ -35,9 +35,9 @@ struct Remote {
     /// Time and content of the last answer.
     heard: Option<(Instant, NodeStatus)>,
     trouble: String,
-    /// Whether it answered at the last look, whatever it refused beside that.
+    /// Whether the agent answered at the last look, also where one call was refused.
     answered: bool,
-    /// Whether it answered that it cannot do as it is told.
+    /// Whether the agent answered that an order cannot be carried out.
     fails: bool,
     drained: Option<String>,
     next_report: u64,

@@ -86,8 +86,9 @@ async fn a_standby_names_the_leader_and_no_acknowledged_job_stands() {
     let began = Instant::now();
     let (report, seen) = loop {
         let (code, report) = get(format!("{}/healthz", standby.url)).await.unwrap_or_default();
-        if code == 200 {
-            break (report.clone(), report["leader"]["address"].as_str().unwrap_or_default().to_owned());
+        // The leader is known from the first cycle on.
+        if let (200, Some(leader)) = (code, report["leader"]["address"].as_str()) {
+            break (report.clone(), leader.to_owned());
         }
         assert!(began.elapsed() < PATIENCE, "{report}");
     };
