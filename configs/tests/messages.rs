@@ -32,6 +32,12 @@ fn error(kind: Kind, set: &str) -> ReadError {
     }
 }
 
+/// Two tokens of one name.
+const TWO_TOKENS: &str = r#"api.tokens=[
+    { name = "a", verbs = ["read"], sha256 = "0000000000000000000000000000000000000000000000000000000000000000" },
+    { name = "a", verbs = ["read"], sha256 = "1111111111111111111111111111111111111111111111111111111111111111" },
+]"#;
+
 /// Words that only a programmer of goodput knows.
 const WORDS: [&str; 16] = [
     "usize", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "struct ", "enum ", "variant", "field", "sequence",
@@ -66,6 +72,12 @@ fn messages_name_the_place_and_no_type_of_rust() {
         (Kind::Deployment, "engine.agents.nodes=[]", "engine.agents.nodes is empty"),
         (Kind::Deployment, "engine.agents.nodes.0.address=n0", "expected an IP address and a port"),
         (Kind::Deployment, "api.tokens=[{ name = \"a\", role = \"read\", sha256 = \"1\" }]", "64 hexadecimal digits"),
+        (Kind::Deployment, TWO_TOKENS, "a name that no other token has"),
+        (
+            Kind::Deployment,
+            "api.tokens=[{ name = \"a\", verbs = [\"write\"], sha256 = \"1\" }]",
+            "unknown choice `write`",
+        ),
         (Kind::NodeAgent, "pase.period_ms=1", "unknown key `pase`"),
         (Kind::NodeAgent, "pace.period_ms=1s", "expected a whole number, found the text \"1s\""),
         (Kind::NodeAgent, "fencing={ kill = { after = 1 } }", "unknown key `after`, expected `after_ms`"),

@@ -122,7 +122,7 @@ fn configure(site: &Site<PrivateCluster>) -> SocketAddr {
     let (conf, state) = (site.machines.settings().conf.unwrap(), site.place().join("state"));
     let text = format!(
         "mode = \"act\"\n[engine.slurm]\nconf = {:?}\n[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n[reliance]\ntimeout_ms = 5000\nfallback = \"smallest-first\"\n\
-         [state]\ndirectory = {:?}\nname = \"soak\"\n[api]\nlisten = \"{address}\"\n[[api.tokens]]\nname = \"soak\"\nrole = \"write\"\nsha256 = \"{}\"\n",
+         [state]\ndirectory = {:?}\nname = \"soak\"\n[api]\nlisten = \"{address}\"\n[[api.tokens]]\nname = \"soak\"\nverbs = [\"admin\"]\nsha256 = \"{}\"\n",
         conf.display().to_string(),
         state.display().to_string(),
         hash(TOKEN)

@@ -249,6 +249,55 @@ async fn a_job_without_its_keeper_does_not_stay() {
     assert!(seen.accelerators[0].processes.iter().all(|pid| !is_alive(*pid)));
 }
 
+/// Review, finding 15: a child with an environment and a session of its own outlived its keeper, and
+/// the next attempt ran beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_hides_ends_with_its_attempt_even_when_keeper_and_agent_are_killed() {
+    for agent_dies in [false, true] {
+        let node = Node::new("n1");
+        let mut agent = node.spawn();
+        let mut client = node.client(agent.address);
+        if let Some(why) = client.status().await.unwrap().uncontained {
+            println!("SKIPPED, and a process that hides stays here: {why}");
+            return;
+        }
+        let uuids = uuids(&client).await;
+        let mark = node.folder.path().join("hidden");
+        let hidden = format!("env -i setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600'", mark.display());
+        let command = ["sh".to_owned(), "-c".to_owned(), format!("{hidden} & wait")];
+        let grant = || vec![AcceleratorGrant::whole(&uuids[0])];
+        client.start(&start(launch("a", 0, command.to_vec(), grant()))).await.unwrap();
+        let began = Instant::now();
+        let pid: u32 = loop {
+            if let Ok(text) = std::fs::read_to_string(&mark) {
+                break text.trim().parse().unwrap();
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "the hidden process does not start");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let text = std::fs::read(node.config.state_dir.join("attempts/a.0/processes.json")).unwrap();
+        let processes: keeper::Processes = serde_json::from_slice(&text).unwrap();
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        assert!(groups.lines().any(|line| line.starts_with("0::") && line.contains("goodput.a.0.")), "{groups}");
+        if agent_dies {
+            agent.kill();
+        }
+        processes.keeper.signal(Signal::KILL);
+        if agent_dies {
+            agent = node.spawn();
+            client = node.client(agent.address);
+        }
+        let (exit, meaning, _) = ended(&client, "a.0").await;
+        assert_eq!((exit, meaning), (Exit::Unseen, ExitMeaning::Infrastructure));
+        assert!(!is_alive(pid), "the hidden process runs when its attempt is said to have ended");
+        until(&client, "a free accelerator", |seen| seen.accelerators.len() == 2).await;
+        client.start(&start(launch("a", 1, bench(&lasting(0.2)), grant()))).await.unwrap();
+        assert_eq!(ended(&client, "a.1").await.1, ExitMeaning::Done);
+        let left = client.status().await.unwrap().attempts.len();
+        assert_eq!(left, 2, "both are known until the daemon forgets them");
+    }
+}
+
 /// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the
 /// site wants that.
 #[tokio::test(flavor = "multi_thread")]

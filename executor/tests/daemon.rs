@@ -10,6 +10,7 @@ mod report;
 use std::fs::Permissions;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,10 +28,12 @@ use goodput_env::model::{BatchLimits, GradientStats};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
+use goodput_executor::agent::tls::{Authority, INTERFACE};
 use goodput_executor::daemon;
 use goodput_executor::daemon::interface::api;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{EngineAction, NodeHealth, Submission};
+use goodput_executor::http::identity;
 use goodput_executor::job::{Fence, JobReport, RetryBudget};
 use goodput_testkit::slurm::{PrivateCluster, missing};
 
@@ -324,9 +327,16 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     let place = directory.path();
     let cluster = PrivateCluster::start(&place.join("slurm"), 2, 4, "a100", 5).unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let certificates = place.join("certificates");
+    Authority::open(&certificates).unwrap().of_interface(&["127.0.0.1".to_owned()], 1).unwrap();
+    let file = |name: &str| certificates.join(name).display().to_string();
+    let (ca, certificate, private) =
+        (file("ca.pem"), file(&format!("{INTERFACE}.pem")), file(&format!("{INTERFACE}.key")));
     let text = format!(
-        "mode = \"act\"\n[engine.slurm]\nconf = {:?}\nreport_url = \"http://127.0.0.1:{port}\"\n[policy]\nname = \"pollux-fast\"\n\
-         [reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = {:?}\nname = \"t\"\n[api]\nlisten = \"127.0.0.1:{port}\"\n\
+        "mode = \"act\"\n[engine.slurm]\nconf = {:?}\nreport_url = \"https://127.0.0.1:{port}\"\nreport_ca = {ca:?}\n\
+         [policy]\nname = \"pollux-fast\"\n\
+         [reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = {:?}\nname = \"t\"\n\
+         [api]\nlisten = \"127.0.0.1:{port}\"\ntls = {{ certificate = {certificate:?}, key = {private:?} }}\n\
          [cycle]\npoll_secs = 0.2\nround_secs = 3\n[guard]\nmin_run_secs = 1\npreempt_every_secs = 1\npreempt_percent = 100\n",
         cluster.settings().conf.unwrap().display().to_string(),
         place.join("state").display().to_string(),
@@ -349,6 +359,7 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
             environment: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             directory: Some(place.into()),
             grace_s: 5,
+            owner: "anna".into(),
             ..Submission::new(JobSpec { request, work }, command)
         }
     };
@@ -389,9 +400,15 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     let starts = std::fs::read_to_string(place.join("checkpoints/of fails/starts")).unwrap();
     assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");
 
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    assert_eq!(given_up.owner, "anna", "the owner of the token, whichever user runs the daemon");
+
+    let roots: Vec<_> = identity::certificates(Path::new(&ca)).unwrap();
+    let roots: Vec<_> = roots.iter().map(|root| ureq::tls::Certificate::from_der(root).to_owned()).collect();
+    let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::new_with_certs(&roots));
+    let tls = tls.unversioned_rustls_crypto_provider(identity::provider()).build();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).tls_config(tls).build().new_agent();
     let forged = serde_json::to_string(&JobReport::new(Fence::from_text("guessed"), 0, 1)).unwrap();
-    let answer = agent.put(format!("http://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
+    let answer = agent.put(format!("https://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
     assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
     let _ = stop.send(());
     runtime.block_on(running).unwrap().unwrap();

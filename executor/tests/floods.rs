@@ -18,7 +18,7 @@ use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::http::{self, Door};
 use goodput_executor::job::AcceleratorGrant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -88,10 +88,8 @@ async fn silent_connections_do_not_keep_the_daemon_from_a_node() {
     assert!(renewed >= 3, "{renewed} renewals");
 }
 
-/// Review, finding 23, on the port for jobs: the file descriptors of the process ran out.
-#[tokio::test(flavor = "multi_thread")]
-async fn half_requests_do_not_use_up_the_files_of_an_agent() {
-    let node = Node::new("n1");
+/// An agent that may have 128 files open, and its address for jobs.
+async fn with_few_files(node: &Node) -> (AgentProcess, SocketAddr) {
     let config = node.folder.path().join("agent.toml");
     fs::write(&config, reader::resolved(&node.config).unwrap()).unwrap();
     let script = format!("ulimit -n 128; exec {NODE_PROGRAM} agent {}", config.display());
@@ -106,15 +104,52 @@ async fn half_requests_do_not_use_up_the_files_of_an_agent() {
         sleep(Duration::from_millis(20)).await;
     };
     let address = |of: &str| -> SocketAddr { at[of].as_str().unwrap().parse().unwrap() };
-    let _agent = AgentProcess { child, address: address("address") };
-    let jobs = address("jobs");
+    (AgentProcess { child, address: address("address") }, address("jobs"))
+}
+
+/// Review, finding 23, on the port for jobs: the file descriptors of the process ran out.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_requests_do_not_use_up_the_files_of_an_agent() {
+    let node = Node::new("n1");
+    let (agent, jobs) = with_few_files(&node).await;
     let _flood = flood(jobs, 300, HALF);
     sleep(Duration::from_secs(1)).await;
     for _ in 0..5 {
         assert_eq!(get(jobs, "/healthz").await, 404, "an answer");
     }
-    let client = node.client(address("address"));
+    let client = node.client(agent.address);
     assert_eq!(client.status().await.unwrap().attempts.len(), 0, "and the daemon is answered on the other port");
+}
+
+/// A process that holds connections to the socket of jobs used up the files of the agent as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_processes_do_not_use_up_the_socket_of_jobs() {
+    let node = Node::new("n1");
+    let _agent = with_few_files(&node).await;
+    let socket = node.config.state_dir.join("jobs.sock");
+    let mut held = Vec::new();
+    while held.len() < 300 {
+        match UnixStream::connect(&socket).await {
+            Ok(stream) => held.push(stream),
+            // The agent has not taken the last ones yet.
+            Err(_) => sleep(Duration::from_millis(20)).await,
+        }
+    }
+    let report = async || -> Option<String> {
+        let mut stream = UnixStream::connect(&socket).await.ok()?;
+        stream.write_all(b"{}\n").await.ok()?;
+        let mut answer = [0; 256];
+        let read = timeout(Duration::from_secs(10), stream.read(&mut answer)).await.ok()?.ok()?;
+        (read > 0).then(|| String::from_utf8_lossy(&answer[..read]).into_owned())
+    };
+    let began = Instant::now();
+    let answer = loop {
+        match report().await {
+            Some(answer) => break answer,
+            None => assert!(began.elapsed() < Duration::from_secs(60), "no answer beside 300 silent connections"),
+        }
+    };
+    assert!(answer.contains("\"ok\":false"), "{answer}");
 }
 
 /// Review, finding 23, on the daemon's interface: 1,020 half requests silenced it.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use goodput_configs::live::api::{Role, Token};
+use goodput_configs::live::token::{ApiVerb, Token};
 use goodput_executor::daemon::interface::api::{Api, ApiCommand, Call, hash, router};
 use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
@@ -16,14 +16,33 @@ use goodput_executor::engine::NodeSeen;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// A server with two tokens and a daemon that says yes to everything; gives what it was told.
+/// A server with a few tokens and a daemon that says yes to everything; gives what it was told.
 fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let row = QueueRow { key: "7".into(), name: "train-7".into(), owner: "anna".into(), ..QueueRow::default() };
+    serve_queue(runtime, vec![row])
+}
+
+fn serve_queue(runtime: &tokio::runtime::Runtime, queue: Vec<QueueRow>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let (calls, mut called) = mpsc::channel::<Call>(8);
-    let token = |name: &str, role| Token { name: name.into(), sha256: hash(&format!("secret of {name}")), role };
-    let row = QueueRow { key: "7".into(), name: "train-7".into(), ..QueueRow::default() };
+    let token = |name: &str, verbs: &[ApiVerb]| {
+        let sha256 = hash(&format!("secret of {name}"));
+        Token { name: name.into(), sha256, verbs: verbs.to_vec(), max_priority: 5, ..Token::default() }
+    };
+    let of = |tenants: &[&str], token| Token { tenants: tenants.iter().map(|t| (*t).to_owned()).collect(), ..token };
     let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
-    let status = Arc::new(Mutex::new(DaemonStatus { queue: vec![row], nodes, ..DaemonStatus::default() }));
-    let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
+    let status = Arc::new(Mutex::new(DaemonStatus { queue, nodes, ..DaemonStatus::default() }));
+    let only = ApiVerb::ALL.map(|verb| {
+        let token = of(&["*"], token(&format!("only-{}", verb.name()), &[verb]));
+        Token { user: Some("anna".into()), ..token }
+    });
+    let tokens = [
+        token("reader", &[ApiVerb::Read]),
+        token("writer", &[ApiVerb::Admin]),
+        of(&["poor", "vision"], token("anna", &[ApiVerb::Submit, ApiVerb::Cancel])),
+        of(&["*"], token("ben", &[ApiVerb::Submit, ApiVerb::Cancel])),
+        token("operator", &[ApiVerb::Operate]),
+    ];
+    let tokens = tokens.into_iter().chain(only).collect();
     let health = Arc::new(DaemonHealth::new(Duration::from_secs(30)));
     health.looked();
     let api = Api { health, status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
@@ -101,6 +120,108 @@ fn nobody_gets_more_than_his_token_is_good_for() {
     }
     assert_eq!(told.lock().unwrap().len(), writes.len());
     assert!(told.lock().unwrap().iter().all(|call| call.starts_with("writer: ")));
+}
+
+/// Review, finding 25: a write token named any tenant and any priority.
+#[test]
+fn a_token_is_bound_to_its_tenants_its_verbs_and_its_priority() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (address, told) = serve(&runtime);
+    let submit = |who: &str, change: &dyn Fn(&mut Value)| {
+        let mut body: Value = serde_json::from_str(&job("a", 1)).unwrap();
+        change(&mut body);
+        call(address, "POST", "/v1/jobs", Some(&format!("secret of {who}")), Some(body.to_string()))
+    };
+    let told_last = || told.lock().unwrap().last().cloned().unwrap_or_default();
+    assert_eq!(submit("anna", &|_| ()).0, 201);
+    assert!(told_last().contains(r#"tenant: "poor", owner: "anna""#), "{}", told_last());
+    assert_eq!(submit("anna", &|body| body["tenant"] = json!("vision")).0, 201);
+    assert_eq!(submit("ben", &|body| body["tenant"] = json!("rich")).0, 201);
+    assert_eq!(submit("ben", &|body| body["owner"] = json!("anna")).0, 201);
+    assert!(told_last().contains(r#"owner: "ben""#), "the owner follows from the token: {}", told_last());
+    assert_eq!(submit("anna", &|body| body["spec"]["request"]["priority"] = json!(5)).0, 201);
+    assert_eq!(submit("writer", &|body| body["spec"]["request"]["priority"] = json!(2_000_000_000)).0, 201);
+
+    let before = told.lock().unwrap().len();
+    let (code, text) = submit("anna", &|body| body["tenant"] = json!("rich"));
+    assert!(code == 403 && text.contains("poor, vision"), "{code}: {text}");
+    let (code, text) = submit("anna", &|body| body["spec"]["request"]["priority"] = json!(6));
+    assert!(code == 403 && text.contains("priority"), "{code}: {text}");
+    assert_eq!(submit("anna", &|body| body["spec"]["request"]["weight_milli"] = json!(1_000_000)).0, 403);
+    assert_eq!(submit("operator", &|_| ()).0, 403);
+
+    let ask = |who: &str, method: &str, path: &str, body: Option<&str>| {
+        call(address, method, path, Some(&format!("secret of {who}")), body.map(str::to_owned)).0
+    };
+    assert_eq!(ask("anna", "GET", "/v1/queue", None), 403, "to read is a verb of its own");
+    assert_eq!(ask("ben", "DELETE", "/v1/jobs/7", None), 403, "the job of another user");
+    assert_eq!(ask("anna", "POST", "/v1/nodes/n1/drain", Some("{}")), 403);
+    assert_eq!(ask("operator", "POST", "/v1/mode", Some(r#"{"mode":"act"}"#)), 403, "only to stop is to operate");
+    assert_eq!(told.lock().unwrap().len(), before, "none of it reached the daemon");
+    assert_eq!(ask("anna", "DELETE", "/v1/jobs/7", None), 200);
+    assert_eq!(ask("operator", "DELETE", "/v1/jobs/7", None), 200);
+    assert_eq!(ask("operator", "POST", "/v1/nodes/n1/drain", Some("{}")), 200);
+    assert_eq!(ask("operator", "POST", "/v1/mode", Some(r#"{"mode":"observe"}"#)), 200);
+}
+
+/// The status of each call with a token of each verb: 403 without the verb, and never with it.
+#[test]
+fn each_verb_allows_its_calls_and_no_other() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (address, told) = serve(&runtime);
+    let mode = |mode: &str| Some(json!({ "mode": mode }).to_string());
+    let policy = || Some(json!({ "policy": "zoo:elastic" }).to_string());
+    let calls = [
+        ("GET", "/v1/queue", None, &["read"] as &[&str]),
+        ("GET", "/metrics", None, &["read"]),
+        ("GET", "/v1/policy", None, &["read"]),
+        ("POST", "/v1/jobs", Some(job("a", 1)), &["submit"]),
+        ("DELETE", "/v1/jobs/7", None, &["cancel", "operate"]),
+        ("POST", "/v1/nodes/n1/drain", Some("{}".to_owned()), &["operate"]),
+        ("POST", "/v1/nodes/n1/undrain", Some("{}".to_owned()), &["operate"]),
+        ("POST", "/v1/mode", mode("observe"), &["operate"]),
+        ("POST", "/v1/mode", mode("act"), &[]),
+        ("POST", "/v1/policy", policy(), &[]),
+        ("POST", "/v1/policy/rollback", Some("{}".to_owned()), &[]),
+    ];
+    for verb in ApiVerb::ALL.map(ApiVerb::name) {
+        for (method, path, body, allowed) in &calls {
+            let before = told.lock().unwrap().len();
+            let (code, text) = call(address, method, path, Some(&format!("secret of only-{verb}")), body.clone());
+            let may = verb == "admin" || allowed.contains(&verb);
+            assert_eq!((200..300).contains(&code), may, "{verb}: {method} {path}: {code} {text}");
+            if !may {
+                assert!(code == 403 && text.contains("needs the verb"), "{verb}: {method} {path}: {code} {text}");
+                assert_eq!(told.lock().unwrap().len(), before, "{verb}: {method} {path} reached the daemon");
+            }
+        }
+    }
+}
+
+/// A job may have the name that is the key of another one, and jobs of several users may share a name.
+#[test]
+fn a_key_means_its_job_and_a_shared_name_means_the_callers_own() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let row = |key: &str, name: &str, owner: &str| QueueRow {
+        key: key.into(),
+        name: name.into(),
+        owner: owner.into(),
+        ..QueueRow::default()
+    };
+    let queue = vec![row("1", "7", "ben"), row("2", "train", "ben"), row("7", "train", "anna")];
+    let (address, told) = serve_queue(&runtime, queue);
+    let cancel = |who: &str, job: &str| {
+        let token = format!("secret of {who}");
+        let code = call(address, "DELETE", &format!("/v1/jobs/{job}"), Some(&token), None).0;
+        (code, told.lock().unwrap().last().cloned().unwrap_or_default())
+    };
+    for job in ["7", "train"] {
+        let (code, last) = cancel("anna", job);
+        assert!(code == 200 && last.contains(r#"job: "7""#), "{job}: {code}: {last}");
+    }
+    assert_eq!(cancel("anna", "2").0, 403);
+    let (code, last) = cancel("ben", "train");
+    assert!(code == 200 && last.contains(r#"job: "2""#), "{code}: {last}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod drills;
 mod engine_agents;
 mod floods;
 mod high_availability;
+mod https;
 mod interface;
 mod live_services;
 mod monitoring;

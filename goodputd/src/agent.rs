@@ -11,7 +11,8 @@ use goodput_console::{CommandError, say};
 use goodput_executor::agent::{self, AgentError, keeper, tls};
 use goodput_executor::bench_job::BenchJob;
 
-use crate::{Invocation, config_file};
+use crate::logs::LogFormat;
+use crate::{Invocation, config_file, logs};
 
 /// Serves this node until the agent is stopped.
 pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocation) -> Result<(), CommandError> {
@@ -24,17 +25,29 @@ pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocati
         config.keeper = vec![program.to_string_lossy().into_owned()];
         config.keeper.extend(invocation.arguments("keep"));
     }
+    logs::start(LogFormat::Text);
     agent::run(config).map_err(command_error)
 }
 
-/// Makes certificates for nodes and the daemon.
-pub fn certs(folder: &Path, nodes: &[JobName]) -> Result<(), CommandError> {
-    tls::create(folder, nodes).map_err(command_error)?;
-    say(&format!(
-        "{}: ca.pem for all; NAME.pem and NAME.key to its node only; {}.pem and .key to the daemon; ca.key stays here",
-        folder.display(),
-        tls::DAEMON
-    ));
+/// Makes certificates for nodes and the daemon, and for the daemon's interface under its `hosts`.
+pub fn certs(folder: &Path, nodes: &[JobName], hosts: &[String], days: u32) -> Result<(), CommandError> {
+    let authority = tls::Authority::open(folder).map_err(command_error)?;
+    if !nodes.is_empty() {
+        authority.of_agents(nodes, days).map_err(command_error)?;
+        say(&format!(
+            "{}: ca.pem for all; NAME.pem and NAME.key to its node only; {}.pem and .key to the daemon; ca.key stays here",
+            folder.display(),
+            tls::DAEMON
+        ));
+    }
+    if !hosts.is_empty() {
+        authority.of_interface(hosts, days).map_err(command_error)?;
+        say(&format!(
+            "{0}: {1}.pem and {1}.key to the daemon, for [api] tls; ca.pem to its clients, for --ca",
+            folder.display(),
+            tls::INTERFACE
+        ));
+    }
     Ok(())
 }
 
@@ -54,6 +67,7 @@ pub fn bench_job(job: &str) -> Result<ExitCode, CommandError> {
 fn command_error(error: AgentError) -> CommandError {
     match error {
         AgentError::Setup(problem) => CommandError::input(problem),
+        AgentError::Identity(problem) => CommandError::input(problem),
         error => CommandError::failed(error),
     }
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use goodput_configs::live::devices::DeviceChoice;
 use goodput_configs::live::name::{JobName, NameError};
+use goodput_configs::live::token::ApiVerb;
 use goodput_console::OutputFormat;
 use goodput_env::model::BatchLimits;
+use goodput_executor::agent::tls::DAYS;
 use goodput_executor::job::RetryBudget;
 
 /// Commands of `goodput live`.
@@ -40,8 +42,15 @@ pub enum Live {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// Names of the nodes.
-        #[arg(long = "node", value_name = "NAME", num_args = 1.., required = true, value_parser = node_name)]
+        #[arg(long = "node", value_name = "NAME", num_args = 1.., required_unless_present = "api", value_parser = node_name)]
         nodes: Vec<JobName>,
+        /// Names or IP addresses under which clients reach the interface of the daemon: makes its
+        /// certificate too, for `[api] tls`.
+        #[arg(long, value_name = "HOST", num_args = 1..)]
+        api: Vec<String>,
+        /// Days for which the certificates are good.
+        #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: u32,
     },
     /// Run one attempt of a job. The agent starts this command.
     #[command(hide = true)]
@@ -181,8 +190,28 @@ pub enum Live {
         /// File audit.jsonl of the state directory.
         file: PathBuf,
     },
-    /// Make a token for the interface of the daemon, and its hash for the deployment file.
-    Token,
+    /// Make a token for the interface of the daemon, and its table for the deployment file.
+    Token(NewToken),
+}
+
+/// Options of `token`: the holder of a new token, and the calls that it allows.
+#[derive(Debug, clap::Args)]
+pub struct NewToken {
+    /// Name of the holder in the audit log.
+    #[arg(long, default_value = "NAME")]
+    pub name: String,
+    /// Calls that the token allows: read, submit, cancel, operate, admin.
+    #[arg(long = "verb", value_name = "VERB", num_args = 1.., default_value = "read", value_parser = api_verb)]
+    pub verbs: Vec<ApiVerb>,
+    /// Tenants for which the token submits; `*` stands for all.
+    #[arg(long = "tenant", value_name = "TENANT", num_args = 1..)]
+    pub tenants: Vec<String>,
+    /// Owner of the jobs that the token submits [default: the name of the token].
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Highest priority that a submission may ask for.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    pub max_priority: i32,
 }
 
 /// Verbs of `live policy`.
@@ -304,6 +333,10 @@ pub struct DaemonAddress {
     /// File with the token [default: the token in $GOODPUT_TOKEN].
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Certificate of the authority that signed the daemon's, for addresses with https [default:
+    /// $GOODPUT_CA].
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 }
 
 /// Options of `top`.
@@ -318,6 +351,12 @@ pub struct Top {
     /// Read once and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// Verb of a token by its name.
+fn api_verb(text: &str) -> Result<ApiVerb, String> {
+    let names = || ApiVerb::ALL.map(ApiVerb::name).join(", ");
+    ApiVerb::by_name(text).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// Name of a node, which follows the rules for names of jobs.

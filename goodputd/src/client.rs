@@ -2,14 +2,17 @@
 //! the call there: nothing was accepted before.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use goodput_console::CommandError;
+use goodput_executor::http::identity;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Response;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::Invocation;
 use crate::args::DaemonAddress;
@@ -19,6 +22,25 @@ const NO_LEADER: Duration = Duration::from_secs(30);
 
 /// Daemons that a call is sent to at most.
 const HOPS: u32 = 4;
+
+/// Authorities in a file of certificates.
+fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>, CommandError> {
+    let found = identity::certificates(path).map_err(CommandError::input)?;
+    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+}
+
+/// Connections that trust the authorities in a file, and no authority without one.
+fn connections(ca: Option<&Path>) -> Result<Agent, CommandError> {
+    let roots = ca.map(authorities).transpose()?.unwrap_or_default();
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&roots))
+        .unversioned_rustls_crypto_provider(identity::provider());
+    Ok(Agent::config_builder().http_status_as_error(false).tls_config(tls.build()).build().new_agent())
+}
+
+fn is_secure(url: &str) -> bool {
+    url.starts_with("https:")
+}
 
 /// Connection to one daemon, and to the one that leads.
 pub struct Client {
@@ -43,7 +65,13 @@ impl Client {
                 ))
             })?,
         };
-        let agent = Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let ca: Option<PathBuf> = address.ca.clone().or_else(|| std::env::var_os("GOODPUT_CA").map(Into::into));
+        if ca.is_none() && is_secure(&url) {
+            return Err(CommandError::input(format!("{url}: no authority to trust")).with_help(
+                "name the certificate of the authority that signed the daemon's by --ca, or in the variable GOODPUT_CA",
+            ));
+        }
+        let agent = connections(ca.as_deref())?;
         Ok(Self { url: RefCell::new(url), token: token.trim().into(), agent, invocation })
     }
 
@@ -82,6 +110,11 @@ impl Client {
             let body = serde_json::from_str::<Value>(&text).unwrap_or_default();
             let leader = body["leader"]["address"].as_str().map(|url| url.trim_end_matches('/').to_owned());
             match (status, leader) {
+                // A token that was given to HTTPS does not cross the network in clear.
+                (421, Some(leader)) if is_secure(&url) && !is_secure(&leader) => {
+                    return Err(CommandError::failed(format!("{leader} leads, and its interface has no certificate"))
+                        .with_help("set `[api] tls` in its deployment file, and https in its `[leader] address`"));
+                }
                 (421, Some(leader)) if leader != url && hops < HOPS => {
                     hops += 1;
                     self.url.replace(leader);
@@ -101,10 +134,15 @@ impl Client {
 
     fn answer(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<(u16, String), CommandError> {
         let unreachable = |error: ureq::Error| {
-            CommandError::failed(format!("{}: {error}", self.url.borrow())).with_help(format!(
-                "is the daemon running? `{} run DEPLOYMENT.toml`; name another one by --url",
-                self.invocation.0
-            ))
+            let problem = format!("{}: {error}", self.url.borrow());
+            let help = if problem.contains("peer certificate") {
+                "the authority in the file of --ca did not sign the daemon's certificate, or the certificate is \
+                 good for other names; `openssl x509 -text` shows both"
+                    .to_owned()
+            } else {
+                format!("is the daemon running? `{} run DEPLOYMENT.toml`; name another one by --url", self.invocation.0)
+            };
+            CommandError::failed(problem).with_help(help)
         };
         let mut answer = answer.map_err(unreachable)?;
         Ok((answer.status().as_u16(), answer.body_mut().read_to_string().map_err(unreachable)?))

@@ -19,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config_file::command_error;
+use crate::logs::{self, LogFormat};
 
 fn settings(path: &Path) -> Result<Deployment, CommandError> {
     Ok(reader::read(path, &[]).map_err(command_error)?.0)
@@ -34,15 +35,6 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(CommandError::failed)
 }
 
-/// Form of the lines that the daemon logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text for people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
 /// Runs the daemon until interrupted.
 pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), CommandError> {
     let mut settings = settings(config)?;
@@ -52,15 +44,7 @@ pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), C
     });
     let mode = mode.transpose()?;
     settings.mode = mode.unwrap_or(settings.mode);
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    // A reader of the log that goes away must not end the daemon.
-    let logs =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
-    // Logs that are already set up stay as they are.
-    let _ = match format {
-        LogFormat::Json => logs.json().try_init(),
-        LogFormat::Text => logs.try_init(),
-    };
+    logs::start(format);
     match settings.engine.clone() {
         EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings, mode),
         EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings, mode),

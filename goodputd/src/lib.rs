@@ -16,6 +16,7 @@ mod daemon;
 mod devices;
 mod explain;
 mod listings;
+mod logs;
 mod policy;
 mod report;
 mod submit;
@@ -32,7 +33,7 @@ use serde_json::json;
 
 use crate::args::{DaemonAddress, Live};
 use crate::client::Client;
-use crate::daemon::LogFormat;
+use crate::logs::LogFormat;
 
 /// Words that begin a command of this crate: `goodputd`, or `goodput live`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
     match verb {
         Live::Devices { watch, nvml, output } => devices::run(*watch, nvml.as_deref(), *output)?,
         Live::Agent { config, devices } => agent::serve(config, devices.as_ref(), invocation)?,
-        Live::Certs { folder, nodes } => agent::certs(folder, nodes)?,
+        Live::Certs { folder, nodes, api, days } => agent::certs(folder, nodes, api, *days)?,
         Live::Keep { folder } => agent::keep(folder)?,
         Live::BenchJob { job } => return agent::bench_job(job),
         Live::Run { config, mode, json_logs } => {
@@ -108,7 +109,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             let from = if first > 1 { format!(", from line {first} on") } else { String::new() };
             print(&format!("{lines} lines hold together{from}; the last one has hash {hash}\n"))?;
         }
-        Live::Token => token::run()?,
+        Live::Token(options) => token::run(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,13 @@
-//! The HTTP interface of a deployment, and the tokens that callers show.
+//! The HTTP interface of a deployment.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::token::Token;
 use crate::error::CheckError;
+use crate::tenants::TenantConfig;
 
 /// The HTTP interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,36 +38,17 @@ pub struct ApiTls {
     pub key: PathBuf,
 }
 
-/// A bearer token.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Token {
-    /// Name of the owner in the audit log.
-    pub name: String,
-    /// SHA-256 of the token, hexadecimal.
-    pub sha256: String,
-    /// Calls that the token allows.
-    pub role: Role,
-}
-
-/// Role of a token: the calls that it allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Reading calls only.
-    Read,
-    /// Reading calls, and calls that submit, cancel, drain or change the mode.
-    Write,
-}
-
 impl ApiConfig {
-    pub(super) fn check(&self) -> Result<(), CheckError> {
-        for Token { name, sha256, .. } in &self.tokens {
-            if sha256.len() != 64 || !sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                let expected = "64 hexadecimal digits; `goodput live token` makes them";
-                return Err(
-                    CheckError::value("api.tokens.sha256", format!("{sha256:?}"), expected).within("tokens", name)
-                );
+    pub(super) fn check(&self, tenants: &[TenantConfig]) -> Result<(), CheckError> {
+        for (index, token) in self.tokens.iter().enumerate() {
+            token.check()?;
+            token.check_tenants(tenants)?;
+            let earlier = self.tokens.iter().take(index);
+            if earlier.into_iter().any(|other| other.name == token.name) {
+                // The name is the holder in the audit log, and the scope of idempotency keys.
+                let expected = "a name that no other token has";
+                let value = format!("{:?}", token.name);
+                return Err(CheckError::value("api.tokens.name", value, expected).within("tokens", &token.name));
             }
         }
         Ok(())

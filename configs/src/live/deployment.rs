@@ -225,6 +225,6 @@ impl ConfigFile for Deployment {
         self.engine.check()?;
         self.tenants()?;
         self.services()?;
-        self.api.check()
+        self.api.check(&self.tenants)
     }
 }

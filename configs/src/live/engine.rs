@@ -34,7 +34,7 @@ impl EngineConfig {
                 check_millis("engine.agents.lease_ms", agents.lease_ms)?;
                 check_millis("engine.agents.patience_ms", agents.patience_ms)
             }
-            Self::Slurm(_) => Ok(()),
+            Self::Slurm(slurm) => slurm.check(),
         }
     }
 }
@@ -52,8 +52,28 @@ pub struct SlurmConfig {
     /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
     /// absent, jobs do not report, and policies do not learn their speeds.
     pub report_url: Option<String>,
+    /// Certificate of the authority that signed the interface's, as the nodes see the file. A
+    /// `report_url` with `https` needs the key, unless a public authority signed.
+    pub report_ca: Option<PathBuf>,
     /// Reservation in which the replicas of services run. A deployment with services needs it.
     pub reservation: Option<String>,
+}
+
+impl SlurmConfig {
+    fn check(&self) -> Result<(), CheckError> {
+        let Some(ca) = &self.report_ca else { return Ok(()) };
+        let is_secure = self.report_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        if !ca.is_absolute() {
+            let value = format!("{:?}", ca.display().to_string());
+            return Err(CheckError::value("engine.slurm.report_ca", value, "an absolute path: jobs read the file"));
+        }
+        if !is_secure {
+            let value = self.report_url.as_ref().map_or("absent".to_owned(), |url| format!("{url:?}"));
+            let expected = "an address with https, since `report_ca` is set";
+            return Err(CheckError::value("engine.slurm.report_url", value, expected));
+        }
+        Ok(())
+    }
 }
 
 /// Node agents that the daemon drives, and how it reaches them.
@@ -105,4 +125,26 @@ const fn lease_ms() -> u64 {
 }
 const fn patience_ms() -> u64 {
     3000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_for_reports_belongs_to_an_address_with_https() {
+        let check = |url: Option<&str>, ca: &str| {
+            let slurm = SlurmConfig {
+                report_url: url.map(str::to_owned),
+                report_ca: Some(ca.into()),
+                ..SlurmConfig::default()
+            };
+            slurm.check().err().and_then(|error| error.key)
+        };
+        assert_eq!(check(Some("https://head:7070"), "/etc/goodput/ca.pem"), None);
+        assert_eq!(check(Some("https://head:7070"), "ca.pem"), Some("engine.slurm.report_ca"));
+        for url in [None, Some("http://head:7070")] {
+            assert_eq!(check(url, "/etc/goodput/ca.pem"), Some("engine.slurm.report_url"));
+        }
+    }
 }

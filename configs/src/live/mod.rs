@@ -6,7 +6,8 @@
 //! - [`deployment`]: the whole file of a deployment, and how far its daemon may act.
 //! - [`engine`]: the machines that run the jobs. [`policy`]: the policies that decide.
 //! - [`leader`]: the lease of the daemon that acts.
-//! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users.
+//! - [`guard`]: bounds on what one decision may do. [`api`]: the interface for users, and [`token`]: the
+//!   tokens that they show.
 //! - [`node_agent`]: the whole file of the agent of a node. [`devices`]: the accelerators of a node.
 //!   [`dcgm`]: their health by another source.
 //! - [`report`]: evidence for the report of the mode `observe`. [`rollback`]: the policy before, again.
@@ -30,3 +31,4 @@ pub mod rollback;
 pub mod services;
 mod times;
 pub mod tls;
+pub mod token;

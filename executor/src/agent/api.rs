@@ -55,6 +55,12 @@ pub struct NodeStatus {
     /// Records on the disk of the agent that cannot be used, with a remedy each.
     #[serde(default)]
     pub damaged: Vec<String>,
+    /// Reason why jobs have no control groups; `None` where they have.
+    #[serde(default)]
+    pub uncontained: Option<String>,
+    /// Sentence about a certificate of the node that ends soon.
+    #[serde(default)]
+    pub certificate: Option<String>,
     /// Time at which accelerators were last read.
     pub read_ms: i64,
     /// Attempts not forgotten, by name.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use rustix::process::{WaitOptions, WaitStatus, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::ControlGroup;
 use super::clock::boot_ms;
 use super::process::{ProcessId, descendants, kill};
 use super::spool::{self, CAUSE, EXIT, ORDER, OUTPUT, PROCESSES, STOP};
@@ -37,6 +38,9 @@ pub struct KeeperOrder {
     pub cwd: PathBuf,
     /// Folder of the node's lease, where jobs die with it.
     pub lease: Option<PathBuf>,
+    /// Control group of the job, where the node has them.
+    #[serde(default)]
+    pub group: Option<ControlGroup>,
 }
 
 /// Keeper and job, as processes.
@@ -74,9 +78,18 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     let keeper = ProcessId::of(std::process::id()).ok_or_else(|| io::Error::other("/proc is not there"))?;
     // The keeper is on record before the job starts, so that a new agent can find it.
     spool::write(folder, PROCESSES, &Processes { keeper, job: None })?;
-    let pid = match spawn(folder, &order) {
-        Ok(pid) => pid,
+    let started = match &order.group {
+        Some(group) => group.start_in(|| spawn(folder, &order)),
+        None => Ok(spawn(folder, &order)),
+    };
+    let pid = match started {
+        Ok(Ok(pid)) => pid,
+        // The node failed, and not the job.
         Err(error) => {
+            note(folder, &format!("the control group of the attempt cannot be entered: {error}\n"));
+            return spool::write(folder, EXIT, &Exit::Unseen);
+        }
+        Ok(Err(error)) => {
             // As shells say it: 127 not found, 126 found and not to be run.
             let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
             note(folder, &format!("{}: {error}\n", order.command.first().map_or("", String::as_str)));
@@ -140,6 +153,9 @@ fn watch(folder: &Path, order: &KeeperOrder, job: u32, children: &Receiver<(u32,
             Err(RecvTimeoutError::Disconnected) => return exit,
         }
         if over {
+            if let Some(group) = &order.group {
+                group.kill();
+            }
             // Processes may start others while they are killed, so this goes on until none is left.
             for pid in descendants(std::process::id()) {
                 kill(pid);

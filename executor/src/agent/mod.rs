@@ -11,10 +11,12 @@
 //!   the node or of the daemon in them.
 //! - [`Agent`]: attempts and accelerators of the node. Every call that changes something carries
 //!   the leader's term; lower terms are refused.
+//! - `cgroup`: the control group of each attempt, out of which no process gets by itself.
 //! - [`socket`], and the plain HTTP server for jobs: the calls of jobs.
 
 pub mod api;
 mod attempt;
+mod cgroup;
 mod client;
 mod clock;
 mod disk;

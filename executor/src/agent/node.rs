@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::api::{AttemptStatus, Done, LeaderLease, ReportPage, Start, Stop, StoredReport, Term};
 use super::attempt::{LaunchRecord, LocalAttempt};
+use super::cgroup::{ControlGroup, Hierarchy};
 use super::clock::{boot_ms, unix_ms};
 use super::disk::DiskWatch;
 use super::error::AgentError;
@@ -48,6 +49,8 @@ pub struct Agent {
     pub(super) damaged: Vec<String>,
     /// Starts are looked at one at a time, so that two do not find the same accelerator free.
     pub(super) starting: tokio::sync::Mutex<()>,
+    /// Control groups of attempts, or in words why there are none.
+    pub(super) hierarchy: Result<Hierarchy, String>,
     job_url: String,
     inner: Mutex<NodeState>,
 }
@@ -79,8 +82,16 @@ impl Agent {
         let since_ms = unix_ms();
         let disk = DiskWatch::new(config.state_dir.clone());
         let inner = NodeState { lease, attempts, reports: VecDeque::new(), next: since_ms as u64 };
+        let hierarchy = Hierarchy::find();
+        match &hierarchy {
+            Ok(hierarchy) if hierarchy.keeps_limits() => {}
+            Ok(_) => {
+                tracing::info!("limits on processors and memory are not kept: see Control groups in the documents")
+            }
+            Err(why) => tracing::warn!(%why, "jobs have no control groups: one that hides outlives its keeper"),
+        }
         let (starting, inner) = (tokio::sync::Mutex::new(()), Mutex::new(inner));
-        Ok(Self { config, telemetry, since_ms, disk, damaged, starting, job_url, inner })
+        Ok(Self { config, telemetry, since_ms, disk, damaged, starting, hierarchy, job_url, inner })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {
@@ -199,6 +210,7 @@ impl Agent {
             env: self.environment(launch, &checkpoint_dir),
             cwd: program.cwd.clone().unwrap_or(checkpoint_dir),
             lease: self.lock().lease.watched(),
+            group: self.hierarchy.as_ref().ok().map(|hierarchy| hierarchy.make(launch)).transpose()?,
         };
         spool::write(folder, ORDER, &order)?;
         let (keeper, arguments) =
@@ -258,20 +270,26 @@ impl Agent {
             return;
         };
         let exit: Option<Exit> = spool::read(&folder, EXIT);
-        if exit.is_none() {
+        let group = spool::read::<KeeperOrder>(&folder, ORDER).and_then(|order| order.group);
+        let is_empty = || group.as_ref().is_none_or(ControlGroup::is_empty);
+        if exit.is_none() || !is_empty() {
             // A process may start another while it is killed, so this goes on until none is found.
             loop {
                 let left = processes_with_token(fence.as_str(), self.config.node.as_str());
-                let none = left.is_empty();
+                let none = left.is_empty() && is_empty();
                 left.into_iter().for_each(kill);
                 if none {
                     break;
                 }
+                group.iter().for_each(ControlGroup::kill);
                 sleep(LOOK_AGAIN).await;
             }
+        }
+        if exit.is_none() {
             // If this cannot be written, the next agent comes to the same end by the same way.
             let _ = spool::write(&folder, EXIT, &Exit::Unseen);
         }
+        group.iter().for_each(ControlGroup::remove);
         if let Some(attempt) = self.lock().attempts.get_mut(id) {
             attempt.end(exit.unwrap_or(Exit::Unseen));
         }

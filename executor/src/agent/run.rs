@@ -16,7 +16,7 @@ use super::guardian::HEALTH;
 use super::keeper::LEASE_DEADLINE;
 use super::node::Agent;
 use super::{lease, server, socket, spool, tls};
-use crate::devices::Telemetry;
+use crate::devices::{self, Telemetry};
 use crate::http::{self, Door};
 use crate::private;
 
@@ -56,6 +56,8 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
     if config.keeper.is_empty() {
         return Err(AgentError::Setup("`keeper` is empty: name the program that keeps attempts".to_owned()));
     }
+    let folder = config.state_dir.join("devices");
+    devices::check(&config.devices, &folder).map_err(|error| AgentError::Setup(error.to_string()))?;
     let only_one = prepare(&config)?;
     let identity = tls::acceptor(&config.tls)?;
     let listen = TcpListener::bind(config.listen).await;
@@ -65,7 +67,6 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
     let address = listen.local_addr().map_err(AgentError::io("read the own address"))?;
     let jobs = for_jobs.local_addr().map_err(AgentError::io("read the own address"))?;
 
-    let folder = config.state_dir.join("devices");
     let telemetry = Telemetry::start(config.devices.clone(), folder, config.node.to_string(), config.pace, unix_ms);
     if let Some(book) = spool::read(&config.state_dir, HEALTH) {
         telemetry.inherit(book);

@@ -11,6 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::jobs::ReportSource;
 use super::node::Agent;
+use crate::http::visitors::{Visit, Visitors};
 use crate::job::LONGEST_LINE;
 
 /// Opens the socket, in place of one that an earlier agent left.
@@ -25,21 +26,29 @@ pub fn open(agent: &Agent) -> io::Result<UnixListener> {
 
 /// Answers jobs for ever.
 pub async fn serve(agent: Arc<Agent>, listener: UnixListener) {
+    let visitors = Visitors::of_this_process();
     loop {
         // File descriptors may have run out, and some may be free again in a moment.
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            visitors.make_room();
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let Some(visit) = visitors.enter(pid) else { continue };
         let agent = Arc::clone(&agent);
         tokio::spawn(async move {
-            // A job that goes away mid-sentence is no matter.
-            let _ = talk(&agent, stream).await;
+            tokio::select! {
+                // A job that reports again connects again.
+                () = visit.told_to_leave() => {}
+                // A job that goes away mid-sentence is no matter.
+                _ = talk(&agent, stream, &visit) => {}
+            }
         });
     }
 }
 
-async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
+async fn talk(agent: &Agent, stream: UnixStream, visit: &Visit<Option<i32>>) -> io::Result<()> {
     let peer = stream.peer_cred()?;
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, mut write) = stream.into_split();
@@ -51,6 +60,8 @@ async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
         if (&mut lines).take(limit).read_until(b'\n', &mut line).await? == 0 {
             return Ok(());
         }
+        // Of the jobs that stay connected, those that spoke last keep their places.
+        visit.waits();
         let whole = line.ends_with(b"\n");
         let answer = match agent.report(ReportSource::Process(pid), &line) {
             Ok(()) => serde_json::json!({"ok": true}),

@@ -5,6 +5,7 @@ use super::clock::{boot_ms, unix_ms};
 use super::error::AgentError;
 use super::node::Agent;
 use crate::devices::{Tracked, accelerator_type};
+use crate::http::identity;
 
 /// Readings older than so many periods are stale.
 const OLD_PERIODS: u64 = 5;
@@ -32,6 +33,8 @@ impl Agent {
             trouble: stuck.or(readings.error),
             disk: self.disk.trouble(),
             damaged: self.damaged.clone(),
+            certificate: identity::ends_soon(&self.config.tls.cert, at_ms),
+            uncontained: self.hierarchy.as_ref().err().cloned(),
             read_ms: readings.read_ms,
             attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),
         }

@@ -9,8 +9,9 @@ use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use goodput_configs::live::name::JobName;
 use goodput_configs::live::tls::TlsFiles;
@@ -29,9 +30,14 @@ use crate::http::identity::{IdentityError, Reloaded, authorities, certificates, 
 /// Name in the daemon's certificate.
 pub const DAEMON: &str = "goodput-daemon";
 
-/// Years for which certificates of nodes and of the daemon are good; the authority's is good for
-/// twice as long.
-const YEARS: i32 = 5;
+/// Name of the files with the certificate of the daemon's interface.
+pub const INTERFACE: &str = "goodput-api";
+
+/// Days for which certificates are good where no other number is asked for.
+pub const DAYS: u32 = 5 * 365;
+
+/// Days for which the certificate of an authority is good.
+const AUTHORITY_DAYS: u32 = 10 * 365;
 
 /// Makes certificates for nodes and for the daemon in `folder`, and the authority that signs them
 /// where there is none yet. Existing ones of the same names are replaced.
@@ -39,43 +45,87 @@ const YEARS: i32 = 5;
 /// # Errors
 /// The folder cannot be written, or holds a key that is not one.
 pub fn create(folder: &Path, nodes: &[JobName]) -> Result<(), AgentError> {
-    let failed = |error: rcgen::Error| AgentError::Setup(format!("certificates in {}: {error}", folder.display()));
-    fs::create_dir_all(folder).map_err(AgentError::io(format!("make {}", folder.display())))?;
-    let year = 1970 + (unix_ms() / 31_556_952_000) as i32;
-    let mut authority = CertificateParams::default();
-    authority.distinguished_name.push(DnType::CommonName, "goodput authority");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    authority.not_before = date_time_ymd(year, 1, 1);
-    authority.not_after = date_time_ymd(year + 2 * YEARS, 1, 1);
+    Authority::open(folder)?.of_agents(nodes, DAYS)
+}
 
-    let ca_key = folder.join("ca.key");
-    let key = if ca_key.exists() {
-        let text = fs::read_to_string(&ca_key).map_err(AgentError::io(format!("read {}", ca_key.display())))?;
-        KeyPair::from_pem(&text).map_err(failed)?
-    } else {
-        let key = KeyPair::generate().map_err(failed)?;
-        let certificate = authority.self_signed(&key).map_err(failed)?;
-        write(&ca_key, &key.serialize_pem(), 0o600)?;
-        write(&folder.join("ca.pem"), &certificate.pem(), 0o644)?;
-        key
-    };
-    let issuer = Issuer::new(authority, key);
-    let nodes = nodes.iter().map(|node| (node.as_str(), ExtendedKeyUsagePurpose::ServerAuth));
-    for (name, usage) in nodes.chain([(DAEMON, ExtendedKeyUsagePurpose::ClientAuth)]) {
-        let mut params = CertificateParams::new([name.to_owned()]).map_err(failed)?;
+/// A private authority: a folder with its key, and with the certificates that it has signed.
+pub struct Authority {
+    folder: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// The authority in `folder`, made where there is none.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or holds a key that is not one.
+    pub fn open(folder: &Path) -> Result<Self, AgentError> {
+        let failed = |error: rcgen::Error| AgentError::Setup(format!("certificates in {}: {error}", folder.display()));
+        fs::create_dir_all(folder).map_err(AgentError::io(format!("make {}", folder.display())))?;
+        let mut params = valid_for(CertificateParams::default(), AUTHORITY_DAYS);
+        params.distinguished_name.push(DnType::CommonName, "goodput authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let path = folder.join("ca.key");
+        let key = if path.exists() {
+            let text = fs::read_to_string(&path).map_err(AgentError::io(format!("read {}", path.display())))?;
+            KeyPair::from_pem(&text).map_err(failed)?
+        } else {
+            let key = KeyPair::generate().map_err(failed)?;
+            let certificate = params.self_signed(&key).map_err(failed)?;
+            write(&path, &key.serialize_pem(), 0o600)?;
+            write(&folder.join("ca.pem"), &certificate.pem(), 0o644)?;
+            key
+        };
+        Ok(Self { folder: folder.to_owned(), issuer: Issuer::new(params, key) })
+    }
+
+    /// Signs a certificate for each node and one for the daemon, good for so many days.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn of_agents(&self, nodes: &[JobName], days: u32) -> Result<(), AgentError> {
+        for node in nodes {
+            self.sign(node.as_str(), vec![node.to_string()], ExtendedKeyUsagePurpose::ServerAuth, days)?;
+        }
+        self.sign(DAEMON, vec![DAEMON.to_owned()], ExtendedKeyUsagePurpose::ClientAuth, days)
+    }
+
+    /// Signs the certificate of the daemon's interface, good for so many days. Clients reach the
+    /// interface under `hosts`: names or IP addresses.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or a host is no name.
+    pub fn of_interface(&self, hosts: &[String], days: u32) -> Result<(), AgentError> {
+        self.sign(INTERFACE, hosts.to_vec(), ExtendedKeyUsagePurpose::ServerAuth, days)
+    }
+
+    fn sign(
+        &self,
+        name: &str,
+        hosts: Vec<String>,
+        usage: ExtendedKeyUsagePurpose,
+        days: u32,
+    ) -> Result<(), AgentError> {
+        let failed = |error: rcgen::Error| AgentError::Setup(format!("certificate of {name}: {error}"));
+        let mut params = valid_for(CertificateParams::new(hosts).map_err(failed)?, days);
         params.distinguished_name.push(DnType::CommonName, name);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];
-        params.not_before = date_time_ymd(year, 1, 1);
-        params.not_after = date_time_ymd(year + YEARS, 1, 1);
         let key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
-        let files = TlsFiles::of(folder, name);
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        let files = TlsFiles::of(&self.folder, name);
         write(&files.key, &key.serialize_pem(), 0o600)?;
-        write(&files.cert, &certificate.pem(), 0o644)?;
+        write(&files.cert, &certificate.pem(), 0o644)
     }
-    Ok(())
+}
+
+/// From yesterday on, since clocks differ, for so many days from now.
+fn valid_for(mut params: CertificateParams, days: u32) -> CertificateParams {
+    let day = Duration::from_secs(86_400);
+    let now = date_time_ymd(1970, 1, 1) + Duration::from_millis(unix_ms().max(0) as u64);
+    (params.not_before, params.not_after) = (now - day, now + day * days);
+    params
 }
 
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), AgentError> {

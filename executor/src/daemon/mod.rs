@@ -183,6 +183,8 @@ pub struct Daemon<E> {
     engine_problems: BTreeSet<EngineProblem>,
     /// Time of the last submission, milliseconds of the Unix epoch.
     last_submit_ms: i64,
+    /// Time of the last look at the certificates.
+    certificates_seen: Option<Instant>,
     /// Mode that the journal keeps, as it was last read.
     kept_mode: Option<Mode>,
 }
@@ -266,6 +268,7 @@ impl<E: Engine> Daemon<E> {
             policy_number: 0,
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
+            certificates_seen: None,
             lease_trouble: None,
             engine_problems: BTreeSet::new(),
             last_submit_ms: 0,

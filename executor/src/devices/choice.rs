@@ -20,6 +20,17 @@ pub fn open(choice: &DeviceChoice, folder: &Path, node: &str) -> Result<NvmlSour
     }
 }
 
+/// Checks at once what opening would find out later: the stand-in is there where it is asked for.
+///
+/// # Errors
+/// [`DeviceError::Fake`], which says how to make the stand-in.
+pub fn check(choice: &DeviceChoice, folder: &Path) -> Result<(), DeviceError> {
+    match choice {
+        DeviceChoice::Nvml | DeviceChoice::Library(_) => Ok(()),
+        DeviceChoice::Fake { .. } => fake::find(folder).map(|_| ()),
+    }
+}
+
 /// Type of an accelerator by its product name, as the catalog writes it: `NVIDIA A100-SXM4-80GB` is
 /// `a100`, and its instance `NVIDIA A100-SXM4-80GB MIG 1g.10gb` is `a100-1g.10gb`, a type of its
 /// own.

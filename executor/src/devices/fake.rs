@@ -19,10 +19,7 @@ const DOUBLE: &str = "libgoodput_nvml_double.so";
 /// Makes the folder, keeping a script that is there, and returns the library to load.
 pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Result<PathBuf, DeviceError> {
     let failed = |error: io::Error| DeviceError::Fake { folder: folder.to_owned(), problem: error.to_string() };
-    let double = find().ok_or_else(|| DeviceError::Fake {
-        folder: folder.to_owned(),
-        problem: format!("{DOUBLE} is not beside the program; build it with `cargo build -p goodput-nvml-double`"),
-    })?;
+    let double = find(folder)?;
     fs::create_dir_all(folder).map_err(failed)?;
     let script = folder.join("state.json");
     let wanted = state(folder, node, count, kind);
@@ -43,13 +40,18 @@ pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Resu
     Ok(library)
 }
 
-/// Beside the program, or where cargo puts libraries.
-fn find() -> Option<PathBuf> {
-    let program = env::current_exe().ok()?;
-    let folder = program.parent()?;
-    [folder.join(DOUBLE), folder.join("deps").join(DOUBLE), folder.join("../lib").join(DOUBLE)]
-        .into_iter()
-        .find(|path| path.exists())
+/// The library: beside the program, or where cargo puts libraries.
+pub(super) fn find(folder: &Path) -> Result<PathBuf, DeviceError> {
+    let program = env::current_exe().unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("."));
+    let places = [beside.join(DOUBLE), beside.join("deps").join(DOUBLE), beside.join("../lib").join(DOUBLE)];
+    places.into_iter().find(|path| path.exists()).ok_or_else(|| DeviceError::Fake {
+        folder: folder.to_owned(),
+        problem: format!(
+            "{DOUBLE} is not in {}; `cargo build --release -p goodput-nvml-double` makes it, and it belongs there",
+            beside.display()
+        ),
+    })
 }
 
 fn state(folder: &Path, node: &str, count: u32, kind: &str) -> MachineScript {

@@ -54,6 +54,9 @@ pub struct Submission {
     /// Name of the tenant.
     #[serde(default)]
     pub tenant: String,
+    /// Owner of the job. The daemon writes the owner of the caller's token here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// Program and arguments.
     pub command: Vec<String>,
     /// Environment beside the job protocol's.
@@ -86,6 +89,7 @@ impl Submission {
             spec,
             application: None,
             tenant: String::new(),
+            owner: String::new(),
             command,
             environment: std::collections::BTreeMap::new(),
             directory: None,

@@ -147,6 +147,7 @@ impl SimEngine {
             key: self.key(job.id),
             application: named.then(|| workload.application_name(job.id).to_string()),
             tenant: String::new(),
+            owner: String::new(),
             phase: if holds { JobPhase::Running } else { JobPhase::Held },
             starts,
             attempt: holds.then(|| Attempt { number: starts.saturating_sub(1), placement, since_ms }),

@@ -187,6 +187,9 @@ pub struct JobSeen {
     /// Name of the tenant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
+    /// Owner of the job: the name of a user; empty where the engine does not know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// Phase of the job.
     pub phase: JobPhase,
     /// Starts so far: the next attempt has this number. While it runs, the running one is `starts -
@@ -230,6 +233,7 @@ impl JobSeen {
             spec,
             application: None,
             tenant: String::new(),
+            owner: String::new(),
             phase: JobPhase::Held,
             starts: 0,
             attempt: None,

@@ -4,16 +4,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
+
+/// A certificate that ends within so many days is to be renewed.
+const RENEW_DAYS: u32 = 30;
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Reason why a certificate or a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -117,6 +122,35 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Identit
     }
 }
 
+/// Sentence about certificates of a file that end within [`RENEW_DAYS`], or have ended, at the time
+/// `now_ms`.
+pub fn ends_soon(path: &Path, now_ms: i64) -> Option<String> {
+    let now = Duration::from_millis(u64::try_from(now_ms).ok()?);
+    let certificates = certificates(path).ok()?;
+    let ended = |at: Duration| certificates.iter().any(|certificate| has_ended(certificate, at));
+    let renew = "renew it by `goodput live certs` or by your authority; no restart is needed";
+    if ended(now) {
+        Some(format!("certificate {} has ended: {renew}", path.display()))
+    } else if ended(now + RENEW_DAYS * DAY) {
+        Some(format!("certificate {} ends within {RENEW_DAYS} days: {renew}", path.display()))
+    } else {
+        None
+    }
+}
+
+/// Whether a certificate has ended at a time since the Unix epoch.
+fn has_ended(certificate: &CertificateDer<'_>, at: Duration) -> bool {
+    let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return false };
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    let (at, none) = (UnixTime::since_unix_epoch(at), RootCertStore::empty());
+    // The time is looked at before the authority, of which there is none here.
+    let checked = verify_server_cert_signed_by_trust_anchor(&parsed, &none, &[], at, algorithms);
+    matches!(
+        checked,
+        Err(Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }))
+    )
+}
+
 /// The private key in a file.
 ///
 /// # Errors
@@ -159,4 +193,24 @@ pub fn is_named(chain: Option<&[CertificateDer<'_>]>, name: &str) -> bool {
 /// Cryptography of this program.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tls::{Authority, INTERFACE};
+
+    #[test]
+    fn a_certificate_is_to_be_renewed_a_month_before_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::open(folder.path()).unwrap();
+        let file = folder.path().join(format!("{INTERFACE}.pem"));
+        let now = crate::machine::wall_ms();
+        authority.of_interface(&["head".to_owned()], 100).unwrap();
+        assert!(ends_soon(&file, now).is_none());
+        let in_days = |days: i64| ends_soon(&file, now + days * 86_400_000).unwrap_or_default();
+        assert_eq!(in_days(65), "");
+        assert!(in_days(75).contains("within 30 days"), "{}", in_days(75));
+        assert!(in_days(101).contains("has ended"), "{}", in_days(101));
+    }
 }

@@ -93,6 +93,18 @@ impl GangPlan {
     }
 }
 
+/// Limits of an attempt on one node, beside its accelerators. An absent value limits nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeLimits {
+    /// Processors: the time that it may use is that of so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Memory, MiB. The attempt ends where it needs more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+}
+
 /// One attempt of a job on one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
@@ -106,6 +118,9 @@ pub struct Launch {
     pub grants: Vec<AcceleratorGrant>,
     /// The node's place among those of the attempt.
     pub gang: GangPlan,
+    /// Limits beside the accelerators.
+    #[serde(default)]
+    pub limits: NodeLimits,
 }
 
 /// Facts that the agent adds to a launch.
@@ -215,7 +230,8 @@ mod tests {
         let master_addr = "10.0.0.1".to_owned();
         let gang =
             GangPlan { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
-        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang }
+        let limits = NodeLimits::default();
+        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang, limits }
     }
 
     fn around() -> Surroundings {

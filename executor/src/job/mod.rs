@@ -21,7 +21,7 @@ mod program;
 mod report;
 pub mod retry;
 
-pub use contract::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
+pub use contract::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, NodeLimits};
 pub use exit::{EndCause, Exit, ExitMeaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};

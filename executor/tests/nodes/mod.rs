@@ -18,7 +18,7 @@ use goodput_executor::agent::api::{AttemptState, AttemptStatus, LeaderLease, Nod
 use goodput_executor::agent::tls::{self, DAEMON};
 use goodput_executor::agent::{AgentClient, ClientError, Running, serve};
 use goodput_executor::bench_job::BenchJob;
-use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, Fence, GangPlan, Launch, Program};
+use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, Fence, GangPlan, Launch, NodeLimits, Program};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -192,7 +192,7 @@ pub fn lasting(seconds: f64) -> BenchJob {
 pub fn launch(job: &str, attempt: u32, command: Vec<String>, grants: Vec<AcceleratorGrant>) -> Launch {
     let gang = GangPlan::alone(grants.len() as u32, 47_000);
     let program = Program { grace_s: 5, ..Program::new(name(job), command) };
-    Launch { program, attempt, fence: Fence::random().unwrap(), grants, gang }
+    Launch { program, attempt, fence: Fence::random().unwrap(), grants, gang, limits: NodeLimits::default() }
 }
 
 pub fn start(launch: Launch) -> Start {

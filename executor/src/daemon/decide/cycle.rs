@@ -43,6 +43,7 @@ impl<E: Engine> Daemon<E> {
     /// journal or an audit log that cannot be written also sets the mode to observe.
     pub async fn cycle(&mut self) -> Result<CycleReport, DaemonError> {
         let began = Instant::now();
+        self.watch_certificates();
         let result = self.turn(began).await;
         self.metrics.cycle.observe(began.elapsed().as_secs_f64());
         self.metrics.engine_up.set(i64::from(!matches!(result, Err(DaemonError::Engine(_)))));

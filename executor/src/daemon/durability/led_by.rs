@@ -30,9 +30,10 @@ pub(in crate::daemon) fn address(settings: &Deployment) -> Option<String> {
     if at.ip().is_loopback() && settings.leader.etcd().is_some() {
         return None;
     }
+    let scheme = if settings.api.tls.is_some() { "https" } else { "http" };
     match at.ip().is_unspecified() {
-        true => Some(format!("http://{}:{}", crate::machine::host_name(), at.port())),
-        false => Some(format!("http://{at}")),
+        true => Some(format!("{scheme}://{}:{}", crate::machine::host_name(), at.port())),
+        false => Some(format!("{scheme}://{at}")),
     }
 }
 

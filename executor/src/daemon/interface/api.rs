@@ -1,9 +1,10 @@
 //! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but those that ask for health.
 //!
-//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and
-//! change the mode too. What changes anything goes through the daemon's loop one by one, and into
+//! Of a token only the hash is stored. A token allows the calls of its verbs, and submits for its
+//! tenants only. What changes anything goes through the daemon's loop one by one, and into
 //! the audit log with the token's name.
 
+mod access;
 mod policy;
 mod run;
 
@@ -11,17 +12,16 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
 use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
-use goodput_configs::live::api::{Role, Token};
 use goodput_configs::live::deployment::Mode;
+use goodput_configs::live::token::{ApiVerb, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::DaemonError;
@@ -31,6 +31,8 @@ use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::{DaemonStatus, QueueRow};
 use crate::engine::{EngineAction, EngineError, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
+pub use access::hash;
+use access::{Caller, TokenCheck, authorise, forbidden};
 pub use policy::PolicyRequest;
 pub use run::run;
 
@@ -127,23 +129,11 @@ pub struct Api {
     pub mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Holder of the token that came with a call.
-#[derive(Clone, Debug)]
-struct Caller {
-    name: String,
-    role: Role,
-}
-
 /// An answer that is an error.
 type ApiProblem = (StatusCode, Json<serde_json::Value>);
 
 fn problem(code: StatusCode, text: impl Into<String>) -> ApiProblem {
     (code, Json(serde_json::json!({ "error": text.into() })))
-}
-
-/// The hash of a token, as it is stored.
-pub fn hash(token: &str) -> String {
-    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Routes of the interface.
@@ -155,22 +145,32 @@ pub fn router(api: Api) -> Router {
         .route("/readyz", get(readyz))
         .route("/v1/jobs/{key}/report", put(report))
         .layer(DefaultBodyLimit::max(LONGEST_LINE));
-    let routes = Router::new()
+    let look = Router::new()
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/queue", get(queue))
         .route("/v1/nodes", get(nodes))
         .route("/v1/services", get(services))
-        .route("/v1/jobs", post(submit))
-        .route("/v1/jobs/{key}", get(explain))
-        .route("/v1/jobs/{key}", delete(cancel))
+        .route("/v1/jobs/{key}", get(explain));
+    let submit = Router::new().route("/v1/jobs", post(submit));
+    let cancel = Router::new().route("/v1/jobs/{key}", delete(cancel));
+    let operate = Router::new()
         .route("/v1/nodes/{name}/drain", post(drain))
         .route("/v1/nodes/{name}/undrain", post(undrain))
-        .route("/v1/mode", post(mode))
-        .merge(policy::routes())
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(api.clone(), authorise));
-    open.merge(routes).with_state(api)
+        .route("/v1/mode", post(mode));
+    // A route is in a group, and a group has verbs: no route is open because a check was forgotten.
+    let groups: [(Router<Api>, &[ApiVerb]); 5] = [
+        (look.merge(policy::history_route()), &[ApiVerb::Read]),
+        (submit, &[ApiVerb::Submit]),
+        (cancel, &[ApiVerb::Cancel, ApiVerb::Operate]),
+        (operate, &[ApiVerb::Operate]),
+        (policy::change_routes(), &[ApiVerb::Admin]),
+    ];
+    let guarded = groups.into_iter().map(|(routes, verbs)| {
+        let check = TokenCheck { api: api.clone(), verbs };
+        routes.layer(DefaultBodyLimit::max(LARGEST_BODY)).route_layer(from_fn_with_state(check, authorise))
+    });
+    guarded.fold(open, Router::merge).with_state(api)
 }
 
 /// Whether the loop comes round: where it does not, the process has to be started anew.
@@ -191,31 +191,6 @@ async fn healthz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
 async fn readyz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
     let (code, report) = healthz(State(api)).await;
     (if report.leads { code } else { StatusCode::SERVICE_UNAVAILABLE }, report)
-}
-
-/// Lets a call pass if its token is known and good for the call.
-async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
-        return problem(StatusCode::UNAUTHORIZED, "no token: send the header Authorization: Bearer TOKEN")
-            .into_response();
-    };
-    let given = hash(token);
-    let Some(known) = api.tokens.iter().find(|known| same(&known.sha256, &given)) else {
-        return problem(StatusCode::UNAUTHORIZED, "the token is not known; see [[api.tokens]]").into_response();
-    };
-    if known.role == Role::Read && request.method() != axum::http::Method::GET {
-        let text = format!("the token {:?} is for reading; this needs one with role = \"write\"", known.name);
-        return problem(StatusCode::FORBIDDEN, text).into_response();
-    }
-    request.extensions_mut().insert(Caller { name: known.name.clone(), role: known.role });
-    next.run(request).await
-}
-
-/// Whether two hashes are equal, in a time that does not tell where they differ.
-fn same(one: &str, other: &str) -> bool {
-    one.len() == other.len()
-        && one.bytes().zip(other.bytes()).fold(0, |differ, (a, b)| differ | (a.to_ascii_lowercase() ^ b)) == 0
 }
 
 async fn metrics(State(api): State<Api>) -> impl IntoResponse {
@@ -304,7 +279,8 @@ async fn submit(
     headers: HeaderMap,
     body: Result<Json<Submission>, JsonRejection>,
 ) -> Result<(StatusCode, Json<serde_json::Value>), ApiProblem> {
-    let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    let Json(mut job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    access::own(&mut job, &caller.0).map_err(|text| problem(StatusCode::FORBIDDEN, text))?;
     check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
     let once = idempotency_key(&headers)?;
     let answer = call(&api, &caller, ApiCommand::Submit(Box::new(job), once)).await?;
@@ -352,10 +328,18 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
-    let Json(known) = look(&api, |status| {
-        status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
+    // A key names one job. A name may be shared, and then it means a job that the caller may cancel.
+    let Json(found) = look(&api, |status| {
+        let of_name = status.queue.iter().filter(|row| row.name == key);
+        let named = of_name.max_by_key(|row| caller.may_cancel(&row.owner));
+        let row = status.queue.iter().find(|row| row.key == key).or(named);
+        row.map(|row| (row.key.clone(), row.owner.clone()))
     })?;
-    let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    let (job, owner) = found.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    if !caller.may_cancel(&owner) {
+        let text = format!("job {job} does not belong to {:?}; the verb \"operate\" cancels any job", caller.0.owner());
+        return Err(problem(StatusCode::FORBIDDEN, text));
+    }
     call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
 }
 
@@ -372,7 +356,7 @@ async fn drain(
     body: Result<Json<ExplainQuery>, JsonRejection>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
     let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
-    let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };
+    let reason = if reason.is_empty() { format!("by {}", caller.0.name) } else { reason };
     on_node(&api, &caller, &node, EngineAction::Drain { node: node.clone(), reason }).await
 }
 
@@ -409,14 +393,16 @@ async fn mode(
     body: Result<Json<ModeBody>, JsonRejection>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(body) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    if body.mode != Mode::Observe && !caller.0.allows(ApiVerb::Admin) {
+        return Err(forbidden(&caller.0, ApiVerb::Admin));
+    }
     call(&api, &caller, ApiCommand::Mode(body.mode)).await.map(Json)
 }
 
 async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_json::Value, ApiProblem> {
-    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_) | ApiCommand::PolicyHistory));
     let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
     let (answer, answered) = oneshot::channel();
-    let call = Call { who: caller.name.clone(), command, answer };
+    let call = Call { who: caller.0.name.clone(), command, answer };
     api.calls.send(call).await.map_err(|_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended"))?;
     let answered = answered.await.map_err(gone)?;
     answered.map_err(ApiProblem::from)

@@ -8,10 +8,12 @@
 //! - [`report`]: a summary of what a daemon saw and would have done, for the decision to let it act.
 //! - [`audit`]: the log of all decisions and orders; [`alert`]: what is wrong, in all of these
 //!   places.
+//! - `certificates`: alerts about those that end soon.
 
 pub mod alert;
 pub mod api;
 pub mod audit;
+mod certificates;
 pub mod health;
 pub mod metrics;
 pub mod report;

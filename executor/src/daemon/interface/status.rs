@@ -61,6 +61,9 @@ pub struct QueueRow {
     pub name: String,
     /// Tenant of the job.
     pub tenant: String,
+    /// Owner of the job: the name of a user, where the engine knows.
+    #[serde(default)]
+    pub owner: String,
     /// Phase of the job.
     pub phase: String,
     /// Fewest, asked and most accelerators.

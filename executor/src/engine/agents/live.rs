@@ -140,6 +140,7 @@ impl LiveJob {
             spec,
             application: self.submission.application.clone(),
             tenant: self.submission.tenant.clone(),
+            owner: self.submission.owner.clone(),
             phase,
             starts: self.starts,
             attempt,

@@ -14,7 +14,7 @@ use crate::agent::api::{
 use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, NodeLimits};
 
 /// Agents of all nodes.
 pub struct AgentNodes {
@@ -49,6 +49,23 @@ impl Remote {
         let (_, status) = self.heard.as_ref().filter(|_| self.answered)?;
         let refused = Some(&self.trouble).filter(|_| self.fails);
         status.disk.as_ref().or(status.damaged.first()).or(refused).cloned()
+    }
+
+    /// Sentence about the node for people: the worst of what is known, or empty.
+    fn note(&self) -> String {
+        let status = self.heard.as_ref().map(|(_, status)| status);
+        let of = |part: fn(&NodeStatus) -> Option<String>| status.and_then(part);
+        let bare = |status: &NodeStatus| status.accelerators.is_empty().then(|| "it has no accelerators".to_owned());
+        let loose = |status: &NodeStatus| Some(format!("no control groups: {}", status.uncontained.as_ref()?));
+        self.drained
+            .clone()
+            .or_else(|| self.unfit())
+            .or_else(|| of(|status| status.trouble.clone()))
+            .or_else(|| Some(self.trouble.clone()).filter(|trouble| !trouble.is_empty()))
+            .or_else(|| of(bare))
+            .or_else(|| of(|status| status.certificate.clone()))
+            .or_else(|| of(loose))
+            .unwrap_or_default()
     }
 }
 
@@ -175,13 +192,15 @@ impl AgentNodes {
     /// Health of a node.
     pub fn health(&self, node: &str) -> NodeHealth {
         let Some(remote) = self.remote(node) else { return NodeHealth::Down };
-        let Some((at, _)) = &remote.heard else { return NodeHealth::Down };
+        let Some((at, status)) = &remote.heard else { return NodeHealth::Down };
         let silent = self.looked.saturating_duration_since(*at).as_millis() as u64;
         match silent {
             _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
             // What runs on a node that cannot write goes on, and nothing starts there.
             _ if remote.drained.is_some() || remote.unfit().is_some() => NodeHealth::Drained,
+            // A driver that fails to load shows as a node without accelerators.
+            _ if status.accelerators.is_empty() => NodeHealth::Suspect,
             _ => NodeHealth::Up,
         }
     }
@@ -235,15 +254,14 @@ impl AgentNodes {
             let name = remote.client.node().as_str();
             let fit = self.fit(name);
             let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, jobs.clone())).count();
-            let driver = || self.status(name).and_then(|status| status.trouble.clone());
-            let note = remote.drained.clone().or_else(|| remote.unfit()).or_else(driver);
+            let note = remote.note();
             NodeSeen {
                 name: name.to_owned(),
                 accelerator: fit.first().map_or_else(String::new, |device| device.kind.clone()),
                 gpus: fit.len() as u32,
                 free: free as u32,
                 health: self.health(name),
-                note: note.unwrap_or_else(|| remote.trouble.clone()),
+                note,
                 ..NodeSeen::default()
             }
         });
@@ -323,7 +341,8 @@ impl AgentNodes {
             };
             let grants = on.accelerators.iter().map(grant).collect();
             let (program, fence) = (program.clone(), current.fence.clone());
-            let launch = Launch { program, attempt: current.number, fence, grants, gang };
+            let limits = NodeLimits::default();
+            let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
             let client = remote.client.clone();
             calls.spawn(async move { client.start(&Start { term, launch }).await });
         }

@@ -38,6 +38,7 @@ mod stated;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ use commands::Commands;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
 use retry::Owed;
-use script::Seat;
+use script::{ReportAddress, Seat};
 use services::SlurmServices;
 use steps::{SlurmStep, next};
 
@@ -86,6 +87,7 @@ pub struct SlurmEngine {
     submitted: BTreeMap<u64, i64>,
     jobs: BTreeMap<u64, RawJob>,
     report_url: Option<String>,
+    report_ca: Option<PathBuf>,
     services: SlurmServices,
     mailbox: Arc<Mailbox>,
     /// The second in which jobs were last seen to leave their nodes.
@@ -107,6 +109,7 @@ impl SlurmEngine {
             submitted: BTreeMap::new(),
             jobs: BTreeMap::new(),
             report_url: settings.report_url.clone(),
+            report_ca: settings.report_ca.clone(),
             services: SlurmServices::default(),
             mailbox: Arc::default(),
             leaving_s: BTreeMap::new(),
@@ -124,7 +127,8 @@ impl SlurmEngine {
 
     /// Hands a job in, and gives its number; a replica of a service where it has a seat.
     async fn hand_in(&self, job: &Submission, fence: &Fence, seat: Option<Seat<'_>>) -> Result<u64, EngineError> {
-        let (arguments, script) = script::of(job, fence, self.report_url.as_deref(), seat);
+        let reports = ReportAddress { url: self.report_url.as_deref(), ca: self.report_ca.as_deref() };
+        let (arguments, script) = script::of(job, fence, reports, seat);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.commands.run("sbatch", &arguments, &script).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();

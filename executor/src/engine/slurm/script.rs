@@ -1,6 +1,7 @@
 //! A submission as arguments and script of `sbatch`.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use goodput_env::job::Work;
 
@@ -26,6 +27,15 @@ done
 export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS
 "#;
 
+/// Address at which jobs report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReportAddress<'a> {
+    /// URL of the daemon's interface as the nodes reach it; jobs do not report without one.
+    pub url: Option<&'a str>,
+    /// Certificate of the authority that signed the interface's, on the nodes.
+    pub ca: Option<&'a Path>,
+}
+
 /// Seat of a replica of a service: it starts there at once, and Slurm does not start it again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seat<'a> {
@@ -36,7 +46,12 @@ pub(super) struct Seat<'a> {
 }
 
 /// Arguments and script. A job without a seat waits, held, until an order places it.
-pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>, seat: Option<Seat<'_>>) -> (Vec<String>, String) {
+pub(super) fn of(
+    job: &Submission,
+    fence: &Fence,
+    reports: ReportAddress<'_>,
+    seat: Option<Seat<'_>>,
+) -> (Vec<String>, String) {
     let request = &job.spec.request;
     let duration_ms = match job.spec.work {
         Work::Fixed { duration } => Some(duration.as_millis()),
@@ -51,6 +66,7 @@ pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>, seat: Optio
         duration_ms,
         application: job.application.clone(),
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+        owner: Some(job.owner.clone()).filter(|owner| !owner.is_empty()),
         batch: job.batch,
         token: Some(reports::hash(fence)),
         retries: seat.is_none().then_some(job.retry.failures),
@@ -86,8 +102,11 @@ pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>, seat: Optio
         job.grace_s,
         fence.as_str()
     );
-    if let Some(url) = url {
+    if let Some(url) = reports.url {
         let _ = writeln!(script, "export SCHED_URL={}", quoted(url));
+    }
+    if let Some(ca) = reports.ca {
+        let _ = writeln!(script, "export SCHED_CA={}", quoted(&ca.to_string_lossy()));
     }
     if let Some(directory) = &job.checkpoint_dir {
         let directory = quoted(&directory.to_string_lossy());

@@ -17,6 +17,8 @@ pub struct CommentFacts {
     pub duration_ms: Option<i64>,
     pub application: Option<String>,
     pub tenant: Option<String>,
+    /// Owner of the token that handed it in through the daemon.
+    pub owner: Option<String>,
     pub batch: Option<BatchLimits>,
     /// Hash of the token with which it reports.
     pub token: Option<String>,
@@ -45,6 +47,7 @@ impl CommentFacts {
         add("duration_ms", self.duration_ms.map(|n| n.to_string()));
         add("application", self.application.clone());
         add("tenant", self.tenant.clone());
+        add("owner", self.owner.clone());
         let sizes = |limits: BatchLimits| [limits.init, limits.max, limits.min_local, limits.max_local];
         add("batch", self.batch.map(|limits| joined(sizes(limits).iter(), ":")));
         add("token", self.token.clone());
@@ -75,6 +78,7 @@ impl CommentFacts {
                 "duration_ms" => stated.duration_ms = value.parse().ok(),
                 "application" => stated.application = Some(value.into()),
                 "tenant" => stated.tenant = Some(value.into()),
+                "owner" => stated.owner = Some(value.into()),
                 "batch" => stated.batch = batch(value),
                 "token" => stated.token = Some(value.into()),
                 "retries" => stated.retries = value.parse().ok(),
@@ -115,6 +119,7 @@ mod tests {
         let full = CommentFacts {
             batch: BatchLimits::new(128, 4096, 32, 512).ok(),
             token: Some("0a".into()),
+            owner: Some("anna@site".into()),
             retries: Some(2),
             failed: vec![1_700_000_000, 1_700_000_100],
             ..CommentFacts { tenant: None, ..stated }

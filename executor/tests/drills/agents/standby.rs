@@ -1,7 +1,7 @@
 //! Drill 17: jobs are handed in to daemons that lead and to daemons that stand by, while leaders die.
 
 use super::*;
-use goodput_configs::live::api::{Role, Token};
+use goodput_configs::live::token::{ApiVerb, Token};
 use goodput_executor::daemon::DaemonError;
 use goodput_executor::daemon::interface::api;
 use serde_json::Value;
@@ -21,7 +21,12 @@ impl Site {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
         let mut settings = self.settings(&addresses, daemon, &format!("127.0.0.1:{port}"));
-        settings.api.tokens.push(Token { name: "drill".into(), sha256: api::hash("secret"), role: Role::Write });
+        settings.api.tokens.push(Token {
+            name: "drill".into(),
+            sha256: api::hash("secret"),
+            verbs: vec![ApiVerb::Admin],
+            ..Token::default()
+        });
         let daemon = open(settings).unwrap();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {

@@ -28,9 +28,14 @@ struct RollbackRequest {
     reason: String,
 }
 
-/// Routes of these calls.
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/v1/policy", get(history).post(set)).route("/v1/policy/rollback", post(roll_back))
+/// Route of the history.
+pub(super) fn history_route() -> Router<Api> {
+    Router::new().route("/v1/policy", get(history))
+}
+
+/// Routes of the calls that change the policy.
+pub(super) fn change_routes() -> Router<Api> {
+    Router::new().route("/v1/policy", post(set)).route("/v1/policy/rollback", post(roll_back))
 }
 
 type Answer = Result<Json<serde_json::Value>, ApiProblem>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use goodput_configs::live::api::Role;
+use goodput_configs::live::token::{ApiVerb, Role, Token};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -42,10 +42,13 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
             tokens,
             mailbox: daemon.engine.mailbox(),
         };
-        let writers = daemon.settings.api.tokens.iter().any(|token| token.role == Role::Write);
+        let writers = daemon.settings.api.tokens.iter().any(|token| token.allows(ApiVerb::Submit));
+        for Token { name, .. } in daemon.settings.api.tokens.iter().filter(|token| token.role == Some(Role::Write)) {
+            tracing::warn!(token = name, "role = \"write\" allows every call for every tenant; give the token `verbs`");
+        }
         if !writers {
             tracing::warn!(
-                "no token may write: jobs are submitted to the engine itself, and the mode is what the file says"
+                "no token may submit: jobs are submitted to the engine itself, and the mode is what the file says"
             );
         }
         let address = listener.local_addr().map(|address| address.to_string()).unwrap_or(listen);

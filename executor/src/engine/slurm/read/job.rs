@@ -103,7 +103,7 @@ impl RawJob {
             RawState::Failed => JobPhase::Failed,
             RawState::Cancelled => JobPhase::Cancelled,
         };
-        let CommentFacts { gpus, min, max, priority, duration_ms, application, tenant, batch, .. } =
+        let CommentFacts { gpus, min, max, priority, duration_ms, application, tenant, owner, batch, .. } =
             self.stated.clone();
         let gpus = gpus.unwrap_or(self.asked).max(1);
         let (min, max) = (min.unwrap_or(gpus), max.unwrap_or(gpus));
@@ -136,6 +136,8 @@ impl RawJob {
             spec: JobSpec { request, work: Work::Fixed { duration } },
             application,
             tenant: tenant.unwrap_or_default(),
+            // The daemon hands jobs of its callers in as its own user.
+            owner: owner.unwrap_or_else(|| self.user.clone()),
             phase,
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
