@@ -8,6 +8,7 @@ use goodput_configs::reader::{self, Document};
 
 const SLURM: &str = include_str!("../live/slurm.toml");
 const AGENTS: &str = include_str!("../live/agents.toml");
+const KUBERNETES: &str = include_str!("../live/kubernetes.toml");
 const NODE: &str = include_str!("../live/node.toml");
 
 fn deployment(text: &str, set: &str) -> Result<Deployment, ReadError> {
@@ -17,6 +18,7 @@ fn deployment(text: &str, set: &str) -> Result<Deployment, ReadError> {
 #[test]
 fn shipped_files_are_read() {
     reader::parse::<Deployment>("slurm.toml", SLURM).unwrap();
+    reader::parse::<Deployment>("kubernetes.toml", KUBERNETES).unwrap();
     let agents = reader::parse::<Deployment>("agents.toml", AGENTS).unwrap();
     let node = reader::parse::<NodeAgentConfig>("node.toml", NODE).unwrap();
     let goodput_configs::live::engine::EngineConfig::Agents(agents) = agents.engine else { panic!("agents") };
@@ -52,6 +54,23 @@ fn wrong_deployments_say_why() {
         assert!(error.message.contains(said) && error.message.starts_with("x.toml:"), "{error}");
         assert!(error.source_text.is_some(), "{error} points at no place");
     }
+}
+
+#[test]
+fn a_kubernetes_cluster_that_cannot_be_driven_is_refused_with_its_key() {
+    for (set, said) in [
+        ("namespace=Team_A", "engine.kubernetes.namespace is Team_A"),
+        ("namespaces=[\"team-a\"]", "one of engine.kubernetes.namespaces"),
+        ("resource=", "engine.kubernetes.resource is empty"),
+        ("patience_ms=0", "engine.kubernetes.patience_ms is 0"),
+    ] {
+        let error = deployment(KUBERNETES, &format!("engine.kubernetes.{set}")).unwrap_err();
+        assert!(error.message.contains(said), "{set}: {error}");
+    }
+    let service =
+        "[[services]]\nname = \"web\"\nmodel = \"resnet-50\"\ncommand = [\"serve\"]\nslo = { latency_ms = 100 }\n";
+    let error = deployment(&format!("{KUBERNETES}\n{service}"), "mode=observe").unwrap_err();
+    assert!(error.message.contains("no [[services]] under Kubernetes"), "{error}");
 }
 
 /// A daemon adds these times to the present, which a negative or endless time would end.

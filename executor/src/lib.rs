@@ -4,7 +4,7 @@
 //!
 //! # Layout
 //! - [`daemon`]: looks at a cluster, asks a policy, carries out what the guard lets pass.
-//! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, our own agents, the simulator.
+//! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, Kubernetes, our own agents, the simulator.
 //! - [`agent`]: the agent of a node.
 //! - [`etcd`]: the store that daemons of several hosts share.
 //! - [`bench_job`]: a job of known speed, to test and measure with.

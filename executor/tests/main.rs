@@ -12,6 +12,7 @@ mod floods;
 mod high_availability;
 mod https;
 mod interface;
+mod kubernetes;
 mod live_services;
 mod monitoring;
 mod nodes;

@@ -12,6 +12,7 @@ use goodput_datasets::Catalog;
 use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
+use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
@@ -48,6 +49,7 @@ pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), C
     match settings.engine.clone() {
         EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings, mode),
         EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings, mode),
+        EngineConfig::Kubernetes(kubernetes) => serve(KubernetesEngine::new(&kubernetes), settings, mode),
     }
 }
 
@@ -108,6 +110,9 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
             }
             EngineConfig::Agents(agents) => {
                 agents_engine(agents, &settings)?.snapshot().await.map_err(CommandError::failed)
+            }
+            EngineConfig::Kubernetes(kubernetes) => {
+                KubernetesEngine::new(&kubernetes).snapshot().await.map_err(CommandError::failed)
             }
         }
     })?;

@@ -235,6 +235,7 @@ fn test() -> bool {
     run("cargo", &["fmt", "--all", "--check"])
         && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
         && slurm()
+        && kubernetes()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
@@ -277,6 +278,33 @@ fn slurm() -> bool {
         packages.join(" ")
     );
     !ci
+}
+
+/// Folder of the Go module of Kubernetes' control plane, and the binary that tests look for.
+const KUBERNETES: (&str, &str) = ("executor/testkit/kubernetes", "kubernetes-1.36.3");
+
+/// Builds the control plane of Kubernetes for tests: seven minutes of a processor, once. Go keeps what it compiled, and
+/// the binary stays in the cache of the machine, or in `target` where that may not be written. Without Go the task says
+/// that the tests do nothing, and fails where `CI` is set.
+fn kubernetes() -> bool {
+    let go = Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
+    if !go {
+        let ci = env::var_os("CI").is_some();
+        eprintln!("Go is not installed: {}", if ci { "failing" } else { "THE TESTS OF KUBERNETES DO NOTHING" });
+        return !ci;
+    }
+    let folders = [PathBuf::from("/var/cache/goodput-testkit"), root().join("target/kubernetes")];
+    let writable = |folder: &PathBuf| {
+        std::fs::create_dir_all(folder).is_ok() && std::fs::write(folder.join(".writable"), "").is_ok()
+    };
+    let Some(folder) = folders.into_iter().find(writable) else {
+        eprintln!("cannot make a folder for the control plane of Kubernetes");
+        return false;
+    };
+    let module = root().join(KUBERNETES.0).display().to_string();
+    let binary = folder.join(KUBERNETES.1).display().to_string();
+    // Two at a time: the compiler needs a gigabyte for each of the large packages.
+    run("go", &["-C", &module, "build", "-p", "2", "-trimpath", "-ldflags=-s -w", "-o", &binary, "."])
 }
 
 fn has_apt() -> bool {

@@ -1,8 +1,11 @@
 //! Leadership of a deployment: where the daemons of one cluster keep the lease of the leader.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::engine::is_label;
 use super::times::check_millis;
 use super::tls::TlsFiles;
 use crate::error::CheckError;
@@ -31,6 +34,37 @@ pub enum LeaseKeeper {
     /// An etcd cluster: daemons of several hosts elect one leader. Accepted submissions and the jobs of node agents
     /// still lie in the state directory of each host, so a leader on another host does not know of them.
     Etcd(EtcdConfig),
+    /// An object `Lease` of Kubernetes: daemons of several hosts or pods elect one leader. Accepted submissions still
+    /// lie in the state directory of each.
+    Kubernetes(KubernetesLeaseConfig),
+}
+
+/// An object `Lease` of `coordination.k8s.io/v1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KubernetesLeaseConfig {
+    /// File with the address of the API server and the credentials for it. Where the key is absent,
+    /// the daemon goes by its service account inside a pod, and by `KUBECONFIG` or `~/.kube/config`
+    /// elsewhere.
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the object.
+    pub namespace: String,
+    /// Name of the object; no two clusters of daemons share one. The daemon makes the object, and its annotation
+    /// `goodput.dev/term` must outlive every leader: do not delete the object.
+    pub name: String,
+    /// Longest time of one call, milliseconds.
+    pub patience_ms: u64,
+}
+
+impl Default for KubernetesLeaseConfig {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            namespace: "goodput-system".into(),
+            name: "goodput".into(),
+            patience_ms: patience_ms(),
+        }
+    }
 }
 
 /// An etcd cluster, by its JSON gateway (version 3.4 and later).
@@ -58,13 +92,19 @@ const fn patience_ms() -> u64 {
 }
 
 impl LeaderConfig {
-    /// The etcd cluster that keeps the lease; `None` where the journal does.
+    /// The etcd cluster that keeps the lease; `None` where another keeper does.
     #[must_use]
     pub fn etcd(&self) -> Option<&EtcdConfig> {
         match &self.lease {
             LeaseKeeper::Etcd(etcd) => Some(etcd),
-            LeaseKeeper::Journal => None,
+            LeaseKeeper::Journal | LeaseKeeper::Kubernetes(_) => None,
         }
+    }
+
+    /// Whether the lease is kept outside the host.
+    #[must_use]
+    pub fn outside(&self) -> bool {
+        self.lease != LeaseKeeper::Journal
     }
 
     pub(super) fn check(&self, lease_secs: u32) -> Result<(), CheckError> {
@@ -73,17 +113,41 @@ impl LeaderConfig {
         {
             return Err(CheckError::value("leader.address", format!("{address:?}"), "a URL such as http://head1:7070"));
         }
-        let LeaseKeeper::Etcd(etcd) = &self.lease else { return Ok(()) };
-        etcd.check()?;
+        let (key, patience_ms) = match &self.lease {
+            LeaseKeeper::Journal => return Ok(()),
+            LeaseKeeper::Etcd(etcd) => {
+                etcd.check()?;
+                ("leader.lease.etcd.patience_ms", etcd.patience_ms)
+            }
+            LeaseKeeper::Kubernetes(kubernetes) => {
+                kubernetes.check()?;
+                ("leader.lease.kubernetes.patience_ms", kubernetes.patience_ms)
+            }
+        };
         if lease_secs < SHORTEST_OUTSIDE_SECS {
-            let expected = format!("{SHORTEST_OUTSIDE_SECS} or more where etcd keeps the lease");
+            let expected = format!("{SHORTEST_OUTSIDE_SECS} or more where the lease is kept outside the host");
             return Err(CheckError::value("state.lease_secs", lease_secs, expected));
         }
-        // A member that is silent must leave time to ask the next one before the lease is over.
+        // A keeper that is silent must leave time to ask again before the lease is over.
         let longest_ms = u64::from(lease_secs) * 1000 / 6;
-        if etcd.patience_ms == 0 || etcd.patience_ms > longest_ms {
+        if patience_ms == 0 || patience_ms > longest_ms {
             let expected = format!("1 to {longest_ms}, a sixth of state.lease_secs");
-            return Err(CheckError::value("leader.lease.etcd.patience_ms", etcd.patience_ms, expected));
+            return Err(CheckError::value(key, patience_ms, expected));
+        }
+        Ok(())
+    }
+}
+
+impl KubernetesLeaseConfig {
+    fn check(&self) -> Result<(), CheckError> {
+        check_millis("leader.lease.kubernetes.patience_ms", self.patience_ms)?;
+        for (key, name) in
+            [("leader.lease.kubernetes.namespace", &self.namespace), ("leader.lease.kubernetes.name", &self.name)]
+        {
+            if !is_label(name) {
+                let expected = "at most 63 of a-z, 0-9 and -, with a letter or digit at each end";
+                return Err(CheckError::value(key, format!("{name:?}"), expected));
+            }
         }
         Ok(())
     }
@@ -160,5 +224,20 @@ mod tests {
         assert_eq!(problem(&|etcd| etcd.endpoints.clear(), 15), "leader.lease.etcd.endpoints");
         assert_eq!(problem(&|etcd| etcd.endpoints = vec!["https://a:1".into()], 15), "leader.lease.etcd.tls");
         assert_eq!(problem(&|etcd| etcd.prefix = "a/".into(), 15), "leader.lease.etcd.prefix");
+    }
+    #[test]
+    fn a_lease_in_kubernetes_is_checked_like_one_in_etcd() {
+        let problem = |change: &dyn Fn(&mut KubernetesLeaseConfig), lease_secs| {
+            let mut kubernetes = KubernetesLeaseConfig::default();
+            change(&mut kubernetes);
+            let config = LeaderConfig { address: None, lease: LeaseKeeper::Kubernetes(kubernetes) };
+            assert!(config.outside());
+            config.check(lease_secs).err().map_or("", |error| error.key.unwrap_or_default())
+        };
+        assert_eq!(problem(&|_| {}, 15), "");
+        assert_eq!(problem(&|_| {}, 2), "state.lease_secs");
+        assert_eq!(problem(&|lease| lease.patience_ms = 3000, 15), "leader.lease.kubernetes.patience_ms");
+        assert_eq!(problem(&|lease| lease.namespace = "Team A".into(), 15), "leader.lease.kubernetes.namespace");
+        assert_eq!(problem(&|lease| lease.name.clear(), 15), "leader.lease.kubernetes.name");
     }
 }

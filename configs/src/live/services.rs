@@ -122,6 +122,10 @@ impl Deployment {
                 return Err(CheckError::value("engine.slurm.reservation", format!("{reservation:?}"), expected));
             }
         }
+        if let (EngineConfig::Kubernetes(_), Some(service)) = (&self.engine, self.services.first()) {
+            let expected = "no [[services]] under Kubernetes: a Deployment with its own autoscaler runs them there";
+            return Err(CheckError::value("services.name", format!("{:?}", service.name), expected));
+        }
         for (at, LiveServiceConfig { name, tenant, .. }) in self.services.iter().enumerate() {
             let problem = if self.services[..at].iter().any(|other| other.name == *name) {
                 CheckError::value("services.name", format!("{name:?} twice"), "names that differ")

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::deployment::{Deployment, Mode};
+use goodput_configs::live::leader::LeaseKeeper;
 use goodput_env::guard::Guard;
 use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
@@ -46,6 +47,7 @@ use durability::journal::PolicyChange;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::kept_mode;
 use durability::leader::etcd::EtcdLease;
+use durability::leader::kubernetes::KubernetesLease;
 use durability::leader::{self, DaemonName, Leader};
 use durability::led_by;
 use guard::mass_failure::MassFailures;
@@ -219,11 +221,17 @@ impl<E: Engine> Daemon<E> {
         let terms = leader::LeaseTerms { lease, renew: lease / 3 };
         let me = DaemonName { name, address: led_by::address(&settings) };
         let mut leader = Leader::new(me, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
-        if let Some(etcd) = settings.leader.etcd() {
-            let file = directory.join("leader.etcd");
-            let lease = EtcdLease::new(Etcd::new(etcd)?, settings.state.lease_secs, file);
-            leader = leader.outside(Box::new(lease), terms);
-        }
+        let lease_s = settings.state.lease_secs;
+        leader = match &settings.leader.lease {
+            LeaseKeeper::Journal => leader,
+            LeaseKeeper::Etcd(etcd) => {
+                let lease = EtcdLease::new(Etcd::new(etcd)?, lease_s, directory.join("leader.etcd"));
+                leader.outside(Box::new(lease), terms)
+            }
+            LeaseKeeper::Kubernetes(kubernetes) => {
+                leader.outside(Box::new(KubernetesLease::new(kubernetes, lease_s)), terms)
+            }
+        };
         let status =
             DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
         let journal = Journal::open(&directory.join("journal.sqlite"))?;

@@ -9,6 +9,7 @@
 mod action;
 pub mod agents;
 mod declared;
+pub mod kubernetes;
 mod order;
 pub mod recorded;
 mod service;
@@ -156,7 +157,7 @@ impl EngineProblem {
 
 /// Something that runs jobs on machines.
 pub trait Engine: Send {
-    /// Name of the engine: `slurm`, `agents`, `sim`.
+    /// Name of the engine: `slurm`, `agents`, `kubernetes`, `sim`.
     fn name(&self) -> &'static str;
 
     /// Capabilities of the engine.

@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`slurm`]: a private Slurm cluster on this machine, without accelerators.
 //! - [`etcd`]: a private etcd, on this machine or in a network namespace.
+//! - [`kubernetes`]: a private control plane of Kubernetes; [`kubelet`]: kubelets that are played.
 //! - [`jobs`]: an application and random jobs that train it.
 //!
 //! The executor itself keeps the test doubles that its users have as well: accelerators that do not
@@ -11,6 +12,8 @@
 
 pub mod etcd;
 pub mod jobs;
+pub mod kubelet;
+pub mod kubernetes;
 pub mod slurm;
 // The tests of `env` cannot depend on this crate, which depends on the executor, so the file lies there.
 #[path = "../../../env/tests/support/toy.rs"]

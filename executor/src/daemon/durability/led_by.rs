@@ -27,7 +27,7 @@ pub(in crate::daemon) fn address(settings: &Deployment) -> Option<String> {
         return Some(url.trim_end_matches('/').to_owned());
     }
     let at: SocketAddr = settings.api.listen.parse().ok()?;
-    if at.ip().is_loopback() && settings.leader.etcd().is_some() {
+    if at.ip().is_loopback() && settings.leader.outside() {
         return None;
     }
     let scheme = if settings.api.tls.is_some() { "https" } else { "http" };

@@ -53,6 +53,7 @@ use crate::job::Fence;
 use commands::Commands;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
+pub(in crate::engine) use reports::hash as token_hash;
 use retry::Owed;
 use script::{ReportAddress, Seat};
 use services::SlurmServices;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::{JobPhase, NodeSeen, SpeedReport};
+use crate::engine::{JobPhase, JobSeen, NodeSeen, SpeedReport};
 use crate::job::{Fence, Intake, JobReport, LONGEST_LINE, Refusal, Silence, SpeedMeasurement};
 
 use super::read::RawJob;
@@ -40,8 +40,8 @@ struct ReportingJob {
     intake: Option<Intake>,
 }
 
-/// The hash of a token, as a job's comment has it.
-pub(super) fn hash(fence: &Fence) -> String {
+/// The hash of a token, as a job's comment or annotation has it.
+pub(in crate::engine) fn hash(fence: &Fence) -> String {
     Sha256::digest(fence.as_str().as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -90,24 +90,34 @@ impl Mailbox {
 
     /// Jobs run as Slurm shows; what they said since the last time.
     pub(super) fn exchange(&self, jobs: &BTreeMap<u64, RawJob>, nodes: &[NodeSeen]) -> Vec<SpeedReport> {
+        let speakers = jobs.iter().map(|(id, job)| (id.to_string(), job.seen(), job.stated.token.clone()));
+        self.hear(speakers, nodes)
+    }
+
+    /// Jobs run as `jobs` says, each with the name under which it reports and the hash of its token; what they said
+    /// since the last time.
+    pub(in crate::engine) fn hear(
+        &self,
+        jobs: impl Iterator<Item = (String, JobSeen, Option<String>)>,
+        nodes: &[NodeSeen],
+    ) -> Vec<SpeedReport> {
         let mut inner = self.lock();
         let mut before = std::mem::take(&mut inner.running);
-        for (id, job) in jobs {
-            let seen = job.seen();
-            let (Some(token), Some(attempt)) = (&job.stated.token, seen.attempt) else { continue };
+        for (name, seen, token) in jobs {
+            let (Some(token), Some(attempt)) = (token, seen.attempt) else { continue };
             let on = attempt.placement.first().and_then(|on| nodes.iter().find(|node| node.name == on.node));
             let Some(on) = on.filter(|_| seen.phase == JobPhase::Running) else { continue };
             let gpus = attempt.placement.iter().map(|on| on.gpus).sum();
-            let same = before.remove(&seen.key).filter(|old| old.attempt == attempt.number);
+            let same = before.remove(&name).filter(|old| old.attempt == attempt.number);
             let speaker = ReportingJob {
-                token: token.clone(),
+                token,
                 attempt: attempt.number,
                 nodes: attempt.placement.len() as u32,
                 gpus,
                 accelerator: on.accelerator.clone(),
                 intake: same.and_then(|old| old.intake),
             };
-            inner.running.insert(id.to_string(), speaker);
+            inner.running.insert(name, speaker);
         }
         std::mem::take(&mut inner.said)
     }

@@ -6,10 +6,11 @@
 //! # Layout
 //! - `locks`: files that keep the daemons of one state directory apart.
 //! - `journal`: the lease as a row of the journal, for daemons of one host.
-//! - [`outside`]: a lease outside the host, for any keeper; [`etcd`]: the lease in etcd.
+//! - [`outside`]: a lease outside the host, for any keeper; [`etcd`] and [`kubernetes`]: the lease there.
 
 pub mod etcd;
 mod journal;
+pub mod kubernetes;
 mod locks;
 pub mod outside;
 

@@ -1,0 +1,91 @@
+//! Rights of the daemon's service account: what the shipped manifests give suffices, and no more is
+//! given.
+
+use std::path::Path;
+
+use goodput_configs::live::engine::KubernetesConfig;
+use goodput_executor::engine::kubernetes::KubernetesEngine;
+use goodput_executor::engine::{Engine, EngineAction, JobPhase, Order, StepOutcome};
+
+use super::{Site, buildable, job, runtime, shared};
+
+/// Applies shipped manifests.
+fn apply(files: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
+    for file in files {
+        let applied = shared().kubectl().arg("apply").arg("-f").arg(folder.join(file)).output().unwrap();
+        assert!(applied.status.success(), "{file}: {}", String::from_utf8_lossy(&applied.stderr));
+    }
+}
+
+/// Whether the daemon's account may do something.
+fn may(what: &[&str]) -> bool {
+    let mut kubectl = shared().kubectl();
+    kubectl.args(["auth", "can-i"]).args(what).arg("--as=system:serviceaccount:goodput-system:goodput");
+    kubectl.output().unwrap().status.success()
+}
+
+#[test]
+fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
+    if !buildable() {
+        return;
+    }
+    runtime().block_on(async {
+        let mut site = Site::start("rights").await;
+        apply(&["namespace.yaml", "rbac.yaml"]);
+        let token = ["create", "token", "goodput", "-n", "goodput-system", "--duration=1h"];
+        let token = shared().kubectl().args(token).output().unwrap();
+        assert!(token.status.success(), "{}", String::from_utf8_lossy(&token.stderr));
+        let token = String::from_utf8(token.stdout).unwrap();
+        let file = site.directory.path().join("daemon.kubeconfig");
+        std::fs::write(&file, shared().kubeconfig_text(token.trim())).unwrap();
+        let submission = site.submission("seen", 2, 2, 600);
+        let key = site.engine.submit(&submission).await.unwrap();
+        site.phase(&key, JobPhase::Held).await;
+
+        // With the right to observe it observes, and the API server itself refuses every change.
+        site.engine = KubernetesEngine::new(&KubernetesConfig { kubeconfig: Some(file), ..site.settings.clone() });
+        let seen = site.phase(&key, JobPhase::Held).await;
+        assert_eq!(seen.nodes.len(), 4);
+        let place = |plan: &str, starts, on| {
+            Order::named(plan, &key, starts, EngineAction::Place { placement: vec![on], share: None })
+        };
+        let receipts = site.engine.apply(&[place("p1", 0, site.on(0, 2))]).await.unwrap();
+        let forbidden = |reason: &str| reason.contains("403") && reason.contains("goodput");
+        assert!(matches!(&receipts[0].outcome, StepOutcome::Refused { reason } if forbidden(reason)), "{receipts:?}");
+        let refused = site.submission("refused", 1, 1, 1);
+        assert!(site.engine.submit(&refused).await.is_err());
+
+        // With leave to act every verb of the daemon passes.
+        apply(&["act.yaml"]);
+        site.carry_out(&place("p2", 0, site.on(0, 2))).await;
+        let spread = EngineAction::Resize { placement: vec![site.on(1, 1), site.on(2, 1)], grace_s: 5 };
+        site.carry_out(&Order::named("p3", &key, 1, spread)).await;
+        site.engine.maintain().await.unwrap();
+        let drain = EngineAction::Drain { node: site.node(3), reason: "test".into() };
+        site.carry_out(&Order::named("p4", "", 0, drain)).await;
+        let cancel = Order::named("p5", &key, 2, EngineAction::Cancel { grace_s: 1 });
+        let seen = site.carry_out(&cancel).await;
+        assert_eq!(job(&seen, &key).phase, JobPhase::Cancelled);
+        let submission = site.submission("own", 1, 1, 1);
+        site.engine.submit(&submission).await.unwrap();
+
+        for what in [
+            &["get", "secrets"][..],
+            &["list", "configmaps", "-A"],
+            &["create", "pods"],
+            &["delete", "pods"],
+            &["create", "pods", "--subresource=binding"],
+            &["create", "pods", "--subresource=exec"],
+            &["update", "nodes", "--subresource=status"],
+            &["delete", "nodes"],
+            &["update", "jobs", "--subresource=status"],
+            &["delete", "services"],
+            &["create", "clusterrolebindings"],
+            &["impersonate", "users"],
+        ] {
+            assert!(!may(what), "it may {what:?}");
+        }
+        assert!(may(&["patch", "jobs"]), "the question itself works");
+    });
+}
