@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -222,7 +222,7 @@ impl Agent {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
 
-    fn environment(&self, launch: &Launch, checkpoint_dir: &std::path::Path) -> BTreeMap<String, String> {
+    fn environment(&self, launch: &Launch, checkpoint_dir: &Path) -> BTreeMap<String, String> {
         let around = Surroundings {
             node: self.config.node.clone(),
             checkpoint_dir: checkpoint_dir.to_owned(),
@@ -270,7 +270,7 @@ impl Agent {
             return;
         };
         let exit: Option<Exit> = spool::read(&folder, EXIT);
-        let group = spool::read::<KeeperOrder>(&folder, ORDER).and_then(|order| order.group);
+        let group = group_of(&folder);
         let is_empty = || group.as_ref().is_none_or(ControlGroup::is_empty);
         if exit.is_none() || !is_empty() {
             // A process may start another while it is killed, so this goes on until none is found.
@@ -339,6 +339,8 @@ impl Agent {
             return Err(AgentError::NotEnded(id.to_owned()));
         }
         spool::keep_output(&attempt.folder).map_err(AgentError::io(format!("keep what {id} printed")))?;
+        // The group is still there where the keeper ended while no agent ran.
+        group_of(&attempt.folder).iter().for_each(ControlGroup::remove);
         fs::remove_dir_all(&attempt.folder).map_err(AgentError::io(format!("forget {id}")))?;
         inner.attempts.remove(id);
         Ok(Done { term: inner.lease.term() })
@@ -361,6 +363,11 @@ impl Agent {
         let skip = since.saturating_sub(first) as usize;
         ReportPage { next: inner.next, reports: inner.reports.iter().skip(skip).cloned().collect() }
     }
+}
+
+/// Control group of the attempt in `folder`.
+fn group_of(folder: &Path) -> Option<ControlGroup> {
+    spool::read::<KeeperOrder>(folder, ORDER).and_then(|order| order.group)
 }
 
 /// SIGTERM at the first call; later calls may only shorten the grace.

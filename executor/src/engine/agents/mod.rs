@@ -335,7 +335,11 @@ impl Engine for AgentsEngine {
             .nodes
             .unfit()
             .map(|(node, why)| EngineProblem::new("unfit", format!("node {node} is given no jobs: {why}")));
-        damaged.chain(rival).chain(unfit).collect()
+        let certificates = self
+            .nodes
+            .certificates()
+            .map(|(node, text)| EngineProblem::new("certificate", format!("node {node}: {text}")));
+        damaged.chain(rival).chain(unfit).chain(certificates).collect()
     }
 
     fn submitted_at(&self, submit_ms: i64) -> Option<String> {

@@ -232,6 +232,14 @@ impl AgentNodes {
         self.remotes.iter().filter_map(|remote| Some((remote.client.node().as_str(), remote.unfit()?)))
     }
 
+    /// Nodes with a certificate that ends soon, and a sentence about the certificate.
+    pub fn certificates(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.remotes.iter().filter_map(|remote| {
+            let (_, status) = remote.heard.as_ref()?;
+            Some((remote.client.node().as_str(), status.certificate.as_deref()?))
+        })
+    }
+
     /// Whether a node answers and can write nothing down, so that an attempt it does not tell does not begin.
     pub fn cannot_write(&self, node: &str) -> bool {
         let full = |remote: &Remote| remote.heard.as_ref().is_some_and(|(_, status)| status.disk.is_some());

@@ -2,6 +2,7 @@
 //! job which runs twice at once is found out.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "drills tell their figures")]
 
+mod certificates;
 mod disk;
 mod faults;
 mod journal;
