@@ -183,10 +183,9 @@ impl PolluxProblem {
 
     fn prepare_tables(&mut self, total: u32) {
         let jobs = &self.jobs;
-        self.goodputs.retain(|job, table| {
-            jobs.iter()
-                .any(|contender| contender.job == *job && contender.model.is_some_and(|model| model == table.model))
-        });
+        let models: BTreeMap<JobId, GoodputModel> =
+            jobs.iter().filter_map(|contender| Some((contender.job, contender.model?))).collect();
+        self.goodputs.retain(|job, table| models.get(job).is_some_and(|model| *model == table.model));
         self.factor.clear();
         self.factor.extend(jobs.iter().map(|job| restart_factor(job.age_secs, job.restarts)));
         self.tables.clear();
