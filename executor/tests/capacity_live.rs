@@ -123,7 +123,7 @@ impl Churning {
             }
             for (at, _) in drained.extract_if(.., |(_, since)| now - *since > Duration::from_secs(8)) {
                 let node = self.nodes[at].config.node.to_string();
-                self.daemon.order_by_hand("test", "", EngineAction::Undrain { node }).unwrap();
+                self.daemon.order_by_hand("test", "", EngineAction::Undrain { node }).await.unwrap();
             }
             let report = self.daemon.cycle().await.unwrap();
             if report.decided {
@@ -158,7 +158,7 @@ impl Churning {
         } else if at.is_multiple_of(2) {
             let node = self.nodes[at].config.node.to_string();
             let order = EngineAction::Drain { node, reason: "test".into() };
-            self.daemon.order_by_hand("test", "", order).unwrap();
+            self.daemon.order_by_hand("test", "", order).await.unwrap();
             drained.push((at, now));
             counts.drains += 1;
         } else {
@@ -171,6 +171,8 @@ impl Churning {
 
 async fn live(nodes: u32, bundle: &str, span: Duration) -> LiveCounts {
     let mut site = Churning::new(nodes, bundle).await;
+    // Only a daemon that leads accepts jobs.
+    assert!(site.daemon.cycle().await.unwrap().leads);
     let counts = site.run(span).await;
     println!("{bundle} on {nodes} nodes of {PER_NODE} for {} s: {counts:?}", span.as_secs());
     assert!(100 * counts.of_fallback <= counts.decisions, "{bundle}, {nodes} nodes: {counts:?}");

@@ -132,7 +132,7 @@ fn a_canary_acts_on_what_it_lists_and_says_what_it_does_not_know() {
         lab.add("a", SCALES, None);
         lab.add("b", SCALES, None);
         let mut daemon = open_with(lab, directory.path(), "fifo", &format!("[canary]\n{lists}\n"));
-        daemon.set_mode("test", Mode::Canary).unwrap();
+        block(daemon.set_mode("test", Mode::Canary)).unwrap();
         rounds(&mut daemon, 3);
         let lab = daemon.engine_mut();
         assert_eq!([lab.gpus("a"), lab.gpus("b")], held, "{lists}");
@@ -151,7 +151,7 @@ fn the_mode_that_was_set_survives_the_daemon() {
     lab.add("a", SCALES, None);
     let mut daemon = open(lab, directory.path(), "fifo");
     assert_eq!((daemon.mode(), daemon.mode_note().as_str()), (Mode::Act, ""));
-    daemon.set_mode("test", Mode::Observe).unwrap();
+    block(daemon.set_mode("test", Mode::Observe)).unwrap();
     // It dies without a last word.
     let mut daemon = open(daemon.into_engine(), directory.path(), "fifo");
     assert_eq!(daemon.mode(), Mode::Observe);
@@ -161,7 +161,7 @@ fn the_mode_that_was_set_survives_the_daemon() {
     assert!(note.contains("mode observe was set") && note.contains("`goodput live mode act`"), "{note}");
     // A call to a daemon that stands by reaches the one that leads.
     let mut other = open(Lab::new(), directory.path(), "fifo");
-    other.set_mode("test", Mode::Act).unwrap();
+    block(other.set_mode("test", Mode::Act)).unwrap();
     rounds(&mut daemon, 1);
     assert_eq!((daemon.mode(), daemon.engine_mut().gpus("a")), (Mode::Act, 2));
     assert_eq!(daemon.status().lock().unwrap().mode_note, "");
@@ -296,7 +296,7 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
     let mut daemon = open(Lab::new(), directory.path(), "fifo");
     rounds(&mut daemon, 1);
     let drain = EngineAction::Drain { node: "n0".into(), reason: "a fan".into() };
-    daemon.order_by_hand("t", "", drain).unwrap();
+    block(daemon.order_by_hand("t", "", drain)).unwrap();
     let status = daemon.status();
     let shown = |at: usize| {
         let node = status.lock().unwrap().nodes[at].clone();

@@ -297,6 +297,55 @@ async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_
     assert!(!is_alive(pid), "given up after {:?}, and it still runs", led.elapsed());
 }
 
+/// Review, finding 16: an agent that takes connections and says nothing cost each look its whole
+/// patience, so that leases ran out on healthy nodes and their jobs died.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_node_delays_no_other() {
+    let site = Site::new(&["n1", "n2"], Fencing::Kill { after_ms: 4000 });
+    let agents = [site.nodes[0].spawn(), site.nodes[1].spawn()];
+    let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
+    let settings = AgentsConfig { patience_ms: 20_000, lease_ms: 60_000, ..site.settings(&addresses) };
+    let mut engine = AgentsEngine::open(settings.clone()).unwrap();
+    engine.lead(1).await.unwrap();
+    look(&mut engine, "all nodes", |seen| seen.nodes.iter().all(|node| node.gpus == 2)).await;
+    let key = engine.submit(&submission("a", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut engine, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    let client = site.nodes[0].client(agents[0].address);
+    let (seen, _) = until(&client, "a process", |seen| seen.accelerators[0].processes.len() == 1).await;
+    let pid = seen.accelerators[0].processes[0];
+
+    agents[1].signal(Signal::STOP);
+    let (silent, mut looks) = (Instant::now(), 0);
+    while silent.elapsed() < Duration::from_secs(10) {
+        let seen = engine.snapshot().await.unwrap();
+        assert!(is_alive(pid), "its lease ran out after {:?} and {looks} looks", silent.elapsed());
+        assert_eq!(job(&seen, &key).phase, JobPhase::Running);
+        looks += 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(looks > 10, "{looks} looks in {:?}", silent.elapsed());
+    let seen = engine.snapshot().await.unwrap();
+    assert_eq!(seen.nodes[0].health, NodeHealth::Up);
+    assert_eq!(seen.nodes[1].health, NodeHealth::Suspect);
+    assert!(seen.nodes[1].note.starts_with("no answer for"), "{}", seen.nodes[1].note);
+    // An order to the silent node does not hold up one to the other.
+    let (b, c) = (submission("b", 1, &lasting(60.0)), submission("c", 1, &lasting(60.0)));
+    let (b, c) = (engine.submit(&b).await.unwrap(), engine.submit(&c).await.unwrap());
+    let began = Instant::now();
+    engine.apply(&[order(&b, 0, place(vec![on("n2", 1)])), order(&c, 0, place(vec![on("n1", 1)]))]).await.unwrap();
+    look(&mut engine, "c runs", |seen| job(seen, &c).phase == JobPhase::Running).await;
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    agents[1].signal(Signal::CONT);
+    look(&mut engine, "n2 is back", |seen| seen.nodes[1].health == NodeHealth::Up).await;
+
+    // Jobs of an agent that would die between two looks are not started in the first place.
+    let mut hasty = AgentsEngine::open(settings).unwrap().polled_every(1.0);
+    hasty.lead(2).await.unwrap();
+    let seen = look(&mut hasty, "heard", |seen| seen.nodes.iter().all(|node| node.gpus == 2)).await;
+    assert_eq!(seen.nodes[0].health, NodeHealth::Drained);
+    assert!(seen.nodes[0].note.contains("raise after_ms in the agent's file"), "{}", seen.nodes[0].note);
+}
+
 /// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere,
 /// ever.
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
+use goodput_executor::etcd::Etcd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -60,7 +61,12 @@ fn slurm_engine(slurm: &SlurmConfig, settings: &Deployment) -> Result<SlurmEngin
 
 fn agents_engine(agents: AgentsConfig, settings: &Deployment) -> Result<AgentsEngine, CommandError> {
     let services = DeclaredService::of(settings).map_err(CommandError::input)?;
-    Ok(AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services))
+    let engine = AgentsEngine::open(agents).map_err(CommandError::failed)?.with_services(services);
+    let engine = engine.polled_every(settings.cycle.poll_secs);
+    match settings.leader.etcd() {
+        Some(etcd) => Ok(engine.shared(Etcd::new(etcd).map_err(CommandError::failed)?)),
+        None => Ok(engine),
+    }
 }
 
 /// Returns when the daemon is told to end: by Ctrl-C, or by SIGTERM as a service manager sends it.

@@ -25,7 +25,7 @@ cargo xtask tidy [PATH]    lists comments, names and sentences that break a rule
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 23] = [
+const BENCHES: [(&str, &str); 24] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -47,6 +47,7 @@ const BENCHES: [(&str, &str); 23] = [
     ("goodput-train", "toy"),
     ("goodput-train", "offline"),
     ("goodput-executor", "latency"),
+    ("goodput-executor", "live_scale"),
     ("goodput-executor", "live_soak"),
     ("goodput-executor", "sim_to_real"),
 ];

@@ -223,6 +223,9 @@ impl ConfigFile for Deployment {
         }
         self.guard.check()?;
         self.engine.check()?;
+        if let EngineConfig::Agents(agents) = &self.engine {
+            agents.check_pace(self.cycle.poll_secs)?;
+        }
         self.tenants()?;
         self.services()?;
         self.api.check(&self.tenants)

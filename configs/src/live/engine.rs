@@ -43,6 +43,27 @@ impl EngineConfig {
     }
 }
 
+impl AgentsConfig {
+    /// Shortest time that an agent may let jobs live on without a renewal, milliseconds: a renewal
+    /// is missed at most once while two looks and a silent node's patience pass.
+    #[must_use]
+    pub fn shortest_fencing_ms(&self, poll_secs: f64) -> u64 {
+        2 * ((poll_secs * 1000.0) as u64 + self.patience_ms)
+    }
+
+    /// Checks that leases outlast two looks at the cluster, `poll_secs` apart.
+    pub(super) fn check_pace(&self, poll_secs: f64) -> Result<(), CheckError> {
+        let shortest_ms = self.shortest_fencing_ms(poll_secs);
+        if self.lease_ms <= shortest_ms {
+            let expected = format!(
+                "more than {shortest_ms}, twice the sum of cycle.poll_secs and engine.agents.patience_ms; raise it, or lower one of those"
+            );
+            return Err(CheckError::value("engine.agents.lease_ms", self.lease_ms, expected));
+        }
+        Ok(())
+    }
+}
+
 /// A Slurm cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -31,8 +31,8 @@ pub enum LeaseKeeper {
     /// The journal in the state directory: daemons of one host.
     #[default]
     Journal,
-    /// An etcd cluster: daemons of several hosts elect one leader. Accepted submissions and the jobs of node agents
-    /// still lie in the state directory of each host, so a leader on another host does not know of them.
+    /// An etcd cluster: daemons of several hosts elect one leader. Accepted submissions, idempotency keys and the jobs
+    /// of node agents are in etcd as well, so that a leader on another host knows of them.
     Etcd(EtcdConfig),
     /// An object `Lease` of Kubernetes: daemons of several hosts or pods elect one leader. Accepted submissions still
     /// lie in the state directory of each.

@@ -1,15 +1,14 @@
 //! The daemon's side of the wire.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use goodput_configs::live::name::JobName;
 use goodput_configs::live::tls::TlsFiles;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -22,6 +21,7 @@ use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPa
 use super::error::AgentError;
 use super::tls;
 use crate::http::identity::Reloaded;
+use crate::http::{Connection, ConnectionError};
 
 /// Largest answer, bytes.
 const LARGEST_ANSWER: usize = 16 << 20;
@@ -70,6 +70,8 @@ pub struct AgentClient {
     address: SocketAddr,
     connector: Arc<Reloaded<TlsConnector>>,
     patience: Duration,
+    /// Connection that no call uses now; handshakes take longer than calls.
+    idle: Arc<Mutex<Option<Connection>>>,
 }
 
 impl AgentClient {
@@ -78,7 +80,7 @@ impl AgentClient {
     /// # Errors
     /// The certificates cannot be read.
     pub fn new(node: JobName, address: SocketAddr, files: &TlsFiles, patience: Duration) -> Result<Self, AgentError> {
-        Ok(Self { node, address, connector: Arc::new(tls::connector(files)?), patience })
+        Ok(Self { node, address, connector: Arc::new(tls::connector(files)?), patience, idle: Arc::default() })
     }
 
     /// Name of the node.
@@ -180,23 +182,31 @@ impl AgentClient {
         Err(ClientError::Refused { node: self.node.clone(), status, refused })
     }
 
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
-        body: Vec<u8>,
-    ) -> Result<(u16, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    async fn exchange(&self, method: Method, path: &str, body: Vec<u8>) -> Result<(u16, Bytes), ConnectionError> {
+        let body = Bytes::from(body);
+        let request = || {
+            let request = Request::builder().method(method.clone()).uri(path).header("host", self.node.as_str());
+            request.body(Full::new(body.clone()))
+        };
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle().take();
+        // The agent may have closed it meanwhile. Every call may be made twice.
+        let answered = match kept {
+            Some(kept) => kept.ask(request()?, LARGEST_ANSWER).await.ok(),
+            None => None,
+        };
+        let (status, answer, open) = match answered {
+            Some(answered) => answered,
+            None => self.connect().await?.ask(request()?, LARGEST_ANSWER).await?,
+        };
+        *idle() = Some(open);
+        Ok((status, answer))
+    }
+
+    async fn connect(&self) -> Result<Connection, ConnectionError> {
         let name = ServerName::try_from(self.node.to_string())?;
         let stream = TcpStream::connect(self.address).await?;
-        let stream = self.connector.get().connect(name, stream).await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let connection = tokio::spawn(connection);
-        let request = Request::builder().method(method).uri(path).header("host", self.node.as_str());
-        let answer = sender.send_request(request.body(Full::new(Bytes::from(body)))?).await?;
-        let status = answer.status().as_u16();
-        let answer = Limited::new(answer.into_body(), LARGEST_ANSWER).collect().await?.to_bytes();
-        // Each call has a connection of its own, which is of no use after the answer.
-        connection.abort();
-        Ok((status, answer))
+        stream.set_nodelay(true)?;
+        Connection::over(self.connector.get().connect(name, stream).await?).await
     }
 }

@@ -72,11 +72,19 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> 
         Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(RecordError::Unreadable { path: path.into(), source }),
     };
+    decode(path, &bytes).map(Some)
+}
+
+/// Reads the bytes of a record at `path`, which errors name.
+///
+/// # Errors
+/// [`RecordError::Damaged`], or [`RecordError::Newer`] where a later program wrote it.
+pub fn decode<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, RecordError> {
     let damaged = |error: serde_json::Error| {
         let problem = if bytes.is_empty() { "it is empty".to_owned() } else { error.to_string() };
         RecordError::Damaged { path: path.into(), problem }
     };
-    let mut value: Value = serde_json::from_slice(&bytes).map_err(damaged)?;
+    let mut value: Value = serde_json::from_slice(bytes).map_err(damaged)?;
     if let Value::Object(fields) = &mut value
         && let Some(found) = fields.get(KEY).and_then(Value::as_u64)
     {
@@ -85,7 +93,7 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> 
         }
         fields.remove(KEY);
     }
-    serde_json::from_value(value).map(Some).map_err(damaged)
+    serde_json::from_value(value).map_err(damaged)
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ use durability::leader::etcd::EtcdLease;
 use durability::leader::kubernetes::KubernetesLease;
 use durability::leader::{self, DaemonName, Leader};
 use durability::led_by;
+use durability::shared::SharedBook;
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError, AuditSize};
 use interface::health::DaemonHealth;
@@ -137,6 +138,8 @@ pub struct Daemon<E> {
     journal: Journal,
     audit: Audit,
     leader: Leader,
+    /// State that daemons of other hosts read; `None` where the journal is all there is.
+    shared: Option<SharedBook>,
     metrics: Arc<Metrics>,
     status: Arc<Mutex<DaemonStatus>>,
     health: Arc<DaemonHealth>,
@@ -222,15 +225,16 @@ impl<E: Engine> Daemon<E> {
         let me = DaemonName { name, address: led_by::address(&settings) };
         let mut leader = Leader::new(me, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
         let lease_s = settings.state.lease_secs;
-        leader = match &settings.leader.lease {
-            LeaseKeeper::Journal => leader,
-            LeaseKeeper::Etcd(etcd) => {
-                let lease = EtcdLease::new(Etcd::new(etcd)?, lease_s, directory.join("leader.etcd"));
-                leader.outside(Box::new(lease), terms)
-            }
-            LeaseKeeper::Kubernetes(kubernetes) => {
+        let etcd = settings.leader.etcd().map(Etcd::new).transpose()?;
+        leader = match (&settings.leader.lease, &etcd) {
+            (LeaseKeeper::Kubernetes(kubernetes), _) => {
                 leader.outside(Box::new(KubernetesLease::new(kubernetes, lease_s)), terms)
             }
+            (_, Some(etcd)) => {
+                let lease = EtcdLease::new(etcd.clone(), lease_s, directory.join("leader.etcd"));
+                leader.outside(Box::new(lease), terms)
+            }
+            (_, None) => leader,
         };
         let status =
             DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
@@ -249,6 +253,7 @@ impl<E: Engine> Daemon<E> {
             audit: Audit::open(&directory.join("audit.jsonl"), size)?,
             journal,
             leader,
+            shared: etcd.map(SharedBook::new),
             status: Arc::new(Mutex::new(status)),
             metrics: Arc::new(Metrics::new()),
             health: Arc::new(DaemonHealth::new(oldest)),

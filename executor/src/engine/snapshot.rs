@@ -29,6 +29,16 @@ pub struct ClusterSnapshot {
     pub said: Vec<SpeedReport>,
 }
 
+impl ClusterSnapshot {
+    /// The snapshot with its nodes and services, and no jobs.
+    #[must_use]
+    pub fn without_jobs(&self) -> Self {
+        let Self { version, at_ms, nodes, services, .. } = self;
+        let (nodes, services) = (nodes.clone(), services.clone());
+        Self { version: *version, at_ms: *at_ms, nodes, services, ..Self::default() }
+    }
+}
+
 /// Report of a job on its speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeedReport {

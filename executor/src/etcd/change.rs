@@ -2,7 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::agent::record;
 
 /// Most changes of one transaction: etcd takes 128 where it is not told otherwise.
 const MOST: usize = 100;
@@ -32,6 +35,12 @@ impl Change {
     /// A value that stays.
     pub fn put(key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         Self::Put { key: key.into(), value: value.into(), lease: None }
+    }
+
+    /// A record that stays, with the number of its format.
+    pub fn record(key: impl Into<String>, value: &impl Serialize) -> Self {
+        // Records have text as keys, so nothing in them cannot be written as JSON.
+        Self::put(key, record::encode(value).unwrap_or_default())
     }
 
     /// The removal of a key.

@@ -4,20 +4,25 @@
 //! # Layout
 //! - `wire`: HTTP calls to one of the members.
 //! - `change`: writes that go through together, or not at all.
+//! - [`writer`]: writes of a leader, in their order.
 
 mod change;
 mod wire;
+pub mod writer;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use goodput_configs::live::leader::EtcdConfig;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
+use crate::agent::record::{self, RecordError};
 pub use change::Change;
 use wire::Wire;
 
@@ -28,7 +33,7 @@ pub const TERM: &str = "term";
 const PAGE: u64 = 1000;
 
 /// Reason why etcd did not do what it was asked.
-#[derive(Clone, Debug, Error)]
+#[derive(Debug, Error)]
 pub enum EtcdError {
     /// No member answers, or the members have no majority: the fate of the call is not known.
     #[error("etcd does not answer: {problem}; see [leader.lease.etcd] endpoints, and `etcdctl endpoint health`")]
@@ -47,6 +52,9 @@ pub enum EtcdError {
     /// The certificates cannot be used.
     #[error("[leader.lease.etcd] tls: {0}")]
     Setup(String),
+    /// What a key holds cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Another daemon leads by now, and nothing was written.
     #[error("term {term} is over: another daemon leads since; nothing was written to etcd")]
     Deposed {
@@ -71,6 +79,18 @@ pub struct Entry {
     pub value: Vec<u8>,
     /// Revision of the cluster at the last change of the key.
     pub changed: i64,
+    /// Revision of the cluster when the key was made.
+    pub created: i64,
+}
+
+impl Entry {
+    /// Record that the key holds.
+    ///
+    /// # Errors
+    /// [`RecordError::Damaged`], or [`RecordError::Newer`] where a later program wrote it.
+    pub fn record<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
+        record::decode(Path::new(&format!("etcd key {}", self.key)), &self.value)
+    }
 }
 
 /// Keys of a range at one revision.
@@ -105,6 +125,13 @@ struct Ranged {
 }
 
 #[derive(Deserialize)]
+struct Committed {
+    header: Header,
+    #[serde(default)]
+    succeeded: bool,
+}
+
+#[derive(Deserialize)]
 struct Header {
     #[serde(default, deserialize_with = "wire::number")]
     revision: i64,
@@ -117,6 +144,8 @@ struct Kv {
     value: String,
     #[serde(default, deserialize_with = "wire::number")]
     mod_revision: i64,
+    #[serde(default, deserialize_with = "wire::number")]
+    create_revision: i64,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +178,12 @@ impl Etcd {
     fn below(&self, kv: Kv) -> Option<Entry> {
         let key = String::from_utf8(STANDARD.decode(kv.key).ok()?).ok()?;
         let key = key.strip_prefix(&self.prefix)?.strip_prefix('/')?.to_owned();
-        Some(Entry { key, value: STANDARD.decode(kv.value).ok()?, changed: kv.mod_revision })
+        Some(Entry {
+            key,
+            value: STANDARD.decode(kv.value).ok()?,
+            changed: kv.mod_revision,
+            created: kv.create_revision,
+        })
     }
 
     /// The keys that begin with `under` and have changed since revision `since`; all of them where
@@ -222,31 +256,21 @@ impl Etcd {
         }
     }
 
-    /// Makes `changes` in the name of the leader of `term`, whole or not at all up to a hundred of
-    /// them, and in order beyond.
+    /// Makes `changes` together where `conditions` (etcd's comparisons) hold. Returns the revision that the changes
+    /// made; `None` where the conditions do not hold.
     ///
     /// # Errors
-    /// [`EtcdError::Deposed`] where another daemon has been elected since; nothing is written then.
-    pub async fn write(&self, term: u64, changes: Vec<Change>) -> Result<(), EtcdError> {
-        let holds = json!([{ "key": self.key(TERM), "target": "VALUE", "result": "EQUAL",
-            "value": STANDARD.encode(term.to_string()) }]);
-        for part in change::parts(changes) {
-            if !self.commit(&holds, part).await? {
-                return Err(EtcdError::Deposed { term });
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes `changes` together where `conditions` (etcd's comparisons) hold. Returns whether they
-    /// did.
-    ///
-    /// # Errors
-    /// [`EtcdError`]; an unreachable etcd may have made the changes.
-    pub(crate) async fn commit(&self, conditions: &Value, changes: Vec<Change>) -> Result<bool, EtcdError> {
+    /// [`EtcdError`]; an unreachable etcd may have made the changes, or may yet make them.
+    pub(crate) async fn commit(&self, conditions: &[Value], changes: Vec<Change>) -> Result<Option<i64>, EtcdError> {
         let changes: Vec<Value> = changes.into_iter().map(|change| change.request(|key| self.key(key))).collect();
         let answer = self.call("/v3/kv/txn", &json!({ "compare": conditions, "success": changes })).await?;
-        Ok(answer["succeeded"].as_bool().unwrap_or(false))
+        let Committed { header, succeeded } = wire::read("/v3/kv/txn", answer)?;
+        Ok(succeeded.then_some(header.revision))
+    }
+
+    /// Comparison that holds where a key has this value.
+    pub(crate) fn equal(&self, key: &str, value: &str) -> Value {
+        json!({ "key": self.key(key), "target": "VALUE", "result": "EQUAL", "value": STANDARD.encode(value) })
     }
 
     /// Comparison that holds where a key has not changed since revision `changed`; 0 where there is

@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use goodput_configs::live::leader::{EtcdConfig, address};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -20,11 +17,10 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::EtcdError;
 use crate::agent::tls;
 use crate::http::identity::Reloaded;
+use crate::http::{Connection, ConnectionError};
 
 /// Largest answer, bytes: a page of jobs.
 const LARGEST_ANSWER: usize = 64 << 20;
-
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The members, and the connection to one of them.
 pub struct Wire {
@@ -41,17 +37,6 @@ struct Member {
     tls: bool,
     host: String,
     port: u16,
-}
-
-struct Connection {
-    sender: SendRequest<Full<Bytes>>,
-    driver: JoinHandle<()>,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
 }
 
 impl std::fmt::Debug for Wire {
@@ -119,40 +104,29 @@ impl Wire {
         }
     }
 
-    async fn exchange(&mut self, call: &'static str, body: Bytes) -> Result<(u16, Value), AnyError> {
-        let mut open = match self.open.take() {
+    async fn exchange(&mut self, call: &'static str, body: Bytes) -> Result<(u16, Value), ConnectionError> {
+        let open = match self.open.take() {
             Some(open) => open,
             None => self.connect().await?,
         };
-        open.sender.ready().await?;
         let host = &self.members[self.current].host;
         let request = Request::post(call).header("host", host).header("content-type", "application/json");
-        let answer = open.sender.send_request(request.body(Full::new(body))?).await?;
-        let status = answer.status().as_u16();
-        let answer = Limited::new(answer.into_body(), LARGEST_ANSWER).collect().await?.to_bytes();
-        // A connection is kept only after a whole answer: what is left of another would be read as
-        // the answer of the next call.
+        let (status, answer, open) = open.ask(request.body(Full::new(body))?, LARGEST_ANSWER).await?;
         self.open = Some(open);
         Ok((status, serde_json::from_slice(&answer).unwrap_or(Value::Null)))
     }
 
-    async fn connect(&self) -> Result<Connection, AnyError> {
+    async fn connect(&self) -> Result<Connection, ConnectionError> {
         let member = &self.members[self.current];
         let stream = TcpStream::connect((member.host.as_str(), member.port)).await?;
         stream.set_nodelay(true)?;
-        let (sender, driver) = match self.connector.as_ref().filter(|_| member.tls) {
+        match self.connector.as_ref().filter(|_| member.tls) {
             Some(connector) => {
                 let name = ServerName::try_from(member.host.clone())?;
-                let (sender, connection) =
-                    handshake(TokioIo::new(connector.get().connect(name, stream).await?)).await?;
-                (sender, tokio::spawn(async move { drop(connection.await) }))
+                Connection::over(connector.get().connect(name, stream).await?).await
             }
-            None => {
-                let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-                (sender, tokio::spawn(async move { drop(connection.await) }))
-            }
-        };
-        Ok(Connection { sender, driver })
+            None => Connection::over(stream).await,
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 //! TLS where it is asked for.
 //!
 //! - [`Door`]: plain HTTP, TLS, or TLS with certificates on both sides.
+//! - [`Connection`]: the side that asks.
 //! - [`visitors`]: connections by state; those that give way when there are too many.
 //! - [`identity`]: certificates, read again when their files change.
 
+mod connection;
 mod door;
 pub mod identity;
 pub mod visitors;
@@ -30,6 +32,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use connection::{Connection, ConnectionError};
 pub use door::Door;
 use visitors::{Visit, Visitors};
 

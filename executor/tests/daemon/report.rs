@@ -34,7 +34,7 @@ fn observed(directory: &Path) -> Daemon<Lab> {
     begin(&mut lab, "runs", 8);
     let more = "[report]\nevery_secs = 0.001\nbaseline = \"fifo\"\n[canary]\n";
     let mut daemon = open_with(lab, directory, "pollux-fast", more);
-    daemon.set_mode("test", Mode::Observe).unwrap();
+    block(daemon.set_mode("test", Mode::Observe)).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let log = directory.join("audit.jsonl");
     let compared = || std::fs::read_to_string(&log).unwrap().matches("\"kind\":\"outlook\"").count();

@@ -328,7 +328,7 @@ fn a_full_disk_stops_the_daemon_and_nothing_else() {
     assert_eq!(daemon.mode(), Mode::Observe);
     assert!(daemon.metrics().text().contains("goodput_alerts_total{kind=\"journal\"} 1"));
     daemon.journal().bound_size(None).unwrap();
-    daemon.set_mode("drill", Mode::Act).unwrap();
+    block(daemon.set_mode("drill", Mode::Act)).unwrap();
     block(run_to_end(&mut daemon)).unwrap();
     assert!(daemon.engine_mut().outcome().jobs.iter().all(|job| job.finish.is_some()), "a job is lost");
 }

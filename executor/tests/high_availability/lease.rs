@@ -8,6 +8,7 @@ use goodput_configs::live::tls::TlsFiles;
 use goodput_executor::daemon::durability::journal::Journal;
 use goodput_executor::daemon::durability::leader::etcd::EtcdLease;
 use goodput_executor::daemon::durability::leader::{DaemonName, Leader, LeaseTerms};
+use goodput_executor::etcd::writer::LeaderWriter;
 use goodput_executor::etcd::{Change, Etcd, EtcdError};
 use goodput_testkit::etcd::PrivateEtcd;
 use tempfile::TempDir;
@@ -17,14 +18,14 @@ use super::skipped;
 const LEASE_S: u32 = 3;
 
 /// A host: its directory, its journal, and its daemon's part in the election.
-struct Host {
+pub struct Host {
     directory: TempDir,
     journal: Journal,
     leader: Leader,
 }
 
 impl Host {
-    fn new(name: &str, etcd: &EtcdConfig) -> Self {
+    pub fn new(name: &str, etcd: &EtcdConfig) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(&directory.path().join("journal.sqlite")).unwrap();
         let leader = leader(name, directory.path(), etcd);
@@ -36,7 +37,7 @@ impl Host {
     }
 
     /// Ticks until the daemon leads, or does not.
-    async fn until(&mut self, leads: bool) -> Option<u64> {
+    pub async fn until(&mut self, leads: bool) -> Option<u64> {
         let began = Instant::now();
         loop {
             let term = self.tick().await;
@@ -116,15 +117,16 @@ async fn a_deposed_leader_writes_nothing() {
     let (mut one, mut two) = (Host::new("one", &config), Host::new("two", &config));
     let old = one.until(true).await.unwrap();
     let store = Etcd::new(&config).unwrap();
-    store.write(old, (0..250).map(|n| Change::put(format!("jobs/{n:03}"), "old")).collect()).await.unwrap();
+    let writer = LeaderWriter::new(store.clone(), "jobs");
+    writer.write(old, (0..250).map(|n| Change::put(format!("jobs/{n:03}"), "old")).collect()).await.unwrap();
     one.leader.resign(&mut one.journal).await;
     let new = two.until(true).await.unwrap();
-    let late = store.write(old, vec![Change::put("jobs/000", "late"), Change::delete("jobs/001")]).await;
+    let late = writer.write(old, vec![Change::put("jobs/000", "late"), Change::delete("jobs/001")]).await;
     assert!(matches!(late, Err(EtcdError::Deposed { term }) if term == old), "{late:?}");
     let before = store.list("jobs/", 0).await.unwrap();
     assert_eq!((before.count, before.entries.len()), (250, 250));
     assert!(before.entries.iter().all(|entry| entry.value == b"old"));
-    store.write(new, vec![Change::put("jobs/000", "new"), Change::delete("jobs/001")]).await.unwrap();
+    writer.write(new, vec![Change::put("jobs/000", "new"), Change::delete("jobs/001")]).await.unwrap();
     let since = store.list("jobs/", before.revision + 1).await.unwrap();
     assert_eq!(since.count, 249, "the count is of all keys");
     assert_eq!(since.entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["jobs/000"]);

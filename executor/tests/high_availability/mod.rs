@@ -2,7 +2,11 @@
 //! where it is not installed.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
+mod late;
 mod lease;
+mod network;
+mod partition;
+mod shared;
 
 /// Whether the test is to be skipped; says so.
 pub fn skipped() -> bool {

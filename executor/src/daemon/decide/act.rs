@@ -10,7 +10,7 @@ use crate::daemon::decide::show::show_order;
 use crate::daemon::durability::journal::Stage;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, Order, StepOutcome};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, Order, OrderId, StepOutcome};
 use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
@@ -44,10 +44,10 @@ impl<E: Engine> Daemon<E> {
             drop(acting);
             self.pass("after-act")?;
             let mut refused = Vec::new();
+            let mut open: BTreeMap<OrderId, &mut UnderWay> =
+                self.open.iter_mut().map(|under_way| (under_way.order.id.clone(), under_way)).collect();
             for receipt in receipts {
-                let Some(under_way) = self.open.iter_mut().find(|under_way| under_way.order.id == receipt.id) else {
-                    continue;
-                };
+                let Some(under_way) = open.get_mut(&receipt.id) else { continue };
                 match receipt.outcome {
                     StepOutcome::Accepted => under_way.note = "accepted".into(),
                     StepOutcome::Later { reason } => under_way.note = reason,
@@ -97,7 +97,7 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError::Standby`] where this daemon does not lead; [`DaemonError::Refused`] where it does not act.
-    pub fn order_by_hand(&mut self, who: &str, job: &str, action: EngineAction) -> Result<(), DaemonError> {
+    pub async fn order_by_hand(&mut self, who: &str, job: &str, action: EngineAction) -> Result<(), DaemonError> {
         let Some(term) = self.leader.term() else { return Err(self.stands_by()) };
         if self.mode() < Mode::Canary {
             return Err(DaemonError::Refused(format!(
@@ -110,6 +110,9 @@ impl<E: Engine> Daemon<E> {
         let at_ms = wall_ms();
         let new = Order::named(&format!("by-hand {who} {at_ms}"), job, starts, action);
         self.audit.write(at_ms, "api", json!({ "who": who, "order": new }))?;
+        if let Some(shared) = &mut self.shared {
+            shared.order(term, &new).await?;
+        }
         self.journal.intend(term, "by-hand", std::slice::from_ref(&new), at_ms)?;
         if !job.is_empty() {
             // The person's word goes first: what was under way for the job is void.

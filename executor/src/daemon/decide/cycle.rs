@@ -1,6 +1,6 @@
 //! One turn of the daemon.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,9 @@ use crate::daemon::guard::mass_failure::MassFailureChange;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{
-    ClusterSnapshot, Engine, EngineError, EngineProblem, NodeHealth, NodeSeen, Order, OrderId, OrderProgress,
+    ClusterSnapshot, Engine, EngineError, EngineProblem, JobSeen, NodeHealth, NodeSeen, Order, OrderId, OrderProgress,
 };
+use crate::etcd::EtcdError;
 use crate::machine::wall_ms;
 
 /// Report of one cycle.
@@ -31,8 +32,14 @@ pub struct CycleReport {
     pub closed: usize,
     /// Orders under way at the end.
     pub open: usize,
+    /// Time until the engine had shown the cluster.
+    pub looking: Duration,
     /// Time of decision, guard and journal.
     pub deciding: Duration,
+    /// Time of publication: status and metrics.
+    pub showing: Duration,
+    /// Time in which the engine was told.
+    pub acting: Duration,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -81,7 +88,9 @@ impl<E: Engine> Daemon<E> {
             _ => {}
         }
         match error {
-            DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
+            DaemonError::Journal(JournalError::Deposed { .. }) | DaemonError::Etcd(EtcdError::Deposed { .. }) => {
+                self.leader.step_down();
+            }
             DaemonError::Journal(_) | DaemonError::Audit(_) if self.mode != Mode::Observe => {
                 self.mode = Mode::Observe;
                 self.alert("journal", &format!("mode is observe from now on: {error}"));
@@ -103,7 +112,7 @@ impl<E: Engine> Daemon<E> {
         let term = self.leader.tick(&mut self.journal, began).await?;
         self.tell_lease_trouble();
         self.metrics.leader.set(i64::from(term.is_some()));
-        self.follow_kept_mode()?;
+        self.follow_kept_mode().await?;
         self.follow_kept_policy()?;
         match term {
             None => self.engine.follow(),
@@ -121,13 +130,15 @@ impl<E: Engine> Daemon<E> {
         self.last = Some((snapshot.clone(), looked));
         self.health.looked();
         self.tell_engine_problems();
+        // A look takes time: a lease that ended meanwhile may be another daemon's.
+        let term = term.filter(|_| self.leader.holds());
         if term.is_some()
             && let Some(seen) = self.engine.outdated()
         {
             return self.lead_anew(seen).await;
         }
         if term.is_some() && !self.recovered {
-            self.recover(&snapshot)?;
+            self.recover(&snapshot).await?;
         }
         // What was taken up is changed by the daemon that leads now, so it is read again.
         if term.is_none() {
@@ -135,7 +146,7 @@ impl<E: Engine> Daemon<E> {
         }
         // This comes before orders are closed, because the jobs that they moved count.
         self.look_for_mass_failures(&snapshot, began);
-        let mut report = CycleReport { leads: term.is_some(), ..CycleReport::default() };
+        let mut report = CycleReport { leads: term.is_some(), looking: looked.elapsed(), ..CycleReport::default() };
         if let Some(term) = term {
             self.check_canary(&snapshot);
             report.closed = self.close(&snapshot)?;
@@ -171,15 +182,20 @@ impl<E: Engine> Daemon<E> {
             report.deciding = deciding.elapsed();
         }
         self.compare(&snapshot, term.is_some(), began)?;
+        let showing = Instant::now();
         self.show(&cluster, &snapshot, decided.as_ref(), mode);
+        report.showing = showing.elapsed();
         if let Some(term) = term
             && mode >= Mode::Canary
         {
+            let acting = Instant::now();
             self.act(&snapshot, term).await?;
+            report.acting = acting.elapsed();
         }
         if report.decided {
             self.watch_delays(&snapshot)?;
         }
+        self.forget_closed().await?;
         if term.is_some() && self.kept.elapsed() >= Duration::from_secs(5) {
             self.keep()?;
         }
@@ -227,12 +243,13 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Takes up what an earlier daemon left: its orders, and what jobs had attained.
-    fn recover(&mut self, snapshot: &ClusterSnapshot) -> Result<(), DaemonError> {
+    async fn recover(&mut self, snapshot: &ClusterSnapshot) -> Result<(), DaemonError> {
         let entries = self.journal.open_orders()?;
         let since = Instant::now();
         let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
-        self.take_up_promises()?;
+        self.inherit().await?;
+        self.take_up_promises().await?;
         self.ends = self.journal.ends()?;
         // Jobs have to be registered first, because the past of an unknown one is dropped.
         self.observer.read(snapshot, &[])?;
@@ -257,15 +274,25 @@ impl<E: Engine> Daemon<E> {
 
     /// Closes the orders that the snapshot shows to be carried out, or never to be.
     fn close(&mut self, snapshot: &ClusterSnapshot) -> Result<usize, DaemonError> {
+        if self.open.is_empty() {
+            return Ok(0);
+        }
         let timeout = Duration::from_secs_f64(self.settings.cycle.order_timeout_secs);
+        let jobs: BTreeMap<&str, &JobSeen> = snapshot.jobs.iter().map(|job| (job.key.as_str(), job)).collect();
+        // Orders are judged by a snapshot with their own job alone: with all jobs in it each order
+        // would look through thousands.
+        let mut of_one = snapshot.without_jobs();
         let mut closed: Vec<(OrderId, Stage, String)> = Vec::new();
         let mut done = Vec::new();
         for under_way in &self.open {
             let order = &under_way.order;
-            let (stage, note) = match self.engine.verify(order, snapshot) {
+            let job = jobs.get(order.job.as_str()).copied();
+            of_one.jobs.clear();
+            of_one.jobs.extend(job.cloned());
+            let (stage, note) = match self.engine.verify(order, &of_one) {
                 OrderProgress::Done => (Stage::Done, String::new()),
                 OrderProgress::Lost { reason } => (Stage::Lost, reason),
-                OrderProgress::Pending if let Some(node) = closed_to(order, snapshot) => {
+                OrderProgress::Pending if let Some(node) = closed_to(order, job, snapshot) => {
                     (Stage::Lost, format!("{node} takes no jobs any more"))
                 }
                 OrderProgress::Pending if under_way.since.elapsed() > timeout => {
@@ -284,8 +311,7 @@ impl<E: Engine> Daemon<E> {
         for (order, stage) in done {
             let result = if stage == Stage::Done { "done" } else { "lost" };
             Metrics::count(&self.metrics.orders, &[("verb", order.action.verb()), ("result", result)]);
-            let job = snapshot.jobs.iter().find(|job| job.key == order.job);
-            if let (Some(job), Some(_), Stage::Done) = (job, order.action.placement(), stage) {
+            if let (Some(job), Some(_), Stage::Done) = (jobs.get(order.job.as_str()), order.action.placement(), stage) {
                 self.watch.placed(&order.job, job.starts);
             }
         }
@@ -330,9 +356,9 @@ impl<E: Engine> Daemon<E> {
 }
 
 /// A drained node on which an order is to start its job, where it holds nothing yet.
-fn closed_to<'a>(order: &Order, snapshot: &'a ClusterSnapshot) -> Option<&'a str> {
+fn closed_to<'a>(order: &Order, job: Option<&JobSeen>, snapshot: &'a ClusterSnapshot) -> Option<&'a str> {
     let placement = order.action.placement()?;
-    let holds = snapshot.jobs.iter().any(|job| job.key == order.job && job.phase.holds());
+    let holds = job.is_some_and(|job| job.phase.holds());
     let closed =
         |node: &&NodeSeen| node.health == NodeHealth::Drained && placement.iter().any(|on| on.node == node.name);
     snapshot.nodes.iter().filter(|_| !holds).find(closed).map(|node| node.name.as_str())

@@ -88,34 +88,54 @@ impl WaitReason {
     }
 }
 
-/// Reason why `job` waits after a decision of `policy` that gave it nothing.
-pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> WaitReason {
-    let Some(job) = view.job(job) else { return WaitReason::NotDecided };
-    let kinds = view.cluster().type_ids();
-    let of_kind = |kind: TypeId, what: &dyn Fn(NodeId) -> u32| -> u32 {
-        let nodes = view.cluster().node_ids();
-        nodes.filter(|&node| view.cluster().type_of(node) == kind).map(what).sum()
-    };
-    let most = kinds.clone().map(|kind| of_kind(kind, &|at| view.cluster().nodes[at.index()].gpus)).max().unwrap_or(0);
-    let free = kinds.map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
-    let min = job.min_gpus();
-    match () {
-        () if min > most => WaitReason::TooLarge { min, most },
-        () if min > free => WaitReason::NoCapacity { min, free },
-        () if !has_quota(view, job.request().tenant, min) => WaitReason::Quota,
-        () => WaitReason::Policy(policy.into()),
-    }
+/// Room in a cluster, worked out once for all jobs that wait.
+pub struct Room<'a> {
+    view: ClusterView<'a>,
+    /// Most accelerators of one type that are in service, and most that are free.
+    most: u32,
+    free: u32,
+    /// Accelerators that tenants hold; `None` without quotas.
+    usage: Option<Usage>,
 }
 
-/// Whether a tenant may hold so many accelerators more, of some type.
-fn has_quota(view: &ClusterView<'_>, tenant: u32, gpus: u32) -> bool {
-    let Some(tree) = view.quotas() else { return true };
-    let tenant = tenant as usize;
-    let mut usage = Usage::default();
-    usage.reset(tree);
-    for job in view.jobs().filter(|job| job.gpus() > 0 && (job.request().tenant as usize) < tree.tenants()) {
-        tree.add(&mut usage, job.request().tenant as usize, job.kind(), u64::from(job.gpus()));
+impl<'a> Room<'a> {
+    /// The room that `view` shows.
+    pub fn of(view: ClusterView<'a>) -> Self {
+        let kinds = view.cluster().type_ids();
+        let of_kind = |kind: TypeId, what: &dyn Fn(NodeId) -> u32| -> u32 {
+            let nodes = view.cluster().node_ids();
+            nodes.filter(|&node| view.cluster().type_of(node) == kind).map(what).sum()
+        };
+        let in_service = kinds.clone().map(|kind| of_kind(kind, &|at| view.cluster().nodes[at.index()].gpus));
+        let most = in_service.max().unwrap_or(0);
+        let free = kinds.map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
+        let usage = view.quotas().map(|tree| {
+            let mut usage = Usage::default();
+            usage.reset(tree);
+            for job in view.jobs().filter(|job| job.gpus() > 0 && (job.request().tenant as usize) < tree.tenants()) {
+                tree.add(&mut usage, job.request().tenant as usize, job.kind(), u64::from(job.gpus()));
+            }
+            usage
+        });
+        Self { view, most, free, usage }
     }
-    let mut kinds = view.cluster().type_ids();
-    tenant < tree.tenants() && kinds.any(|kind| tree.available(&usage, tenant, kind) >= i64::from(gpus))
+
+    /// Reason why `job` waits after a decision of `policy` that gave it nothing.
+    pub fn why_waiting(&self, job: JobId, policy: &str) -> WaitReason {
+        let Some(job) = self.view.job(job) else { return WaitReason::NotDecided };
+        let (min, most, free) = (job.min_gpus(), self.most, self.free);
+        match () {
+            () if min > most => WaitReason::TooLarge { min, most },
+            () if min > free => WaitReason::NoCapacity { min, free },
+            () if !self.has_quota(job.request().tenant, min) => WaitReason::Quota,
+            () => WaitReason::Policy(policy.into()),
+        }
+    }
+
+    /// Whether a tenant may hold so many accelerators more, of some type.
+    fn has_quota(&self, tenant: u32, gpus: u32) -> bool {
+        let (Some(tree), Some(usage)) = (self.view.quotas(), &self.usage) else { return true };
+        let (tenant, mut kinds) = (tenant as usize, self.view.cluster().type_ids());
+        tenant < tree.tenants() && kinds.any(|kind| tree.available(usage, tenant, kind) >= i64::from(gpus))
+    }
 }

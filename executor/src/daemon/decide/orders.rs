@@ -1,11 +1,13 @@
 //! A plan says where jobs are to be; orders say what has to be done for that.
 
+use std::collections::BTreeMap;
+
 use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::view::ClusterView;
 
 use crate::daemon::observe::ClusterObserver;
-use crate::engine::{ClusterSnapshot, EngineAction, Order};
+use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, Order};
 
 /// The orders that carry `plan` out: what leaves first, then what moves, then what starts.
 pub fn orders(
@@ -17,9 +19,10 @@ pub fn orders(
     grace_s: u32,
 ) -> Vec<Order> {
     let mut orders = Vec::with_capacity(plan.changes.len());
+    let seen: BTreeMap<&str, &JobSeen> = snapshot.jobs.iter().map(|seen| (seen.key.as_str(), seen)).collect();
     for change in &plan.changes {
         let (Some(job), Some(key)) = (view.job(change.job), observer.key(change.job)) else { continue };
-        let Some(seen) = snapshot.jobs.iter().find(|seen| seen.key == key) else { continue };
+        let Some(seen) = seen.get(key) else { continue };
         let (held, wanted) = (&job.state.placement, &change.placement);
         let placement = observer.named(wanted);
         let action = match (held.is_empty(), wanted.is_empty()) {

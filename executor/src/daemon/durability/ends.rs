@@ -60,7 +60,7 @@ impl<E: Engine> Daemon<E> {
                 }
             }
         }
-        self.journal.keep_ends(&new, &old)?;
+        self.write_ends(&new, &old).await?;
         self.ends.extend(new);
         self.ends.retain(|end, _| !old.contains(end));
         Ok(())

@@ -23,7 +23,7 @@ pub use ends::JobEnd;
 pub use policies::{ChangeVerb, PolicyChange};
 pub use promises::AcknowledgedSubmission;
 pub use starts::JobStart;
-pub use tries::FirstTry;
+pub use tries::{FirstTry, KeyedTry, REMEMBERED_MS};
 
 /// Format of the journal that this program writes, and the last one that it reads. SQLite keeps the number as
 /// `user_version`; journals of before formats were numbered have 0.

@@ -23,14 +23,17 @@ impl<E: Engine> Daemon<E> {
     /// where it cannot be written down.
     ///
     /// # Errors
-    /// [`DaemonError::Audit`] or [`DaemonError::Journal`] where it cannot be written down; another
+    /// [`DaemonError::Audit`], [`DaemonError::Journal`] or [`DaemonError::Etcd`] where it cannot be written down; another
     /// mode than `observe` is not taken up then.
-    pub fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
+    pub async fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
         let from = self.mode;
         if mode == Mode::Observe {
             self.mode = mode;
         }
         self.audit.write(wall_ms(), "mode", json!({ "who": who, "from": from.name(), "to": mode.name() }))?;
+        if let Some(shared) = &self.shared {
+            shared.set_mode(mode).await?;
+        }
         self.journal.remember(FACT, mode.name())?;
         (self.mode, self.kept_mode) = (mode, Some(mode));
         self.show_kept_mode();
@@ -43,9 +46,14 @@ impl<E: Engine> Daemon<E> {
         self.show_kept_mode();
     }
 
-    /// Takes up a mode that a call to another daemon on the journal has set since the last look.
-    pub(in crate::daemon) fn follow_kept_mode(&mut self) -> Result<(), DaemonError> {
-        let kept = read(&self.journal)?;
+    /// Takes up a mode that a call to another daemon of the cluster has set since the last look.
+    pub(in crate::daemon) async fn follow_kept_mode(&mut self) -> Result<(), DaemonError> {
+        let kept = match &self.shared {
+            None => read(&self.journal)?,
+            // What cannot be asked now is asked at the next look.
+            Some(_) if self.leader.trouble().is_some() => return Ok(()),
+            Some(shared) => shared.mode().await.unwrap_or(self.kept_mode),
+        };
         if let Some(mode) = kept.filter(|_| kept != self.kept_mode) {
             tracing::info!(mode = mode.name(), "another daemon was told to change the mode");
             (self.mode, self.kept_mode) = (mode, kept);

@@ -9,6 +9,7 @@
 //!   them.
 //! - [`once`]: submissions that may be tried again.
 //! - `kept_mode`: the mode that a call set.
+//! - `shared`: state that daemons of several hosts share, in etcd.
 //! - `ends`: jobs that have ended, cancelled where the engine forgot their end.
 
 mod ends;
@@ -17,4 +18,5 @@ pub(super) mod kept_mode;
 pub mod leader;
 pub(super) mod led_by;
 pub mod once;
+pub(super) mod shared;
 mod submissions;

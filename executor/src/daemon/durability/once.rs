@@ -44,19 +44,19 @@ impl<E: Engine> Daemon<E> {
             && let Some(key) = self.handed_in(first)?
         {
             this.job = Some(key.clone());
-            self.journal.keep_try(who, once, &this)?;
+            self.keep_try(who, once, &this).await?;
             return Ok(Submitted { key, repeated: true });
         }
-        self.journal.keep_try(who, once, &this)?;
+        self.keep_try(who, once, &this).await?;
         self.pass("before-hand-in")?;
         let handed_in = self.hand_in(who, job, submit_ms).await;
         if let Err(DaemonError::Engine(EngineError::Refused { .. })) = handed_in {
-            self.journal.forget_try(who, once)?;
+            self.forget_try(who, once).await?;
         }
         let key = handed_in?;
         self.pass("after-hand-in")?;
         this.job = Some(key.clone());
-        self.journal.keep_try(who, once, &this)?;
+        self.keep_try(who, once, &this).await?;
         drop(acting);
         Ok(Submitted { key, repeated: false })
     }

@@ -76,14 +76,14 @@ impl<E: Engine> Daemon<E> {
         let key = self.engine.submit(&job).await?;
         let name = job.spec.request.name.clone();
         if self.engine.capabilities().durability.is_some() {
-            self.promise(AcknowledgedSubmission { job, key: key.clone(), acked_ms: wall_ms() })?;
+            self.promise(AcknowledgedSubmission { job, key: key.clone(), acked_ms: wall_ms() }).await?;
         }
         self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": name }))?;
         Ok(key)
     }
 
-    fn promise(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
-        self.journal.promise(&promise)?;
+    async fn promise(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
+        self.write_promise(&promise).await?;
         self.promises.push(promise);
         // A try that was cut off has an older time than the last one, which has to be the newest.
         self.promises.sort_by_key(AcknowledgedSubmission::submit_ms);
@@ -91,7 +91,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Takes up the promises of an earlier daemon.
-    pub(in crate::daemon) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
+    pub(in crate::daemon) async fn take_up_promises(&mut self) -> Result<(), DaemonError> {
         let Some(durability) = self.engine.capabilities().durability else { return Ok(()) };
         let (promises, damaged) = self.journal.promises()?;
         for key in damaged {
@@ -113,8 +113,7 @@ impl<E: Engine> Daemon<E> {
         for key in gone {
             self.alert("gone", &format!("job {key} is not shown any more: it ended unseen, or was forgotten; hand it in again where it is wanted"));
         }
-        self.journal.settle(&old.iter().map(AcknowledgedSubmission::submit_ms).collect::<Vec<_>>())?;
-        Ok(())
+        self.settle(&old.iter().map(AcknowledgedSubmission::submit_ms).collect::<Vec<_>>()).await
     }
 
     /// Settles the promises that the engine can no longer forget, and hands in again what it has
@@ -148,7 +147,7 @@ impl<E: Engine> Daemon<E> {
                 self.resubmit(promise).await?;
             }
         }
-        self.journal.settle(&kept)?;
+        self.settle(&kept).await?;
         self.promises.retain(|promise| !kept.contains(&promise.submit_ms()));
         Ok(())
     }
@@ -186,8 +185,8 @@ impl<E: Engine> Daemon<E> {
         self.void(&promise.key, "the engine forgot the job")?;
         let key = self.engine.submit(&promise.job).await?;
         let again = AcknowledgedSubmission { key: key.clone(), acked_ms: wall_ms(), job: promise.job };
-        self.journal.promise(&again)?;
-        self.journal.rename_try(again.submit_ms(), &key)?;
+        self.write_promise(&again).await?;
+        self.rename_try(again.submit_ms(), &key).await?;
         let text =
             format!("job {} was forgotten by {}; handed in again, it is job {key}", promise.key, self.engine.name());
         self.promises.retain(|promise| promise.submit_ms() != again.submit_ms());

@@ -69,6 +69,8 @@ pub struct ClusterObserver {
     epoch_ms: Option<i64>,
     now: SimTime,
     nodes: Vec<String>,
+    /// Number of each node, by name.
+    node_ids: BTreeMap<String, usize>,
     cluster: Cluster,
     scenario: Arc<Scenario>,
     ids: BTreeMap<String, JobId>,
@@ -103,6 +105,7 @@ impl ClusterObserver {
             epoch_ms: None,
             now: SimTime::ZERO,
             nodes: Vec::new(),
+            node_ids: BTreeMap::new(),
             cluster,
             scenario: Arc::new(scenario),
             ids: BTreeMap::new(),
@@ -239,7 +242,7 @@ impl ClusterObserver {
         let mut loans = vec![Loan::Home; if cluster.has_pools() { self.nodes.len() } else { 0 }];
         cluster.nodes.iter_mut().for_each(|node| node.gpus = 0);
         for node in &snapshot.nodes {
-            let Some(at) = self.nodes.iter().position(|name| *name == node.name) else { continue };
+            let Some(&at) = self.node_ids.get(&node.name) else { continue };
             let open = node.health == NodeHealth::Up;
             idle[at] = if open { node.free } else { 0 };
             down[at] = u32::from(node.health == NodeHealth::Down);
@@ -304,10 +307,7 @@ impl ClusterObserver {
     }
 
     fn placement_of(&self, on: &[OnNode]) -> Placement {
-        let known = on.iter().filter_map(|on| {
-            let node = self.nodes.iter().position(|name| *name == on.node)?;
-            Some((NodeId::at(node), on.gpus))
-        });
+        let known = on.iter().filter_map(|on| self.node_ids.get(&on.node).map(|&node| (NodeId::at(node), on.gpus)));
         known.collect()
     }
 

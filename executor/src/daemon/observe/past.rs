@@ -147,7 +147,9 @@ impl ClusterObserver {
 
     /// The pasts by key, to be kept in the journal.
     pub fn pasts(&self) -> impl Iterator<Item = (&str, &AttainedService)> {
-        self.past.iter().filter_map(|(&id, past)| Some((self.key(id)?, past)))
+        // A job that never ran and said nothing has no past to lose.
+        let told = |past: &&AttainedService| past.started.is_some() || past.learned != Learned::default();
+        self.past.iter().filter(move |(_, past)| told(past)).filter_map(|(&id, past)| Some((self.key(id)?, past)))
     }
 
     /// Puts back what the journal kept of a job that is registered already.

@@ -25,8 +25,9 @@ impl ClusterObserver {
                 self.cluster.types.len() - 1
             });
             let machine = Node::new(TypeId::at(kind), seen.gpus).of(seen.pool);
-            match self.nodes.iter().position(|name| *name == seen.name) {
+            match self.node_ids.get(&seen.name).copied() {
                 None => {
+                    self.node_ids.insert(seen.name.clone(), self.nodes.len());
                     self.nodes.push(seen.name.clone());
                     self.cluster.nodes.push(machine);
                     changed = true;

@@ -1,17 +1,18 @@
 //! Machines without a manager: the engine drives the agents of their nodes.
 //!
-//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents
+//! What is wanted is written down before any agent is told (`store`); what runs is what agents
 //! say. A node that is not heard of is *suspect*: nothing starts there, and its jobs are neither
 //! given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and
 //! its lease has run out for certain, are they started again ([`Fencing`](goodput_configs::live::node_agent::Fencing)).
 
+mod calls;
 mod gang;
 mod live;
 mod loans;
 mod nodes;
 mod place;
 mod replicas;
-pub mod store;
+mod store;
 
 use std::collections::BTreeMap;
 
@@ -24,10 +25,11 @@ use super::{
 use crate::agent::api::StoredReport;
 use crate::agent::record::RecordError;
 use crate::agent::{AgentError, unix_ms};
+use crate::etcd::Etcd;
 use crate::job::SpeedMeasurement;
 use live::LiveJob;
-use nodes::AgentNodes;
-use store::{JobStore, StoredJobs};
+use nodes::{AgentNodes, wanted_devices};
+use store::{JobStore, Wanted};
 
 /// The agents of a cluster.
 pub struct AgentsEngine {
@@ -46,7 +48,19 @@ pub struct AgentsEngine {
     /// Term in which agents obey this daemon; `None` where it only looks, or an agent obeys another one.
     term: Option<u64>,
     version: u64,
+    /// Whether what is wanted is read whole at the next look: some of it may not have been written.
+    anew: bool,
+    /// Time at which the progress of jobs was written down, milliseconds since the Unix epoch.
+    progress_ms: i64,
+    /// Time at which old jobs were forgotten, milliseconds since the Unix epoch.
+    forgot_ms: i64,
 }
+
+/// Longest time for which the progress of a job is not written down, milliseconds.
+const PROGRESS_MS: i64 = 5000;
+
+/// Time for which jobs that ended stay written down, milliseconds.
+const KEPT_MS: i64 = 3_600_000;
 
 /// Time for which jobs that ended stay in snapshots, milliseconds.
 const SHOWN_MS: i64 = 60_000;
@@ -58,7 +72,7 @@ impl AgentsEngine {
     /// The folder or the certificates cannot be used.
     pub fn open(settings: AgentsConfig) -> Result<Self, AgentError> {
         let nodes = AgentNodes::new(&settings)?;
-        let store = JobStore::open(settings.folder.clone())?;
+        let (store, wanted) = JobStore::folder(settings.folder.clone())?;
         let mut engine = Self {
             settings,
             nodes,
@@ -70,9 +84,20 @@ impl AgentsEngine {
             claimed: None,
             term: None,
             version: 0,
+            anew: true,
+            progress_ms: 0,
+            forgot_ms: 0,
         };
-        engine.reload()?;
+        engine.want(wanted);
         Ok(engine)
+    }
+
+    /// The engine with jobs in etcd rather than in its folder.
+    #[must_use]
+    pub fn shared(mut self, etcd: Etcd) -> Self {
+        self.store = JobStore::shared(etcd);
+        self.want(Wanted::default());
+        self
     }
 
     /// The engine with services that run beside training jobs.
@@ -81,28 +106,12 @@ impl AgentsEngine {
         Self { services, ..self }
     }
 
-    /// Reads anew what is on disk.
-    ///
-    /// # Errors
-    /// [`AgentError::Record`] where a later program wrote a file, or it cannot be told which nodes are drained or lent.
-    fn reload(&mut self) -> Result<(), AgentError> {
-        self.jobs.clear();
-        self.take_up()?;
-        self.loans = self.store.loans()?;
-        self.nodes.set_drained(self.store.drained()?);
-        Ok(())
-    }
-
-    /// Takes up jobs on disk that are not known: jobs that a daemon wrote which leads no more, and jobs that were put
-    /// back from a backup.
-    fn take_up(&mut self) -> Result<(), AgentError> {
-        let StoredJobs { jobs, mut faults } = self.store.load(&self.jobs)?;
-        if let Some(newer) = faults.iter().position(|fault| matches!(fault, RecordError::Newer { .. })) {
-            return Err(faults.swap_remove(newer).into());
-        }
-        self.jobs.extend(jobs);
-        self.faults = faults;
-        Ok(())
+    /// The engine for a daemon that looks every `poll_secs` seconds. A node whose agent would kill
+    /// jobs between two looks gets no jobs and says so.
+    #[must_use]
+    pub fn polled_every(mut self, poll_secs: f64) -> Self {
+        self.nodes.set_shortest_fencing(self.settings.shortest_fencing_ms(poll_secs));
+        self
     }
 
     /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
@@ -119,9 +128,7 @@ impl AgentsEngine {
     /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs
     /// said meanwhile.
     async fn look(&mut self) -> Result<Vec<SpeedReport>, EngineError> {
-        // Where this daemon does not lead, another one may have changed all of them.
-        let read = if self.term.is_none() { self.reload() } else { self.take_up() };
-        read.map_err(unreadable)?;
+        self.read().await?;
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
         let said = reports.iter().filter_map(|kept| self.said(kept)).collect();
         if !heard.obeyed {
@@ -129,30 +136,96 @@ impl AgentsEngine {
         }
         let Some(term) = self.term else { return Ok(said) };
         let now_ms = unix_ms();
-        for job in self.jobs.values_mut() {
-            let before = job.clone();
-            gang::advance(job, &self.nodes, now_ms);
-            if *job != before {
-                // It is written down before agents forget what it is based on.
-                self.store.save(job).map_err(full)?;
+        self.advance(now_ms).await?;
+        self.tend_loans(now_ms).await?;
+        for job in self.jobs.values().filter(|job| job.current.is_some()) {
+            self.nodes.start_missing(job, term);
+        }
+        self.nodes.tidy(&self.jobs, term);
+        self.nodes.settle().await;
+        self.forget_old(now_ms).await?;
+        Ok(said)
+    }
+
+    /// Brings each job that runs a step on by what its nodes said. It is written down before agents
+    /// forget what it is based on.
+    async fn advance(&mut self, now_ms: i64) -> Result<(), EngineError> {
+        // Progress alone is heard again after a crash, so it is not written down with each report.
+        let progress = now_ms - self.progress_ms >= PROGRESS_MS;
+        let mut changed = Vec::new();
+        for job in self.jobs.values_mut().filter(|job| job.current.is_some()) {
+            let mut after = job.clone();
+            gang::advance(&mut after, &self.nodes, now_ms);
+            if after == *job {
+                continue;
+            }
+            (job.steps, job.epoch) = (after.steps, after.epoch);
+            if after != *job || progress {
+                changed.push(after);
             }
         }
-        self.tend_loans(now_ms)?;
-        let waiting: Vec<LiveJob> = self.jobs.values().filter(|job| job.current.is_some()).cloned().collect();
-        for job in waiting {
-            self.nodes.start_missing(&job, term).await;
+        self.save(changed).await?;
+        if progress {
+            self.progress_ms = now_ms;
         }
-        self.nodes.tidy(&self.jobs, term).await;
-        Ok(said)
+        Ok(())
+    }
+
+    /// Forgets jobs that ended long ago and of which no node lists an attempt: what is written down
+    /// would grow for ever.
+    async fn forget_old(&mut self, now_ms: i64) -> Result<(), EngineError> {
+        if now_ms - self.forgot_ms < SHOWN_MS {
+            return Ok(());
+        }
+        self.forgot_ms = now_ms;
+        let listed = self.nodes.jobs_listed();
+        let old = |job: &&LiveJob| job.ended_ms.is_some_and(|ended_ms| now_ms - ended_ms > KEPT_MS);
+        let unlisted = self.jobs.values().filter(old).filter(|job| !listed.contains(job.key.as_str()));
+        let gone: Vec<String> = unlisted.map(|job| job.key.clone()).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.store.remove(self.term, &gone).await?;
+        gone.iter().for_each(|key| drop(self.jobs.remove(key)));
+        Ok(())
+    }
+
+    /// Takes up what others have written down.
+    async fn read(&mut self) -> Result<(), EngineError> {
+        let (jobs, loans) = (std::mem::take(&mut self.jobs), std::mem::take(&mut self.loans));
+        let faults = std::mem::take(&mut self.faults);
+        let mut wanted = Wanted { jobs, loans, drained: self.nodes.drained(), faults };
+        let read = self.store.read(&mut wanted, self.term, self.anew).await;
+        self.want(wanted);
+        self.anew = read.is_err();
+        Ok(read?)
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        (self.jobs, self.loans, self.faults) = (wanted.jobs, wanted.loans, wanted.faults);
+        self.nodes.set_drained(wanted.drained);
+    }
+
+    /// Writes jobs down, and takes them up when they are.
+    async fn save(&mut self, jobs: Vec<LiveJob>) -> Result<(), EngineError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let saved = self.store.save(self.term, &jobs).await;
+        // A write without an answer may have gone through.
+        self.anew = self.anew || saved.is_err();
+        saved?;
+        self.jobs.extend(jobs.into_iter().map(|job| (job.key.clone(), job)));
+        Ok(())
     }
 
     async fn step(&mut self, order: &Order, term: u64) -> Result<StepOutcome, EngineError> {
         let refused = |reason: &str| Ok(StepOutcome::Refused { reason: reason.to_owned() });
         match &order.action {
-            EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
-            EngineAction::Undrain { node } => return self.drain(node, None),
-            EngineAction::Lend { node } => return self.lend(node, unix_ms()),
-            EngineAction::Return { node, deadline_ms } => return self.call_back(node, *deadline_ms, unix_ms()),
+            EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())).await,
+            EngineAction::Undrain { node } => return self.drain(node, None).await,
+            EngineAction::Lend { node } => return self.lend(node, unix_ms()).await,
+            EngineAction::Return { node, deadline_ms } => return self.call_back(node, *deadline_ms, unix_ms()).await,
             EngineAction::Scale { service, node, replicas } => {
                 return self.scale(service, node, *replicas, term).await;
             }
@@ -166,8 +239,8 @@ impl AgentsEngine {
         match &order.action {
             EngineAction::Cancel { grace_s } => {
                 job.cancelled = true;
-                self.keep(job.clone())?;
-                if running { self.leave(job, *grace_s, term).await } else { self.close(job) }
+                self.keep(job.clone()).await?;
+                if running { self.leave(job, *grace_s, term).await } else { self.close(job).await }
             }
             _ if !due && running => Ok(StepOutcome::Accepted),
             _ if !due => refused("the order is for another attempt"),
@@ -212,8 +285,8 @@ impl AgentsEngine {
                 job.current = Some(current);
                 (job.share, job.phase, job.starts) = (share, JobPhase::Released, job.starts + 1);
                 job.note.clear();
-                self.keep(job.clone())?;
-                self.nodes.start_missing(&job, term).await;
+                self.keep(job.clone()).await?;
+                self.nodes.start_missing(&job, term);
                 Ok(StepOutcome::Accepted)
             }
         }
@@ -222,32 +295,30 @@ impl AgentsEngine {
     async fn leave(&mut self, mut job: LiveJob, grace_s: u32, term: u64) -> Result<StepOutcome, EngineError> {
         if let Some(current) = job.current.as_mut().filter(|current| !current.leaving) {
             current.leaving = true;
-            self.keep(job.clone())?;
+            self.keep(job.clone()).await?;
         }
-        self.nodes.stop(&job, u64::from(grace_s) * 1000, term).await;
+        self.nodes.stop(&job, u64::from(grace_s) * 1000, term);
         Ok(StepOutcome::Accepted)
     }
 
-    fn close(&mut self, mut job: LiveJob) -> Result<StepOutcome, EngineError> {
+    async fn close(&mut self, mut job: LiveJob) -> Result<StepOutcome, EngineError> {
         if !job.phase.is_over() {
             (job.phase, job.ended_ms) = (JobPhase::Cancelled, Some(unix_ms()));
-            self.keep(job)?;
+            self.keep(job).await?;
         }
         Ok(StepOutcome::Accepted)
     }
 
-    fn drain(&mut self, node: &str, reason: Option<String>) -> Result<StepOutcome, EngineError> {
+    async fn drain(&mut self, node: &str, reason: Option<String>) -> Result<StepOutcome, EngineError> {
         if !self.nodes.drain(node, reason) {
             return Ok(StepOutcome::Refused { reason: "there is no such node".to_owned() });
         }
-        self.store.save_drained(&self.nodes.drained()).map_err(full)?;
+        self.store.save_drained(self.term, &self.nodes.drained()).await?;
         Ok(StepOutcome::Accepted)
     }
 
-    fn keep(&mut self, job: LiveJob) -> Result<(), EngineError> {
-        self.store.save(&job).map_err(full)?;
-        self.jobs.insert(job.key.clone(), job);
-        Ok(())
+    async fn keep(&mut self, job: LiveJob) -> Result<(), EngineError> {
+        self.save(vec![job]).await
     }
 }
 
@@ -269,7 +340,7 @@ impl Engine for AgentsEngine {
         let trains = |job: &&LiveJob| job.replica_of.is_none();
         let jobs = self.jobs.values().filter(trains).filter(shown);
         let jobs: Vec<JobSeen> = jobs.map(|job| job.seen(&self.nodes)).collect();
-        let mut nodes = self.nodes.seen(self.jobs.values());
+        let mut nodes = self.nodes.seen(&wanted_devices(self.jobs.values()));
         self.show_loans(&mut nodes);
         let services = self.services_seen(at_ms);
         Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, services, said })
@@ -284,26 +355,28 @@ impl Engine for AgentsEngine {
             };
             receipts.push(Receipt { id: order.id.clone(), outcome });
         }
+        self.nodes.settle().await;
         Ok(receipts)
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
         // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
         let told_ms = job.spec.request.submit.as_millis();
-        let now_ms = if told_ms > 0 { told_ms } else { unix_ms() };
-        let live = LiveJob::new(job, now_ms, self.jobs.len());
+        let (now_ms, number) = if told_ms > 0 { (told_ms, 0) } else { (unix_ms(), self.jobs.len()) };
+        let live = LiveJob::new(job, now_ms, number);
         let live = live.map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         if self.jobs.contains_key(&live.key) {
             let problem = format!("job {} was handed in this millisecond", live.key);
             return Err(EngineError::Refused { engine: "agents", problem });
         }
         let key = live.key.clone();
-        self.keep(live)?;
+        self.keep(live).await?;
         Ok(key)
     }
 
     async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
-        self.reload().map_err(unreadable)?;
+        (self.term, self.anew) = (None, true);
+        self.read().await?;
         (self.claimed, self.term) = (Some(term), Some(term));
         self.nodes.lead();
         Ok(())
@@ -311,12 +384,17 @@ impl Engine for AgentsEngine {
 
     async fn maintain(&mut self) -> Result<(), EngineError> {
         match self.term {
-            Some(term) => self.retire_undeclared(term).await,
+            Some(term) => {
+                self.retire_undeclared(term).await?;
+                self.nodes.settle().await;
+                Ok(())
+            }
             None => Ok(()),
         }
     }
 
     fn follow(&mut self) {
+        self.anew = self.anew || self.term.is_some();
         (self.claimed, self.term) = (None, None);
     }
 
@@ -350,17 +428,5 @@ impl Engine for AgentsEngine {
         self.claimed.filter(|_| self.term.is_none())?;
         let rival = self.nodes.rival().filter(|rival| rival.silent_ms >= self.settings.lease_ms)?;
         Some(rival.term)
-    }
-}
-
-fn unreadable(error: AgentError) -> EngineError {
-    EngineError::Unreadable { engine: "agents", what: "its folder", problem: error.to_string() }
-}
-
-fn full(error: AgentError) -> EngineError {
-    EngineError::Unreachable {
-        engine: "agents",
-        problem: error.to_string(),
-        remedy: "make room or mend the disk; nothing is done that cannot be written down",
     }
 }

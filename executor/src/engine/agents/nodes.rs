@@ -1,12 +1,9 @@
 //! The agents, and what was last heard of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use goodput_configs::live::engine::AgentsConfig;
-use goodput_configs::live::node_agent::Fencing;
-use tokio::task::JoinSet;
-
+use super::calls::{Answered, Calls};
 use super::live::LiveJob;
 use crate::agent::api::{
     AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport,
@@ -15,10 +12,15 @@ use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
 use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, NodeLimits};
+use goodput_configs::live::engine::AgentsConfig;
+use goodput_configs::live::node_agent::Fencing;
 
 /// Agents of all nodes.
 pub struct AgentNodes {
     remotes: Vec<Remote>,
+    /// Index of each node in `remotes`.
+    index: BTreeMap<String, usize>,
+    calls: Calls,
     /// Time at which all agents were asked last. Silence is counted up to then: a node is not
     /// silent because it was not asked.
     looked: Instant,
@@ -27,6 +29,8 @@ pub struct AgentNodes {
     led: Instant,
     suspect_ms: u64,
     lease_ms: u64,
+    /// Shortest time without a renewal after which an agent may kill its jobs, milliseconds.
+    shortest_fencing_ms: u64,
 }
 
 struct Remote {
@@ -35,7 +39,7 @@ struct Remote {
     /// Time and content of the last answer.
     heard: Option<(Instant, NodeStatus)>,
     trouble: String,
-    /// Whether the agent answered at the last look, also where one call was refused.
+    /// Whether the last call was answered, whatever the agent refused beside that.
     answered: bool,
     /// Whether the agent answered that an order cannot be carried out.
     fails: bool,
@@ -51,15 +55,16 @@ impl Remote {
         status.disk.as_ref().or(status.damaged.first()).or(refused).cloned()
     }
 
-    /// Sentence about the node for people: the worst of what is known, or empty.
-    fn note(&self) -> String {
+    /// Sentence about the node for people: the worst of what is known, or empty. `unfit` is the reason why it can start
+    /// nothing.
+    fn note(&self, unfit: Option<String>) -> String {
         let status = self.heard.as_ref().map(|(_, status)| status);
         let of = |part: fn(&NodeStatus) -> Option<String>| status.and_then(part);
         let bare = |status: &NodeStatus| status.accelerators.is_empty().then(|| "it has no accelerators".to_owned());
         let loose = |status: &NodeStatus| Some(format!("no control groups: {}", status.uncontained.as_ref()?));
         self.drained
             .clone()
-            .or_else(|| self.unfit())
+            .or(unfit)
             .or_else(|| of(|status| status.trouble.clone()))
             .or_else(|| Some(self.trouble.clone()).filter(|trouble| !trouble.is_empty()))
             .or_else(|| of(bare))
@@ -79,26 +84,19 @@ pub struct Rival {
     pub silent_ms: u64,
 }
 
+/// Accelerators that attempts are to hold: node and UUID.
+pub type WantedDevices<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// The accelerators that the attempts of `jobs` are to hold.
+pub fn wanted_devices<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> WantedDevices<'a> {
+    let placed = jobs.filter_map(|job| job.current.as_ref()).flat_map(|current| &current.placement);
+    placed.flat_map(|on| on.accelerators.iter().map(|uuid| (on.node.as_str(), uuid.as_str()))).collect()
+}
+
 /// Result of asking all agents.
 pub struct PollResult {
     /// No agent obeys another daemon.
     pub obeyed: bool,
-}
-
-/// Answer of an agent: its time, the node's state, and the reports.
-type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<StoredReport>, u64), ClientError>), ClientError>;
-
-async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> AgentAnswer {
-    let status = client.status().await?;
-    let heard = Instant::now();
-    let rest = async {
-        if let Some(lease) = lease {
-            client.renew(&lease).await?;
-        }
-        client.reports(since).await.map(|page| (page.reports, page.next))
-    };
-    let rest = rest.await;
-    Ok((heard, status, rest))
 }
 
 impl AgentNodes {
@@ -115,14 +113,36 @@ impl AgentNodes {
             let trouble = String::new();
             Ok(Remote { client, address, heard, trouble, answered: false, fails: false, drained, next_report: 0 })
         });
-        let remotes = remotes.collect::<Result<_, AgentError>>()?;
-        let (looked, led) = (Instant::now(), Instant::now());
-        Ok(Self { remotes, looked, led, suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
+        let remotes: Vec<Remote> = remotes.collect::<Result<_, AgentError>>()?;
+        let index = settings.nodes.iter().enumerate().map(|(index, node)| (node.name.to_string(), index)).collect();
+        let calls = Calls::new(settings.nodes.len(), Duration::from_millis(settings.patience_ms));
+        let (looked, led, suspect_ms, lease_ms) =
+            (Instant::now(), Instant::now(), settings.suspect_ms, settings.lease_ms);
+        Ok(Self { remotes, index, calls, looked, led, suspect_ms, lease_ms, shortest_fencing_ms: 0 })
+    }
+
+    /// Sets the shortest time without a renewal after which an agent may kill its jobs. A node with
+    /// a shorter one gets no jobs: they would die under a daemon that is well.
+    pub fn set_shortest_fencing(&mut self, millis: u64) {
+        self.shortest_fencing_ms = millis;
+    }
+
+    /// Remedy for a node whose jobs would die under a daemon that is well; `None` where they would
+    /// not.
+    fn hasty(&self, remote: &Remote) -> Option<String> {
+        let Fencing::Kill { after_ms } = remote.heard.as_ref()?.1.fencing else { return None };
+        let shortest = self.shortest_fencing_ms;
+        (after_ms < shortest).then(|| {
+            format!(
+                "its jobs die after {after_ms} ms without a renewal, and {shortest} ms may pass between two: raise after_ms in the agent's file, or lower cycle.poll_secs or engine.agents.patience_ms"
+            )
+        })
     }
 
     /// From now on leases are this daemon's.
     pub fn lead(&mut self) {
         self.led = Instant::now();
+        self.calls.ask_anew();
     }
 
     /// Asks all at once; renews their leases where this daemon leads. They count from when a node
@@ -130,20 +150,19 @@ impl AgentNodes {
     /// that however long it is stopped in between, no lease outlives the one its successor reckons
     /// with.
     pub async fn look(&mut self, term: Option<u64>, settings: &AgentsConfig) -> (PollResult, Vec<StoredReport>) {
-        let (looked, mut asked) = (Instant::now(), JoinSet::new());
-        for (index, remote) in self.remotes.iter().enumerate() {
-            // A lease counts on the agent's own clock, which only an answer tells.
-            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| LeaderLease {
-                term,
-                leader: settings.leader.clone(),
-                as_of_boot_ms: status.boot_ms,
-            });
-            let (client, since) = (remote.client.clone(), remote.next_report);
-            asked.spawn(async move { (index, ask(client, lease, since).await) });
-        }
+        let looked = Instant::now();
+        let remotes = &self.remotes;
+        let question = |index: usize| {
+            let remote: &Remote = &remotes[index];
+            // A lease counts on the agent's own clock, which only an answer tells. Before the first
+            // one the agent learns the term, and no lease is made longer.
+            let as_of_boot_ms = remote.heard.as_ref().map_or(0, |(_, status)| status.boot_ms);
+            let lease = term.map(|term| LeaderLease { term, leader: settings.leader.clone(), as_of_boot_ms });
+            (remote.client.clone(), lease, remote.next_report)
+        };
+        let answers = self.calls.ask(question).await;
         let (mut obeyed, mut reports) = (true, Vec::new());
-        while let Some(answer) = asked.join_next().await {
-            let Ok((index, answer)) = answer else { continue };
+        for Answered { index, answer } in answers {
             let remote = &mut self.remotes[index];
             remote.trouble.clear();
             (remote.answered, remote.fails) = (answer.is_ok(), false);
@@ -164,6 +183,12 @@ impl AgentNodes {
                 }
             }
         }
+        for (index, remote) in self.remotes.iter_mut().enumerate() {
+            let silent = self.calls.unanswered(index);
+            if !silent.is_zero() {
+                remote.trouble = format!("no answer for {} ms", silent.as_millis());
+            }
+        }
         self.looked = looked;
         // Agents answer in any order, so their reports are put in order of time.
         reports.sort_by_key(|kept| kept.at_ms);
@@ -171,7 +196,7 @@ impl AgentNodes {
     }
 
     fn remote(&self, node: &str) -> Option<&Remote> {
-        self.remotes.iter().find(|remote| remote.client.node().as_str() == node)
+        self.index.get(node).map(|&index| &self.remotes[index])
     }
 
     /// Last state that a node reported.
@@ -182,6 +207,12 @@ impl AgentNodes {
     /// An attempt on a node, as last heard.
     pub fn attempt(&self, node: &str, id: &str) -> Option<&AttemptStatus> {
         self.status(node)?.attempts.iter().find(|attempt| attempt.id == id)
+    }
+
+    /// Names of the jobs of which a node lists an attempt, as last heard.
+    pub fn jobs_listed(&self) -> BTreeSet<&str> {
+        let heard = self.remotes.iter().filter_map(|remote| remote.heard.as_ref());
+        heard.flat_map(|(_, status)| &status.attempts).map(|attempt| attempt.job.as_str()).collect()
     }
 
     /// Address at which other nodes reach a node.
@@ -197,8 +228,8 @@ impl AgentNodes {
         match silent {
             _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
-            // What runs on a node that cannot write goes on, and nothing starts there.
-            _ if remote.drained.is_some() || remote.unfit().is_some() => NodeHealth::Drained,
+            // What runs on a node that can start nothing goes on.
+            _ if remote.drained.is_some() || self.why_unfit(remote).is_some() => NodeHealth::Drained,
             // A driver that fails to load shows as a node without accelerators.
             _ if status.accelerators.is_empty() => NodeHealth::Suspect,
             _ => NodeHealth::Up,
@@ -216,20 +247,26 @@ impl AgentNodes {
         kills && self.led.max(*heard).elapsed().as_millis() as u64 >= self.lease_ms
     }
 
-    /// Whether a node was heard at the last look, and does as it is told.
+    /// Whether a node was heard at the last look, of the time after all commands to it, and does as it is told.
     pub fn is_fresh(&self, node: &str) -> bool {
-        self.remote(node).is_some_and(|remote| remote.trouble.is_empty() && remote.heard.is_some())
+        self.index.get(node).is_some_and(|&index| self.calls.states[index].fresh)
     }
 
-    /// Whether a node answered at the last look and knows all of its attempts: one that it does not tell is not there.
+    /// Whether a node answered at the last look, of the time after all commands to it, and knows all of its attempts:
+    /// one that it does not tell is not there.
     pub fn answers(&self, node: &str) -> bool {
-        let whole = |remote: &Remote| remote.heard.as_ref().is_some_and(|(_, status)| status.damaged.is_empty());
-        self.remote(node).is_some_and(|remote| remote.answered && whole(remote))
+        let whole = |status: &NodeStatus| status.damaged.is_empty();
+        let heard = self.index.get(node).is_some_and(|&index| self.calls.states[index].heard);
+        heard && self.status(node).is_some_and(whole)
     }
 
     /// Nodes that answer and can start nothing, and why.
     pub fn unfit(&self) -> impl Iterator<Item = (&str, String)> {
-        self.remotes.iter().filter_map(|remote| Some((remote.client.node().as_str(), remote.unfit()?)))
+        self.remotes.iter().filter_map(|remote| Some((remote.client.node().as_str(), self.why_unfit(remote)?)))
+    }
+
+    fn why_unfit(&self, remote: &Remote) -> Option<String> {
+        remote.unfit().or_else(|| self.hasty(remote))
     }
 
     /// Nodes with a certificate that ends soon, and a sentence about the certificate.
@@ -257,12 +294,12 @@ impl AgentNodes {
     }
 
     /// As the daemon is told.
-    pub fn seen<'a>(&self, jobs: impl Iterator<Item = &'a LiveJob> + Clone) -> Vec<NodeSeen> {
+    pub fn seen(&self, wanted: &WantedDevices<'_>) -> Vec<NodeSeen> {
         let seen = self.remotes.iter().map(|remote| {
             let name = remote.client.node().as_str();
             let fit = self.fit(name);
-            let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, jobs.clone())).count();
-            let note = remote.note();
+            let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, wanted)).count();
+            let note = remote.note(self.why_unfit(remote));
             NodeSeen {
                 name: name.to_owned(),
                 accelerator: fit.first().map_or_else(String::new, |device| device.kind.clone()),
@@ -297,20 +334,16 @@ impl AgentNodes {
     }
 
     /// Whether an accelerator is held by no attempt, by the agent's word and by the wanted state.
-    pub fn is_free<'a>(&self, node: &str, uuid: &str, mut jobs: impl Iterator<Item = &'a LiveJob>) -> bool {
+    pub fn is_free(&self, node: &str, uuid: &str, wanted: &WantedDevices<'_>) -> bool {
         let attempts = self.status(node).into_iter().flat_map(|status| &status.attempts);
         let mut running = attempts.filter(|attempt| !matches!(attempt.state, AttemptState::Ended { .. }));
         let held = running.any(|attempt| attempt.grants.iter().any(|grant| grant.uuid == uuid));
-        let wanted = jobs.any(|job| {
-            let on = job.current.iter().flat_map(|current| &current.placement);
-            on.filter(|on| on.node == node).any(|on| on.accelerators.iter().any(|held| held == uuid))
-        });
-        !held && !wanted
+        !held && !wanted.contains(&(node, uuid))
     }
 
     /// Starts the current attempt where it is not known. An agent that knows it says so and does
     /// nothing.
-    pub async fn start_missing(&self, job: &LiveJob, term: u64) {
+    pub fn start_missing(&mut self, job: &LiveJob, term: u64) {
         let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
         let Ok(program) = job.program() else { return };
         if current.leaving {
@@ -322,7 +355,6 @@ impl AgentNodes {
             .iter()
             .flat_map(|on| std::iter::repeat_n(self.address(&on.node).unwrap_or_default().to_owned(), on.gpus as usize))
             .collect();
-        let mut calls = JoinSet::new();
         let mut first = 0;
         for (rank, on) in current.placement.iter().enumerate() {
             let gang = GangPlan {
@@ -337,7 +369,7 @@ impl AgentNodes {
             first += on.gpus;
             // A node that was not heard lately may have begun the attempt already.
             let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
-            let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
+            let Some(&index) = self.index.get(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {
                 None => AcceleratorGrant::whole(uuid),
                 Some(share) => AcceleratorGrant {
@@ -351,30 +383,33 @@ impl AgentNodes {
             let (program, fence) = (program.clone(), current.fence.clone());
             let limits = NodeLimits::default();
             let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
-            let client = remote.client.clone();
-            calls.spawn(async move { client.start(&Start { term, launch }).await });
+            let client = self.remotes[index].client.clone();
+            self.calls.command(index, async move { client.start(&Start { term, launch }).await });
         }
-        // Whatever came of it is seen at the next look.
-        while calls.join_next().await.is_some() {}
+    }
+
+    /// Waits a little for what agents were told. Whatever comes of it is seen at a later look.
+    pub async fn settle(&mut self) {
+        self.calls.settle().await;
     }
 
     /// Tells the current attempt to stop, wherever it runs.
-    pub async fn stop(&self, job: &LiveJob, grace_ms: u64, term: u64) {
+    pub fn stop(&mut self, job: &LiveJob, grace_ms: u64, term: u64) {
         let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
-        let mut calls = JoinSet::new();
-        let heard = current.placement.iter().filter(|on| self.is_fresh(&on.node));
-        for remote in heard.filter_map(|on| self.remote(&on.node)) {
-            let (client, id) = (remote.client.clone(), id.clone());
-            calls.spawn(async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await });
+        for on in &current.placement {
+            let Some(&index) = self.index.get(&on.node).filter(|_| self.is_fresh(&on.node)) else { continue };
+            let (client, id) = (self.remotes[index].client.clone(), id.clone());
+            self.calls.command(index, async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await });
         }
-        while calls.join_next().await.is_some() {}
     }
 
     /// Lets agents forget attempts when their end is written down, and ends unwanted attempts:
     /// those began with an order that arrived late.
-    pub async fn tidy(&self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
-        let mut calls = JoinSet::new();
-        for remote in self.remotes.iter().filter(|remote| remote.trouble.is_empty()) {
+    pub fn tidy(&mut self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
+        for (index, remote) in self.remotes.iter().enumerate() {
+            if !self.calls.states[index].fresh {
+                continue;
+            }
             let (attempts, node) = (remote.heard.iter().flat_map(|(_, status)| &status.attempts), remote.client.node());
             // Jobs of another daemon's folder are none of ours.
             let ours = attempts.filter_map(|attempt| Some((attempt, jobs.get(attempt.job.as_str())?)));
@@ -386,21 +421,18 @@ impl AgentNodes {
                 let grace_ms = if wanted { u64::from(job.submission.grace_s) * 1000 } else { 0 };
                 let (client, id) = (remote.client.clone(), attempt.id.clone());
                 if ended && !wanted {
-                    calls.spawn(async move { client.forget(&id, term).await.map(|_| ()) });
+                    self.calls.command(index, async move { client.forget(&id, term).await });
                 } else if !ended && (!wanted || leaving) {
-                    calls.spawn(
-                        async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await.map(|_| ()) },
-                    );
+                    let stop = Stop { term, grace_ms: Some(grace_ms) };
+                    self.calls.command(index, async move { client.stop(&id, stop).await });
                 }
             }
         }
-        while calls.join_next().await.is_some() {}
     }
 
     /// Drains a node, or ends that. `false`: there is none of that name.
     pub fn drain(&mut self, node: &str, reason: Option<String>) -> bool {
-        let remote = self.remotes.iter_mut().find(|remote| remote.client.node().as_str() == node);
-        remote.map(|remote| remote.drained = reason).is_some()
+        self.index.get(node).map(|&index| self.remotes[index].drained = reason).is_some()
     }
 
     /// Nodes that are drained, and why.
@@ -414,8 +446,8 @@ impl AgentNodes {
 
     /// Drains the nodes that were drained when the state was written.
     pub fn set_drained(&mut self, drained: BTreeMap<String, String>) {
-        for (node, reason) in drained {
-            self.drain(&node, Some(reason));
+        for remote in &mut self.remotes {
+            remote.drained = drained.get(remote.client.node().as_str()).cloned();
         }
     }
 }

@@ -120,9 +120,9 @@ impl AgentsEngine {
         let Some(job) = self.jobs.get(key) else { return Ok(()) };
         let job = LiveJob { cancelled: true, ..job.clone() };
         match job.current {
-            None => self.close(job),
+            None => self.close(job).await,
             Some(_) => {
-                self.keep(job.clone())?;
+                self.keep(job.clone()).await?;
                 let grace_s = job.submission.grace_s;
                 self.leave(job, grace_s, term).await
             }

@@ -162,7 +162,7 @@ async fn a_deposed_leader_acknowledges_no_job() {
     let late = old.submit("drill", &job("b", 0.1)).await.unwrap_err();
     assert!(matches!(late, DaemonError::Standby(_)), "{late}");
     let cancel = goodput_executor::engine::EngineAction::Cancel { grace_s: 1 };
-    assert!(matches!(old.order_by_hand("drill", "b", cancel), Err(DaemonError::Standby(_))));
+    assert!(matches!(old.order_by_hand("drill", "b", cancel).await, Err(DaemonError::Standby(_))));
     let key = new.submit("drill", &job("c", 0.1)).await.unwrap();
     all_over(&mut new).await;
     assert_eq!(site.doubled_and_lost(&[key]), (0, 0));

@@ -1,12 +1,13 @@
 //! Submissions that were acknowledged to their users while the engine may yet forget them.
 
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
 
 use super::{Journal, JournalError};
 use crate::engine::Submission;
 
 /// A job that its user was told is handed in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AcknowledgedSubmission {
     /// Submission; its time of submission names it for good.
     pub job: Submission,

@@ -1,6 +1,7 @@
 //! First tries of submissions that carry an idempotency key: a second try returns the job of the first one.
 
 use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 use super::{Journal, JournalError};
 
@@ -10,11 +11,13 @@ pub(super) const SETUP: &str = "CREATE TABLE IF NOT EXISTS tries (
     at_ms INTEGER NOT NULL, PRIMARY KEY (who, key)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS tries_age ON tries(at_ms);";
 
+const PUT: &str = "INSERT OR REPLACE INTO tries (who, key, digest, submit_ms, job, at_ms) VALUES (?, ?, ?, ?, ?, ?)";
+
 /// Time for which a key is remembered, milliseconds.
-const REMEMBERED_MS: i64 = 7 * 24 * 3_600_000;
+pub const REMEMBERED_MS: i64 = 7 * 24 * 3_600_000;
 
 /// First try of a submission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstTry {
     /// Digest of the submission.
     pub digest: String,
@@ -26,7 +29,49 @@ pub struct FirstTry {
     pub at_ms: i64,
 }
 
+/// First try with its caller and its idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyedTry {
+    /// Name of the caller's token.
+    pub who: String,
+    /// Idempotency key.
+    pub key: String,
+    /// The try.
+    pub first: FirstTry,
+}
+
+fn keyed(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyedTry> {
+    let first = FirstTry { digest: row.get(2)?, submit_ms: row.get(3)?, job: row.get(4)?, at_ms: row.get(5)? };
+    Ok(KeyedTry { who: row.get(0)?, key: row.get(1)?, first })
+}
+
 impl Journal {
+    /// All tries.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`] where they cannot be read.
+    pub fn tries(&self) -> Result<Vec<KeyedTry>, JournalError> {
+        let fault = self.fault("read idempotency keys");
+        let sql = "SELECT who, key, digest, submit_ms, job, at_ms FROM tries";
+        let mut query = self.database.prepare_cached(sql).map_err(&fault)?;
+        query.query_map([], keyed).and_then(Iterator::collect).map_err(&fault)
+    }
+
+    /// Has `tries` in the place of all that there are.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`] where they cannot be written; those from before stay then.
+    pub fn replace_tries(&mut self, tries: &[KeyedTry]) -> Result<(), JournalError> {
+        let fault = self.fault("write idempotency keys down");
+        let change = self.database.transaction().map_err(&fault)?;
+        change.execute("DELETE FROM tries", []).map_err(&fault)?;
+        for KeyedTry { who, key, first } in tries {
+            let row = params![who, key, first.digest, first.submit_ms, first.job, first.at_ms];
+            change.execute(PUT, row).map_err(&fault)?;
+        }
+        change.commit().map_err(&fault)
+    }
+
     /// First try of the caller `who` under the idempotency key `key`.
     ///
     /// # Errors
@@ -47,9 +92,8 @@ impl Journal {
         let fault = self.fault("write an idempotency key down");
         let change = self.database.transaction().map_err(&fault)?;
         change.execute("DELETE FROM tries WHERE at_ms < ?", [first.at_ms - REMEMBERED_MS]).map_err(&fault)?;
-        let sql = "INSERT OR REPLACE INTO tries (who, key, digest, submit_ms, job, at_ms) VALUES (?, ?, ?, ?, ?, ?)";
         let row = params![who, key, first.digest, first.submit_ms, first.job, first.at_ms];
-        change.execute(sql, row).map_err(&fault)?;
+        change.execute(PUT, row).map_err(&fault)?;
         change.commit().map_err(&fault)
     }
 
@@ -62,12 +106,12 @@ impl Journal {
         forgotten.map_err(self.fault("forget an idempotency key")).map(|_| ())
     }
 
-    /// Gives the job of a time of submission, which was handed in again, its new key.
+    /// The try of which the job of a time of submission came; `None` where it was handed in without a key.
     ///
     /// # Errors
-    /// [`JournalError::Database`] where it cannot be written.
-    pub fn rename_try(&mut self, submit_ms: i64, job: &str) -> Result<(), JournalError> {
-        let renamed = self.database.execute("UPDATE tries SET job = ? WHERE submit_ms = ?", params![job, submit_ms]);
-        renamed.map_err(self.fault("rename the job of an idempotency key")).map(|_| ())
+    /// [`JournalError::Database`] where it cannot be read.
+    pub fn try_of(&self, submit_ms: i64) -> Result<Option<KeyedTry>, JournalError> {
+        let sql = "SELECT who, key, digest, submit_ms, job, at_ms FROM tries WHERE submit_ms = ?";
+        self.database.query_row(sql, [submit_ms], keyed).optional().map_err(self.fault("read an idempotency key"))
     }
 }

@@ -7,11 +7,9 @@
 //!
 //! An election is one transaction: where there is no `leader` and `term` is as it was read, both are
 //! written. So terms grow by elections alone, and a write on condition that `term` is unchanged is a
-//! write of the leader ([`Etcd::write`]).
+//! write of the leader ([`LeaderWriter`](crate::etcd::writer::LeaderWriter)).
 
 use std::path::PathBuf;
-
-use serde_json::json;
 
 use super::DaemonName;
 use super::outside::{Campaign, KeeperAnswer, OutsideLease, TakenLease};
@@ -65,8 +63,8 @@ impl EtcdLease {
             Change::put(TERM, next.to_string()),
             Change::Put { key: LEADER.into(), value: me, lease: Some(grant.id) },
         ];
-        let conditions = json!([self.etcd.unchanged(LEADER, 0), self.etcd.unchanged(TERM, seen)]);
-        if !self.etcd.commit(&conditions, changes).await? {
+        let conditions = [self.etcd.unchanged(LEADER, 0), self.etcd.unchanged(TERM, seen)];
+        if self.etcd.commit(&conditions, changes).await?.is_none() {
             return Ok(Campaign::Lost);
         }
         self.written = self.etcd.get(LEADER).await?.map_or(0, |entry| entry.changed);

@@ -91,6 +91,14 @@ impl Leader {
         self.term
     }
 
+    /// Whether the lease is good at this moment, as far as that is known without a call.
+    pub fn holds(&self) -> bool {
+        match &self.home {
+            LeaseHome::Journal(_) => self.term.is_some(),
+            LeaseHome::Outside(hold) => hold.holds(),
+        }
+    }
+
     /// The daemon that leads, as last seen; `None` where none does, or none is known.
     pub fn seen(&self) -> Option<&DaemonName> {
         self.seen.as_ref()

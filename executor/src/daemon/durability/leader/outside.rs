@@ -87,6 +87,11 @@ impl OutsideHold {
         self.trouble.as_deref()
     }
 
+    /// Whether the lease is not over.
+    pub fn holds(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| boot_ms() < held.until_boot_ms)
+    }
+
     /// Whether enough of the lease is left for an act.
     pub fn lasts(&self) -> bool {
         let margin = self.margin.as_millis() as i64;

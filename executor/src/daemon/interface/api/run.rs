@@ -97,9 +97,9 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
             submitted.map(|submitted| json!({ "key": submitted.key, "repeated": submitted.repeated }))
         }
         ApiCommand::Order { job, action } => {
-            daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true }))
+            daemon.order_by_hand(who, &job, action).await.map(|()| json!({ "accepted": true }))
         }
-        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
+        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).await.map(|()| json!({ "mode": mode.name() })),
         ApiCommand::Policy(request) => daemon.set_policy(who, &request).map(|change| json!(change)),
         ApiCommand::RollBackPolicy(reason) => {
             daemon.roll_back_policy(who, &reason, ChangeVerb::Rollback).map(|change| json!(change))

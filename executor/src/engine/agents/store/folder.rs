@@ -4,28 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use super::live::LiveJob;
+use super::Wanted;
 use crate::agent::record::{self, RecordError};
 use crate::agent::{AgentError, spool};
 use crate::engine::LoanSeen;
+use crate::engine::agents::live::LiveJob;
 use crate::private;
 
 const DRAINED: &str = "drained.json";
 const LOANS: &str = "loans.json";
 
-/// Jobs that were read from disk, and the files that could not be.
-#[derive(Default)]
-pub(super) struct StoredJobs {
-    pub(super) jobs: BTreeMap<String, LiveJob>,
-    pub(super) faults: Vec<RecordError>,
-}
-
 /// The folder of jobs.
-pub struct JobStore {
+pub(in crate::engine::agents) struct FolderStore {
     folder: PathBuf,
 }
 
-impl JobStore {
+impl FolderStore {
     /// Makes the folder where it is missing.
     ///
     /// # Errors
@@ -43,52 +37,75 @@ impl JobStore {
         Ok(Self { folder })
     }
 
-    /// Jobs on disk that are not among `known`.
+    /// Brings `wanted` up to date. Where this daemon leads, that takes up jobs that are not known: jobs that were put
+    /// back from a backup, and jobs that a daemon wrote which leads no more.
     ///
     /// # Errors
-    /// The folder cannot be read.
-    pub(super) fn load(&self, known: &BTreeMap<String, LiveJob>) -> Result<StoredJobs, RecordError> {
+    /// A later program wrote a file, or it cannot be told which nodes are drained or lent.
+    pub fn read(&self, wanted: &mut Wanted, leads: bool) -> Result<(), RecordError> {
+        if !leads {
+            wanted.jobs.clear();
+        }
+        self.take_up(wanted)?;
+        if !leads {
+            (wanted.loans, wanted.drained) = (self.loans()?, self.drained()?);
+        }
+        Ok(())
+    }
+
+    fn take_up(&self, wanted: &mut Wanted) -> Result<(), RecordError> {
         let folder = self.folder.join("jobs");
-        let mut stored = StoredJobs::default();
+        wanted.faults.clear();
         let unreadable = |source| RecordError::Unreadable { path: folder.clone(), source };
         let entries = fs::read_dir(&folder).map_err(unreadable)?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         for name in names {
-            if name.strip_suffix(".json").is_none_or(|key| known.contains_key(key)) {
+            if name.strip_suffix(".json").is_none_or(|key| wanted.jobs.contains_key(key)) {
                 continue;
             }
             match record::load::<LiveJob>(&folder.join(name)) {
-                Ok(job) => stored.jobs.extend(job.map(|job| (job.key.clone(), job))),
-                Err(fault) => stored.faults.push(fault),
+                Ok(job) => wanted.jobs.extend(job.map(|job| (job.key.clone(), job))),
+                Err(newer @ RecordError::Newer { .. }) => return Err(newer),
+                Err(fault) => wanted.faults.push(fault),
             }
         }
-        Ok(stored)
+        Ok(())
     }
 
     /// Writes a job.
-    pub(super) fn save(&self, job: &LiveJob) -> Result<(), AgentError> {
+    pub fn save(&self, job: &LiveJob) -> Result<(), AgentError> {
         let written = spool::write(&self.folder.join("jobs"), &format!("{}.json", job.key), job);
         written.map_err(|source| AgentError::Io { action: format!("write down job {}", job.key), source })
     }
 
+    /// Removes a job.
+    pub fn remove(&self, key: &str) -> Result<(), AgentError> {
+        match fs::remove_file(self.folder.join("jobs").join(format!("{key}.json"))) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(AgentError::Io { action: format!("remove job {key}"), source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Nodes that are drained, and why.
-    pub(super) fn drained(&self) -> Result<BTreeMap<String, String>, RecordError> {
+    fn drained(&self) -> Result<BTreeMap<String, String>, RecordError> {
         Ok(record::load(&self.folder.join(DRAINED))?.unwrap_or_default())
     }
 
     /// Writes which nodes are drained.
-    pub(super) fn save_drained(&self, drained: &BTreeMap<String, String>) -> Result<(), AgentError> {
+    pub fn save_drained(&self, drained: &BTreeMap<String, String>) -> Result<(), AgentError> {
         let written = spool::write(&self.folder, DRAINED, drained);
         written.map_err(|source| AgentError::Io { action: "write down which nodes are drained".to_owned(), source })
     }
 
     /// Nodes that are lent.
-    pub(super) fn loans(&self) -> Result<BTreeMap<String, LoanSeen>, RecordError> {
+    fn loans(&self) -> Result<BTreeMap<String, LoanSeen>, RecordError> {
         Ok(record::load(&self.folder.join(LOANS))?.unwrap_or_default())
     }
 
     /// Writes which nodes are lent.
-    pub(super) fn save_loans(&self, loans: &BTreeMap<String, LoanSeen>) -> Result<(), AgentError> {
+    pub fn save_loans(&self, loans: &BTreeMap<String, LoanSeen>) -> Result<(), AgentError> {
         let written = spool::write(&self.folder, LOANS, loans);
         written.map_err(|source| AgentError::Io { action: "write down which nodes are lent".to_owned(), source })
     }

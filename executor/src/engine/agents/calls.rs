@@ -1,0 +1,175 @@
+//! Calls to agents, all at once: no silent agent holds up the calls to others.
+//!
+//! An agent is asked again when it has answered or its time is over, and each look takes the answers
+//! that are there. A look waits a little, but only for agents that answered last time: one that has
+//! become silent costs one such wait. A command that is not answered goes on beside the looks.
+//!
+//! What an agent says is *fresh* where it was asked after the last command to it was over. Only then
+//! "the agent does not know the attempt" means that the attempt has not begun.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio::time::timeout_at;
+
+use crate::agent::api::{Done, LeaderLease, NodeStatus, StoredReport};
+use crate::agent::{AgentClient, ClientError};
+
+/// Longest wait for agents that answered last time.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// Answer of an agent: its time, the node's state, and the reports.
+pub type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<StoredReport>, u64), ClientError>), ClientError>;
+
+/// Calls under way to one agent.
+#[derive(Clone, Debug)]
+pub struct CallState {
+    /// Time at which it was asked, until it has answered.
+    asked: Option<Instant>,
+    /// Whether it answered last time.
+    quick: bool,
+    /// Commands under way, and the end of the last one.
+    commands: u32,
+    told: Option<Instant>,
+    /// Whether the last look had an answer that tells of the time after all commands.
+    pub heard: bool,
+    /// Whether that answer refused nothing beside.
+    pub fresh: bool,
+}
+
+impl Default for CallState {
+    fn default() -> Self {
+        // Of an agent that was never asked an answer is waited for.
+        Self { asked: None, quick: true, commands: 0, told: None, heard: false, fresh: false }
+    }
+}
+
+/// An answer that has come.
+pub struct Answered {
+    /// Index of the agent.
+    pub index: usize,
+    /// Answer of the agent.
+    pub answer: AgentAnswer,
+}
+
+/// All calls under way.
+pub struct Calls {
+    asks: JoinSet<(usize, AgentAnswer)>,
+    commands: JoinSet<usize>,
+    /// One for each agent.
+    pub states: Vec<CallState>,
+    wait: Duration,
+}
+
+impl Calls {
+    /// To so many agents, whose calls take at most `patience`.
+    pub fn new(agents: usize, patience: Duration) -> Self {
+        let states = vec![CallState::default(); agents];
+        Self { asks: JoinSet::new(), commands: JoinSet::new(), states, wait: WAIT.min(patience) }
+    }
+
+    /// Forgets questions under way: they were asked in the name of another leader.
+    pub fn ask_anew(&mut self) {
+        self.asks = JoinSet::new();
+        for state in &mut self.states {
+            (state.asked, state.heard, state.fresh) = (None, false, false);
+        }
+    }
+
+    /// Asks each agent that is not being asked yet, by what `question` makes for its index, and
+    /// returns the answers that are there.
+    pub async fn ask(&mut self, question: impl Fn(usize) -> (AgentClient, Option<LeaderLease>, u64)) -> Vec<Answered> {
+        self.end_commands();
+        let now = Instant::now();
+        let mut awaited = 0;
+        for (index, state) in self.states.iter_mut().enumerate() {
+            (state.heard, state.fresh) = (false, false);
+            if state.asked.is_some() {
+                continue;
+            }
+            state.asked = Some(now);
+            awaited += usize::from(state.quick);
+            let (client, lease, since) = question(index);
+            self.asks.spawn(async move { (index, ask(client, lease, since).await) });
+        }
+        let mut answers = Vec::with_capacity(self.states.len());
+        let deadline = tokio::time::Instant::now() + self.wait;
+        while awaited > 0 {
+            let Ok(Some(joined)) = timeout_at(deadline, self.asks.join_next()).await else { break };
+            let Ok((index, answer)) = joined else { continue };
+            awaited -= usize::from(self.states[index].quick);
+            answers.push(self.answered(index, answer));
+        }
+        while let Some(joined) = self.asks.try_join_next() {
+            let Ok((index, answer)) = joined else { continue };
+            answers.push(self.answered(index, answer));
+        }
+        for state in self.states.iter_mut().filter(|state| state.asked.is_some()) {
+            state.quick = false;
+        }
+        answers
+    }
+
+    fn answered(&mut self, index: usize, answer: AgentAnswer) -> Answered {
+        let state = &mut self.states[index];
+        let asked = state.asked.take();
+        state.quick = !matches!(answer, Err(ClientError::Unreachable { .. }));
+        state.heard = answer.is_ok() && state.commands == 0 && state.told.is_none_or(|told| asked >= Some(told));
+        state.fresh = state.heard && matches!(&answer, Ok((_, _, Ok(_))));
+        Answered { index, answer }
+    }
+
+    /// Sends a command to an agent. Whatever comes of it is seen at a later look.
+    pub fn command<T>(&mut self, index: usize, command: impl Future<Output = Result<T, ClientError>> + Send + 'static) {
+        self.states[index].commands += 1;
+        self.commands.spawn(async move {
+            let _ = command.await;
+            index
+        });
+    }
+
+    /// Waits a little for the commands under way.
+    pub async fn settle(&mut self) {
+        let deadline = tokio::time::Instant::now() + self.wait;
+        while let Ok(Some(joined)) = timeout_at(deadline, self.commands.join_next()).await {
+            self.ended(joined);
+        }
+    }
+
+    fn end_commands(&mut self) {
+        while let Some(joined) = self.commands.try_join_next() {
+            self.ended(joined);
+        }
+    }
+
+    fn ended(&mut self, joined: Result<usize, tokio::task::JoinError>) {
+        if let Ok(index) = joined {
+            let state = &mut self.states[index];
+            (state.commands, state.told) = (state.commands.saturating_sub(1), Some(Instant::now()));
+        }
+    }
+
+    /// How long an agent has been asked without an answer; zero where it has answered.
+    pub fn unanswered(&self, index: usize) -> Duration {
+        self.states[index].asked.map_or(Duration::ZERO, |asked| asked.elapsed())
+    }
+}
+
+async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> AgentAnswer {
+    // The term comes first: what the agent says after that is not changed by an older leader.
+    let renewed = match lease {
+        Some(lease) => client.renew(&lease).await,
+        None => Ok(Done { term: 0 }),
+    };
+    if let Err(error @ ClientError::Unreachable { .. }) = renewed {
+        return Err(error);
+    }
+    let status = client.status().await?;
+    let heard = Instant::now();
+    let rest = match renewed {
+        Ok(_) => client.reports(since).await.map(|page| (page.reports, page.next)),
+        Err(error) => Err(error),
+    };
+    Ok((heard, status, rest))
+}

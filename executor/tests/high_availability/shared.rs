@@ -1,0 +1,248 @@
+//! What a leader of another host finds of its predecessor's: promises, a person's order, the mode.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use goodput_configs::live::deployment::{Deployment, Mode};
+use goodput_configs::live::leader::LeaseKeeper;
+use goodput_configs::reader;
+use goodput_env::job::{JobRequest, JobSpec, Work};
+use goodput_env::tenant::Tenants;
+use goodput_env::time::SimTime;
+use goodput_executor::daemon::{self, Daemon};
+use goodput_executor::engine::{
+    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobSeen, NodeHealth, NodeSeen, Order, Receipt,
+    StepOutcome, Submission, SubmissionDurability,
+};
+use goodput_executor::machine::wall_ms;
+use goodput_testkit::etcd::PrivateEtcd;
+
+use super::skipped;
+
+/// A manager of jobs that forgets what it acknowledged when it dies. Both daemons speak with it.
+#[derive(Clone, Default)]
+struct Manager(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    jobs: Vec<JobSeen>,
+    since_ms: i64,
+    version: u64,
+    submitted: u32,
+    drained: Option<String>,
+}
+
+impl Manager {
+    fn crash(&self) {
+        let mut state = self.0.lock().unwrap();
+        (state.jobs, state.since_ms) = (Vec::new(), wall_ms() + 1);
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().jobs.iter().map(|job| job.spec.request.name.clone()).collect()
+    }
+}
+
+impl Engine for Manager {
+    fn name(&self) -> &'static str {
+        "manager"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let durability = SubmissionDurability {
+            durable_after: Duration::from_secs(300),
+            shows_ended_for: Duration::from_secs(600),
+            drains_over: "forgot",
+        };
+        Capabilities { hold: true, durability: Some(durability), ..Capabilities::default() }
+    }
+
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
+        let mut state = self.0.lock().unwrap();
+        state.version += 1;
+        let health = if state.drained.is_some() { NodeHealth::Drained } else { NodeHealth::Up };
+        // No job ever has room here: only what is handed in counts.
+        let node = NodeSeen { name: "n0".into(), accelerator: "a100".into(), gpus: 1, health, ..NodeSeen::default() };
+        let (version, at_ms, nodes, jobs) = (state.version, wall_ms(), vec![node], state.jobs.clone());
+        Ok(ClusterSnapshot { version, at_ms, nodes, jobs, ..ClusterSnapshot::default() })
+    }
+
+    async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
+        for order in orders {
+            if let EngineAction::Drain { node, .. } = &order.action {
+                self.0.lock().unwrap().drained = Some(node.clone());
+            }
+        }
+        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: StepOutcome::Accepted }).collect())
+    }
+
+    async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        let mut state = self.0.lock().unwrap();
+        state.submitted += 1;
+        let key = state.submitted.to_string();
+        let seen = JobSeen::held(key.clone(), job.spec.clone());
+        state.jobs.push(seen);
+        Ok(key)
+    }
+
+    async fn remembers_since(&mut self) -> Result<Option<i64>, EngineError> {
+        Ok(Some(self.0.lock().unwrap().since_ms))
+    }
+}
+
+fn open_with(manager: &Manager, directory: &std::path::Path, name: &str, lease: LeaseKeeper) -> Daemon<Manager> {
+    let text = format!(
+        "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"fifo\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{}\"\nname = \"{name}\"\nlease_secs = 3\n[api]\nlisten = \"\"\n",
+        directory.join(name).display()
+    );
+    let mut settings = reader::parse::<Deployment>("t.toml", &text).unwrap();
+    settings.leader.lease = lease;
+    daemon::open(manager.clone(), settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
+}
+
+fn open(manager: &Manager, directory: &std::path::Path, name: &str, etcd: &PrivateEtcd) -> Daemon<Manager> {
+    open_with(manager, directory, name, LeaseKeeper::Etcd(etcd.config(None)))
+}
+
+async fn until_it_leads(daemon: &mut Daemon<Manager>) {
+    let began = Instant::now();
+    while !daemon.cycle().await.is_ok_and(|report| report.leads) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never leads");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn submission(name: &str) -> Submission {
+    let request = JobRequest { name: name.into(), ..JobRequest::default() };
+    let work = Work::Fixed { duration: SimTime::from_secs(60) };
+    Submission::new(JobSpec { request, work }, vec!["/bin/true".into()])
+}
+
+#[tokio::test]
+async fn a_leader_of_another_host_keeps_what_was_promised() {
+    if skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    until_it_leads(&mut one).await;
+    two.cycle().await.unwrap();
+    let status = two.status();
+    assert_eq!(status.lock().unwrap().leader.as_ref().map(|leader| leader.name.clone()), Some("one".into()));
+
+    for job in ["a", "b", "c"] {
+        one.submit("test", &submission(job)).await.unwrap();
+    }
+    assert!(two.submit("test", &submission("d")).await.is_err(), "a daemon that stands by promises nothing");
+    let drain = EngineAction::Drain { node: "n0".into(), reason: "a fan".into() };
+    one.order_by_hand("test", "", drain).await.unwrap();
+    // The first host burns down before its next cycle, and the manager forgets everything.
+    drop(one);
+    manager.crash();
+    until_it_leads(&mut two).await;
+    let began = Instant::now();
+    while manager.names().len() < 3 || manager.0.lock().unwrap().drained.is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", manager.names());
+        two.cycle().await.unwrap();
+    }
+    assert_eq!(manager.names(), ["a", "b", "c"]);
+    for _ in 0..5 {
+        two.cycle().await.unwrap();
+    }
+    assert_eq!(manager.names().len(), 3, "handed in again once");
+
+    // A stop at any daemon is a stop of all, and outlives them.
+    let mut three = open(&manager, folder.path(), "three", &etcd);
+    three.set_mode("test", Mode::Observe).await.unwrap();
+    two.cycle().await.unwrap();
+    assert_eq!(two.mode(), Mode::Observe);
+    two.resign().await;
+    drop(two);
+    let mut four = open(&manager, folder.path(), "four", &etcd);
+    until_it_leads(&mut four).await;
+    assert_eq!(four.mode(), Mode::Observe);
+}
+
+/// A client tries again at the new leader, whatever became of its first try at the one that died.
+#[tokio::test]
+async fn an_idempotency_key_holds_at_the_leader_of_another_host() {
+    if skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    until_it_leads(&mut one).await;
+    let first = one.submit_once("test", &submission("a"), "key-a").await.unwrap();
+    assert!(!first.repeated);
+    // It dies after the engine has the job and before it wrote the job's key down.
+    one.set_hook(Box::new(|place| place == "after-hand-in"));
+    one.submit_once("test", &submission("b"), "key-b").await.unwrap_err();
+    drop(one);
+    assert_eq!(manager.names(), ["a", "b"]);
+
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    until_it_leads(&mut two).await;
+    let again = two.submit_once("test", &submission("a"), "key-a").await.unwrap();
+    assert_eq!((again.key, again.repeated), (first.key, true));
+    let again = two.submit_once("test", &submission("b"), "key-b").await.unwrap();
+    assert_eq!((again.key.as_str(), again.repeated), ("2", true));
+    let other = two.submit_once("test", &submission("c"), "key-a").await.unwrap_err();
+    assert!(other.to_string().contains("was used for another job"), "{other}");
+    assert!(!two.submit_once("else", &submission("a"), "key-a").await.unwrap().repeated, "keys are each caller's own");
+    assert_eq!(manager.names(), ["a", "b", "a"]);
+
+    // The engine forgets the jobs. Handed in again they have other keys, which the next leader knows.
+    manager.crash();
+    let began = Instant::now();
+    while manager.names().len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", manager.names());
+        two.cycle().await.unwrap();
+    }
+    two.resign().await;
+    let mut three = open(&manager, folder.path(), "three", &etcd);
+    until_it_leads(&mut three).await;
+    let again = three.submit_once("test", &submission("a"), "key-a").await.unwrap();
+    let key = manager.0.lock().unwrap().jobs.iter().find(|job| job.spec.request.name == "a").unwrap().key.clone();
+    assert_eq!((again.key, again.repeated), (key, true));
+}
+
+/// The first leader with a lease in etcd hands on what its journal had from the time before.
+#[tokio::test]
+async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
+    if skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    let manager = Manager::default();
+    let mut alone = open_with(&manager, folder.path(), "one", LeaseKeeper::Journal);
+    until_it_leads(&mut alone).await;
+    let first = alone.submit_once("test", &submission("a"), "key-a").await.unwrap();
+    alone.set_mode("test", Mode::Canary).await.unwrap();
+    alone.resign().await;
+    drop(alone);
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    until_it_leads(&mut one).await;
+    drop(one);
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    until_it_leads(&mut two).await;
+    two.cycle().await.unwrap();
+    assert_eq!(two.mode(), Mode::Canary);
+    let again = two.submit_once("test", &submission("a"), "key-a").await.unwrap();
+    assert_eq!((again.key, again.repeated), (first.key, true));
+    two.set_mode("test", Mode::Act).await.unwrap();
+    manager.crash();
+    let began = Instant::now();
+    while manager.names().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "a promise of the journal was not kept");
+        two.cycle().await.unwrap();
+    }
+}
