@@ -246,6 +246,30 @@ fn every_kind_of_bundle_decides() {
     }
 }
 
+/// A learned change says why: the contributions add up, and the size that was chosen is among those valued.
+#[test]
+fn a_learned_resize_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    lab.add("a-scales", SCALES, None);
+    lab.add("b-does-not", DOES_NOT, None);
+    let mut daemon = open_as(lab, directory.path(), "bundle = \"zoo:elastic\"", "");
+    rounds(&mut daemon, 30);
+    assert!(daemon.engine_mut().gpus("a-scales") > 1, "it grew");
+    let status = daemon.status();
+    let status = status.lock().unwrap();
+    for row in &status.queue {
+        let why = row.change.as_ref().unwrap();
+        let sum = why.parts.iter().map(|part| part.contribution).sum::<f64>() + why.others;
+        assert!((why.score - why.usual - sum).abs() < 1e-9, "{why:?}");
+        assert!(why.sizes.iter().any(|size| size.gpus == why.gpus && size.value > 0.0), "{why:?}");
+        assert!(row.score.is_some() && why.words().contains("zoo:elastic gives it"), "{}", why.words());
+    }
+    let log = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
+    let resized = log.lines().filter(|line| line.contains("\"resize\"") && line.contains("\"reasons\":{\"a-scales\""));
+    assert!(resized.count() > 0, "the audit log has the reasons of each resize");
+}
+
 /// One long job came first, six short ones wait behind it: by simulation the first to come is not
 /// the one that should go first.
 #[test]

@@ -19,6 +19,9 @@ pub fn text(told: &api::JobExplanation) -> String {
     if !job.learned.is_empty() {
         text.push_str(&format!("speed: {}\n", job.learned));
     }
+    if let Some(change) = &job.change {
+        text.push_str(&format!("last change: {}\n", change.words()));
+    }
     if !job.beside.is_empty() {
         text.push_str(&format!("beside: {}\n", job.beside));
     }

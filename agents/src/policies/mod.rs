@@ -3,12 +3,10 @@
 //! - [`rounds`]: a net or a linear policy that plays the rounds of the gym; [`deployed`]: its
 //!   scores; [`linear`]: the non-neural baseline.
 //! - [`utility`]: learned utilities in a knapsack.
-//! - with the feature `learn`: `explain`, the scores of a policy taken apart.
+//! - [`explain`]: the scores of a policy taken apart; those of nets with the feature `learn`.
 
 pub mod deployed;
+pub mod explain;
 pub mod linear;
 pub mod rounds;
 pub mod utility;
-
-#[cfg(feature = "learn")]
-pub mod explain;

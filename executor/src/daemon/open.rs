@@ -92,6 +92,7 @@ pub(super) fn deciders(
     let (name, policy, screen) = policy(acting)?;
     let name = called.map_or(name, str::to_owned);
     let policy = around(policy);
+    let screen = if shared { screen.map(Screen::without_reasons) } else { screen };
     let told = Told { information: information(&*policy, acting.information), batching: policy.batching() };
     if !told.information.allows(policy.needs()) {
         let needs = policy.needs();

@@ -9,22 +9,22 @@
 //! of the score where one feature alone is the usual one, is the check: it asks the plain forward
 //! pass and no gradient, and where it disagrees, features act together.
 
-mod gradient;
-mod rounds;
-mod scored;
 mod utility;
 
-use goodput_env::job::JobId;
-use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
-use goodput_env::time::SimTime;
-use goodput_env::view::ClusterView;
+#[cfg(feature = "learn")]
+mod decided;
+#[cfg(feature = "learn")]
+mod gradient;
+#[cfg(feature = "learn")]
+mod rounds;
+#[cfg(feature = "learn")]
+mod scored;
 
-use crate::policies::rounds::{Decoder, LearnedPolicy};
-use crate::policies::utility::Utility;
-use rounds::Rounds;
+#[cfg(feature = "learn")]
+pub use decided::{Decision, Explained};
+#[cfg(feature = "learn")]
 pub use scored::{Scored, ScoredModel};
-use utility::Utilities;
+pub use utility::UtilityReasons;
 
 /// Contribution of a feature to a score.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,78 +59,5 @@ impl Explanation {
     pub fn residual(&self) -> f64 {
         let sum: f64 = self.contributions.iter().map(|part| part.contribution).sum();
         self.score - self.usual_score - sum
-    }
-}
-
-/// A decision with its reasons.
-#[derive(Clone, Debug)]
-pub struct Decision {
-    /// Plan that was decided.
-    pub plan: Plan,
-    /// Active jobs in order of id with their scores, the highest of which is served first; `None`
-    /// for those that are not scored: they are left alone, or have no slot.
-    pub scores: Vec<(JobId, Option<f64>)>,
-    reasons: Reasons,
-}
-
-#[derive(Clone, Debug)]
-enum Reasons {
-    Rounds(Box<rounds::Played>),
-    Utilities(utility::Seen),
-}
-
-impl Decision {
-    /// The score of `job` taken apart; `None` where it has none.
-    pub fn explain(&self, job: JobId) -> Option<Explanation> {
-        match &self.reasons {
-            Reasons::Rounds(played) => played.explain(job),
-            Reasons::Utilities(seen) => seen.explain(job),
-        }
-    }
-}
-
-/// A policy that can be asked why. It is led through a run as any policy is.
-#[derive(Clone, Debug)]
-pub struct Explained(Inner);
-
-#[derive(Clone, Debug)]
-enum Inner {
-    Rounds(Box<Rounds>),
-    Utilities(Box<Utilities>),
-}
-
-impl Explained {
-    /// Policy that plays rounds by the scores of `scored`.
-    pub fn playing(policy: LearnedPolicy, scored: Scored) -> Self {
-        Self(Inner::Rounds(Box::new(Rounds { policy, scored })))
-    }
-
-    /// Policy that divides the accelerators by `utility`.
-    pub fn dividing(utility: &Utility, decoder: Decoder) -> Self {
-        Self(Inner::Utilities(Box::new(Utilities::new(utility, decoder))))
-    }
-
-    /// Decides without a word.
-    pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        match &mut self.0 {
-            Inner::Rounds(rounds) => rounds.policy.decide(view),
-            Inner::Utilities(utilities) => utilities.decide(view),
-        }
-    }
-
-    /// Time at which the policy wants to be asked again.
-    pub fn wake_at(&self) -> Option<SimTime> {
-        match &self.0 {
-            Inner::Rounds(rounds) => rounds.policy.wake_at(),
-            Inner::Utilities(utilities) => utilities.policy.wake_at(),
-        }
-    }
-
-    /// Decides and says why.
-    pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
-        match &mut self.0 {
-            Inner::Rounds(rounds) => rounds.explain(view),
-            Inner::Utilities(utilities) => utilities.explain(view),
-        }
     }
 }

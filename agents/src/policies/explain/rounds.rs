@@ -5,9 +5,10 @@ use goodput_env::gym::{Action, Layout, SLOT_FEATURES, Slot, TENANT_FEATURES, TYP
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
+use super::decided::{Decision, Reasons};
 use super::gradient::mean_gradient;
 use super::scored::{Scored, ScoredModel};
-use super::{Contribution, Decision, Explanation, Reasons};
+use super::{Contribution, Explanation};
 use crate::policies::rounds::LearnedPolicy;
 
 /// Points on the line from the usual job to this one: at first, and at most.

@@ -1,53 +1,38 @@
 //! Exact contributions: the logarithm of a job's worth for an accelerator is a sum.
 
 use goodput_env::job::JobId;
-use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
-use super::{Contribution, Decision, Explanation, Reasons};
-use crate::policies::rounds::Decoder;
+use super::{Contribution, Explanation};
 use crate::policies::utility::features::{FEATURES, weight};
-use crate::policies::utility::{JobValue, Observer, Utility, UtilityPolicy};
+use crate::policies::utility::{JobValue, Observer};
 
-/// A learned utility with an observer beside it.
+/// Job values and weights of a learned utility at a decision.
 #[derive(Clone, Debug)]
-pub(super) struct Utilities {
-    pub policy: UtilityPolicy,
-    observer: Observer,
-}
-
-/// Job values and weights at a decision.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub struct UtilityReasons {
     worths: Vec<JobValue>,
     weights: Vec<f64>,
 }
 
-impl Utilities {
-    pub fn new(utility: &Utility, decoder: Decoder) -> Self {
-        let policy = UtilityPolicy::new(utility, decoder.batching, decoder.information);
-        Self { policy, observer: Observer::new(utility) }
+impl UtilityReasons {
+    /// Reasons at the decision point that `observer` observed last, which `view` shows.
+    pub fn of(observer: &Observer, view: &ClusterView<'_>) -> Self {
+        Self { worths: observer.worths(view).0, weights: observer.weights().to_vec() }
     }
 
-    pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        self.observer.observe(view);
-        self.policy.decide(view)
+    /// Active jobs in order of id with their scores; `None` for those that are left alone.
+    pub fn scores(&self) -> impl Iterator<Item = (JobId, Option<f64>)> {
+        self.worths.iter().map(|worth| (worth.job, worth.score))
     }
 
-    pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
-        let plan = self.decide(view);
-        // Worths are of the decision just made, because `decide` shows it to the observer first.
-        let (worths, _) = self.observer.worths(view);
-        let scores = worths.iter().map(|worth| (worth.job, worth.score)).collect();
-        let weights = self.observer.weights().to_vec();
-        Decision { plan, scores, reasons: Reasons::Utilities(Seen { worths, weights }) }
+    /// Value of `job`; `None` where the job is not active.
+    pub fn value(&self, job: JobId) -> Option<&JobValue> {
+        self.worths.iter().find(|worth| worth.job == job)
     }
-}
 
-impl Seen {
+    /// The score of `job` taken apart; `None` where the job has none.
     pub fn explain(&self, job: JobId) -> Option<Explanation> {
-        let worth = self.worths.iter().find(|worth| worth.job == job)?;
+        let worth = self.value(job)?;
         let (score, speed) = (worth.score?, worth.log_speed_per_gpu?);
         let scored = || self.worths.iter().filter_map(|worth| Some((worth.features, worth.log_speed_per_gpu?)));
         let count = scored().count().max(1) as f64;

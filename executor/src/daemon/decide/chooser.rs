@@ -9,11 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use goodput_agents::policies::explain::UtilityReasons;
 use goodput_configs::live::policy::RelianceConfig;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
 
@@ -143,6 +145,11 @@ impl Chooser {
     /// The scores of the policy for each job on show, where it has any.
     pub fn scores(&mut self, cluster: &ClusterState) -> Vec<(goodput_env::job::JobId, f32)> {
         self.screen.as_mut().map(|screen| screen.scores(&cluster.view())).unwrap_or_default()
+    }
+
+    /// Reasons of a learned utility at the last decision, which `view` shows; `None` for other policies.
+    pub fn reasons(&self, view: &ClusterView<'_>) -> Option<UtilityReasons> {
+        self.screen.as_ref()?.reasons(view)
     }
 
     /// Decides. `judge` says whether a plan can be carried out at all. A plan that it refuses is

@@ -1,13 +1,14 @@
 //! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is
 //! done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use goodput_configs::live::deployment::Mode;
 use goodput_env::cluster::NodeId;
 use goodput_env::guard::Violation;
+use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::state::{ClusterState, Trigger};
 use serde_json::json;
@@ -17,6 +18,7 @@ use crate::daemon::decide::orders::orders;
 use crate::daemon::durability::journal::Stage;
 use crate::daemon::guard::rules::{Circumstances, LeftOut, admit};
 use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, Order, digest};
 use crate::machine::wall_ms;
@@ -27,6 +29,10 @@ pub(in crate::daemon) struct Decided {
     pub plan: Plan,
     pub left_out: LeftOut,
     pub name: String,
+    /// Scores that a learned policy gave the jobs, where it scores.
+    pub scores: BTreeMap<JobId, f32>,
+    /// Reasons of a learned policy for its changes, by job.
+    pub reasons: BTreeMap<JobId, ChangeReasons>,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -67,7 +73,20 @@ impl<E: Engine> Daemon<E> {
         }
         let changes = serde_json::to_string(&plan).unwrap_or_default();
         let name = digest(&[&decision.by, &snapshot.version.to_string(), &snapshot.at_ms.to_string(), &changes]);
-        Ok(Decided { decision, plan, left_out, name })
+        let all = if decision.fallback { None } else { self.chooser.reasons(&view) };
+        let scores = match &all {
+            Some(all) => all.scores().filter_map(|(job, score)| Some((job, score? as f32))).collect(),
+            None if decision.fallback => BTreeMap::new(),
+            None => self.chooser.scores(cluster).into_iter().collect(),
+        };
+        let reasons = all.iter().flat_map(|all| {
+            plan.changes.iter().filter_map(|change| {
+                let found = ChangeReasons::of(all, &view, (change.job, change.placement.gpus()))?;
+                Some((change.job, ChangeReasons { by: decision.by.clone(), at_ms: wall_ms(), ..found }))
+            })
+        });
+        let reasons = reasons.collect();
+        Ok(Decided { decision, plan, left_out, name, scores, reasons })
     }
 
     /// Circumstances by which the guard judges a plan.
@@ -131,10 +150,12 @@ impl<E: Engine> Daemon<E> {
                 .left_out
                 .iter()
                 .map(|(job, rule)| json!({ "job": job.and_then(|job| self.observer.key(job)), "rule": rule.name(), "why": rule.message() }));
+            let reasons: BTreeMap<_, _> =
+                decided.reasons.iter().filter_map(|(&job, why)| Some((self.observer.key(job)?, why))).collect();
             let body = json!({
                 "snapshot": snapshot.version, "now_ms": view.now.as_millis(), "mode": mode.name(), "term": term,
                 "policy": decided.decision.by, "instead": decided.decision.instead, "plan": decided.name,
-                "orders": new, "left_out": left_out.collect::<Vec<_>>(),
+                "orders": new, "left_out": left_out.collect::<Vec<_>>(), "reasons": reasons,
             });
             self.audit.write(wall_ms(), "decision", body)?;
         }

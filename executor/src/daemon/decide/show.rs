@@ -10,6 +10,7 @@ use crate::daemon::decide::decision::Decided;
 use crate::daemon::decide::explain::{Room, WaitReason};
 use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::interface::status::QueueRow;
 use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
@@ -53,6 +54,8 @@ impl<E: Engine> Daemon<E> {
         let mut phases: BTreeMap<&str, i64> =
             ["held", "released", "running", "stopping", "suspended"].map(|phase| (phase, 0)).into();
         let Ok(mut status) = self.status.lock() else { return };
+        let before: BTreeMap<String, ChangeReasons> =
+            status.queue.iter_mut().filter_map(|row| Some((row.key.clone(), row.change.take()?))).collect();
         let reasons: BTreeMap<&str, (String, String, Option<f32>)> = match decided {
             Some(_) => BTreeMap::new(),
             None => status
@@ -61,10 +64,7 @@ impl<E: Engine> Daemon<E> {
                 .map(|row| (row.key.as_str(), (row.reason.clone(), row.detail.clone(), row.score)))
                 .collect(),
         };
-        let scores: BTreeMap<JobId, f32> = match decided {
-            Some(decided) if !decided.decision.fallback => self.chooser.scores(cluster).into_iter().collect(),
-            _ => BTreeMap::new(),
-        };
+        let scores: BTreeMap<JobId, f32> = decided.map(|decided| decided.scores.clone()).unwrap_or_default();
         let changes: BTreeMap<JobId, bool> = decided
             .iter()
             .flat_map(|d| &d.plan.changes)
@@ -131,6 +131,7 @@ impl<E: Engine> Daemon<E> {
                 failures: seen.failures,
                 learned: id.map_or_else(String::new, |id| self.observer.known_speed(id)),
                 beside: beside(status.shadow.as_ref(), &seen.key),
+                change: id.and_then(|id| decided?.reasons.get(&id)).or_else(|| before.get(&seen.key)).cloned(),
             });
         }
         for seen in snapshot.jobs.iter().filter(|job| job.phase.is_over()) {

@@ -1,6 +1,8 @@
 //! Comparison of an observation with those that a bundle was trained on.
 
 use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
+use goodput_agents::policies::explain::UtilityReasons;
+use goodput_agents::policies::utility::Observer;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Encoder, Round, Slot, Verb};
 use goodput_env::job::JobId;
@@ -53,6 +55,8 @@ pub struct Screen {
     round: Round,
     encoder: Encoder,
     sound: bool,
+    /// Sees what a utility sees, to say why it decides.
+    observer: Option<Observer>,
 }
 
 impl Screen {
@@ -63,7 +67,18 @@ impl Screen {
             Model::Linear(linear) => linear.weights().iter().all(|value| value.is_finite()),
             Model::Utility(_) => true, // made of finite numbers
         };
-        Self { bundle: bundle.clone(), round: Round::default(), encoder: Encoder::new(*bundle.layout()), sound }
+        let observer = match &bundle.model {
+            Model::Utility(utility) => Some(Observer::new(utility)),
+            Model::Net(_) | Model::Linear(_) => None,
+        };
+        let encoder = Encoder::new(*bundle.layout());
+        Self { bundle: bundle.clone(), round: Round::default(), encoder, sound, observer }
+    }
+
+    /// The screen without reasons: beside services a utility is shown another view than the screen.
+    #[must_use]
+    pub fn without_reasons(self) -> Self {
+        Self { observer: None, ..self }
     }
 
     /// Whether the bundle divides the accelerators of `cluster`.
@@ -84,6 +99,9 @@ impl Screen {
             return Err(Unreliable::NotANumber);
         }
         self.fits(cluster.installed()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&cluster.view());
+        }
         // A utility weighs one job at a time. It has no observation to screen, and the size of the
         // cluster is not among its features.
         if !self.bundle.plays_rounds() {
@@ -118,6 +136,11 @@ impl Screen {
             ))),
             false => Ok(()),
         }
+    }
+
+    /// Reasons of a utility at the decision that was checked last, which `view` shows.
+    pub fn reasons(&self, view: &ClusterView<'_>) -> Option<UtilityReasons> {
+        Some(UtilityReasons::of(self.observer.as_ref()?, view))
     }
 
     fn encode(&mut self, view: &ClusterView<'_>) {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::durability::leader::DaemonName;
+use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 
@@ -93,4 +94,7 @@ pub struct QueueRow {
     /// Placement under the shadow policy, in words; empty where both agree, or nothing is known.
     #[serde(default)]
     pub beside: String,
+    /// Reasons of a learned policy for the last change that it decided, since this daemon runs.
+    #[serde(default)]
+    pub change: Option<ChangeReasons>,
 }
