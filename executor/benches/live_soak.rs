@@ -29,7 +29,7 @@ use goodput_executor::daemon::durability::journal::Journal;
 use goodput_executor::daemon::interface::api::{self, hash};
 use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
-use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_testkit::slurm::PrivateCluster;
 use rand::RngExt;
 use site::Site;
@@ -112,7 +112,8 @@ impl Drop for Process {
 fn drive(directory: &Path) {
     let settings = reader::read::<Deployment>(&directory.join("soak.toml"), &[]).unwrap().0;
     let EngineConfig::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
-    let daemon = open(SlurmEngine::new(slurm), settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
+    let engine = SlurmEngine::new(slurm, FactsKey::in_directory(&settings.state.directory).unwrap());
+    let daemon = open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
     let (_stop, stopped) = tokio::sync::oneshot::channel();
     site::runtime().block_on(api::run(daemon, stopped)).unwrap();
 }
@@ -326,7 +327,7 @@ fn main() {
 /// Requirements of the drill.
 fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     let words = words(site);
-    assert!(words.twice.is_empty(), "ran twice at once: {:?}", words.twice);
+    assert!(words.twice.is_empty(), "ran twice at once: {:?}; see {}", words.twice, evidence(site).display());
     // A job is started again under an equal number when slurmctld forgot its start or end and the
     // first one is gone. Nothing else may start a job again.
     let (again, repeated) = (words.forgotten_ends(deaths), words.forgotten_starts(deaths));
@@ -368,6 +369,7 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
         largest[1],
         counts.iter().sum::<u64>()
     );
+    assert!(again.is_empty(), "{} jobs ended twice though the first end left a mark", again.len());
     assert!(unexplained == 0, "{unexplained} jobs ran again though slurmctld had not forgotten them");
     let is_alive = weights.last().unwrap().life;
     assert!(is_alive > 1 || grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);

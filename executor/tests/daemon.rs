@@ -31,7 +31,7 @@ use goodput_env::time::SimTime;
 use goodput_executor::agent::tls::{Authority, INTERFACE};
 use goodput_executor::daemon;
 use goodput_executor::daemon::interface::api;
-use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{EngineAction, NodeHealth, Submission};
 use goodput_executor::http::identity;
 use goodput_executor::job::{Fence, JobReport, RetryBudget};
@@ -367,7 +367,7 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     );
     let settings = reader::parse::<Deployment>("t.toml", &text).unwrap();
     let EngineConfig::Slurm(slurm) = &settings.engine else { unreachable!("as written above") };
-    let engine = SlurmEngine::new(slurm);
+    let engine = SlurmEngine::new(slurm, FactsKey::in_directory(&settings.state.directory).unwrap());
     let mut daemon = daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
 
     // Half a second for a step, shared by all accelerators; leaves when it is told to.

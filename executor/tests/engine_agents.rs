@@ -23,13 +23,13 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// Nodes of one cluster, and where their agents are.
-struct Site {
+pub struct Site {
     nodes: Vec<Node>,
-    shared: TempDir,
+    pub shared: TempDir,
 }
 
 impl Site {
-    fn new(names: &[&str], fencing: Fencing) -> Self {
+    pub fn new(names: &[&str], fencing: Fencing) -> Self {
         let shared = tempfile::tempdir().unwrap();
         let certs = shared.path().join("certs");
         let all: Vec<_> = names.iter().map(|node| name(node)).collect();
@@ -56,7 +56,7 @@ impl Site {
         }
     }
 
-    async fn agents(&self) -> Vec<Running> {
+    pub async fn agents(&self) -> Vec<Running> {
         let mut agents = Vec::new();
         for node in &self.nodes {
             agents.push(node.agent().await);
@@ -64,7 +64,7 @@ impl Site {
         agents
     }
 
-    async fn engine(&self, agents: &[Running]) -> AgentsEngine {
+    pub async fn engine(&self, agents: &[Running]) -> AgentsEngine {
         let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
         let mut engine = AgentsEngine::open(self.settings(&addresses)).unwrap();
         engine.lead(1).await.unwrap();
@@ -114,7 +114,7 @@ fn job<'a>(snapshot: &'a ClusterSnapshot, key: &str) -> &'a JobSeen {
 }
 
 /// Gives an order again and again until a snapshot shows that it is carried out.
-async fn carry_out(engine: &mut AgentsEngine, order: &Order) -> ClusterSnapshot {
+pub async fn carry_out(engine: &mut AgentsEngine, order: &Order) -> ClusterSnapshot {
     let began = Instant::now();
     loop {
         let receipts = engine.apply(std::slice::from_ref(order)).await.unwrap();

@@ -21,4 +21,8 @@ mod observation;
 mod replica;
 mod services;
 mod slurm;
+mod slurm_jobs;
+mod slurm_protocol;
+mod slurm_releases;
 mod slurm_services;
+mod slurm_site;

@@ -19,7 +19,7 @@ use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::daemon::{self, Daemon};
-use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{DeclaredService, ReplicaStage};
 use goodput_testkit::slurm::{PrivateCluster, missing};
 
@@ -43,7 +43,8 @@ fn settings(cluster: &PrivateCluster, directory: &Path, port: u16) -> Deployment
 
 fn open(settings: &Deployment) -> Daemon<SlurmEngine> {
     let EngineConfig::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
-    let engine = SlurmEngine::new(slurm).with_services(DeclaredService::of(settings).unwrap(), "web");
+    let key = FactsKey::in_directory(&settings.state.directory).unwrap();
+    let engine = SlurmEngine::new(slurm, key).with_services(DeclaredService::of(settings).unwrap(), "web");
     daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap()
 }
 

@@ -297,6 +297,27 @@ pub struct Submit {
     /// Tenant that the job belongs to.
     #[arg(long, default_value = "")]
     pub tenant: String,
+    /// Processors for each accelerator (Slurm) [default: of the deployment, else of Slurm].
+    #[arg(long, value_name = "COUNT")]
+    pub cpus_per_gpu: Option<u32>,
+    /// Memory for each accelerator, MiB (Slurm) [default: of the deployment, else of Slurm].
+    #[arg(long, value_name = "MIB")]
+    pub memory_per_gpu: Option<u64>,
+    /// Minutes after which Slurm ends an attempt [default: of the partition].
+    #[arg(long, value_name = "MINUTES")]
+    pub time_limit: Option<u32>,
+    /// Account that is charged (Slurm).
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Quality of service (Slurm).
+    #[arg(long)]
+    pub qos: Option<String>,
+    /// Partition in which the job runs (Slurm).
+    #[arg(long)]
+    pub partition: Option<String>,
+    /// Features that every node of the job must have, as `sbatch --constraint` takes them (Slurm).
+    #[arg(long)]
+    pub constraint: Option<String>,
     /// Estimated run time on the accelerators that the job asks for, minutes.
     #[arg(long)]
     pub minutes: Option<f64>,

@@ -14,8 +14,8 @@ use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::recorded::Recorded;
-use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, Order};
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
+use goodput_executor::engine::{ClusterSnapshot, DeclaredService, Engine, EngineError, Order};
 use goodput_executor::etcd::Etcd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -48,15 +48,32 @@ pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), C
     settings.mode = mode.unwrap_or(settings.mode);
     logs::start(format);
     match settings.engine.clone() {
-        EngineConfig::Slurm(slurm) => serve(slurm_engine(&slurm, &settings)?, settings, mode),
+        EngineConfig::Slurm(slurm) => {
+            let key = FactsKey::in_directory(&settings.state.directory).map_err(|error| {
+                let directory = settings.state.directory.display();
+                CommandError::failed(format!("[state] directory = {directory}: no key for comments of jobs: {error}"))
+            })?;
+            serve(asked_release(slurm_engine(&slurm, &settings, key)?)?, settings, mode)
+        }
         EngineConfig::Agents(agents) => serve(agents_engine(agents, &settings)?, settings, mode),
         EngineConfig::Kubernetes(kubernetes) => serve(KubernetesEngine::new(&kubernetes), settings, mode),
     }
 }
 
-fn slurm_engine(slurm: &SlurmConfig, settings: &Deployment) -> Result<SlurmEngine, CommandError> {
+/// Asks Slurm for its release, and refuses one that is too old. A Slurm that does not answer may come
+/// back, so it is asked again later.
+fn asked_release(mut engine: SlurmEngine) -> Result<SlurmEngine, CommandError> {
+    match runtime()?.block_on(engine.find_release()) {
+        Ok(()) => say(&format!("Slurm {}", engine.release().unwrap_or_default())),
+        Err(error @ EngineError::Refused { .. }) => return Err(CommandError::failed(error)),
+        Err(error) => say(&format!("the release of Slurm is not known yet: {error}")),
+    }
+    Ok(engine)
+}
+
+fn slurm_engine(slurm: &SlurmConfig, settings: &Deployment, key: FactsKey) -> Result<SlurmEngine, CommandError> {
     let services = DeclaredService::of(settings).map_err(CommandError::input)?;
-    Ok(SlurmEngine::new(slurm).with_services(services, slurm.reservation.as_deref().unwrap_or_default()))
+    Ok(SlurmEngine::new(slurm, key).with_services(services, slurm.reservation.as_deref().unwrap_or_default()))
 }
 
 fn agents_engine(agents: AgentsConfig, settings: &Deployment) -> Result<AgentsEngine, CommandError> {
@@ -112,7 +129,8 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
     let snapshot = runtime.block_on(async {
         match settings.engine.clone() {
             EngineConfig::Slurm(slurm) => {
-                slurm_engine(&slurm, &settings)?.snapshot().await.map_err(CommandError::failed)
+                let key = FactsKey::found(&settings.state.directory).map_err(CommandError::failed)?;
+                slurm_engine(&slurm, &settings, key)?.snapshot().await.map_err(CommandError::failed)
             }
             EngineConfig::Agents(agents) => {
                 agents_engine(agents, &settings)?.snapshot().await.map_err(CommandError::failed)

@@ -6,7 +6,7 @@ use goodput_console::CommandError;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::interface::api;
-use goodput_executor::engine::Submission;
+use goodput_executor::engine::{JobResources, Submission};
 use goodput_executor::job::RetryBudget;
 
 use crate::args::Submit;
@@ -26,6 +26,15 @@ pub fn submission(options: &Submit) -> Result<Submission, CommandError> {
     let job = Submission {
         application: options.application.clone(),
         tenant: options.tenant.clone(),
+        resources: JobResources {
+            cpus_per_gpu: options.cpus_per_gpu,
+            memory_per_gpu_mib: options.memory_per_gpu,
+            time_limit_mins: options.time_limit,
+            account: options.account.clone(),
+            qos: options.qos.clone(),
+            partition: options.partition.clone(),
+            constraint: options.constraint.clone(),
+        },
         directory: absolute(options.directory.as_ref())?,
         grace_s: options.grace,
         batch: options.batch,

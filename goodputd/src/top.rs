@@ -78,9 +78,10 @@ fn header(status: &DaemonStatus, nodes: &[NodeSeen], queue: &[QueueRow]) -> Stri
     let running = queue.iter().filter(|job| job.phase == "running").count();
     let leads = status.term.map_or("stands by".into(), |term| format!("leads, term {term}"));
     let by = if status.fallback.is_empty() { status.policy.clone() } else { format!("FALLBACK {}", status.fallback) };
+    let engine = format!("{} {}", status.engine, status.engine_release);
     format!(
         "{} · {} · {leads} · policy {by} · {}, last {:.1} ms\naccelerators {} of {total} held · jobs {running} running, {} waiting · {} under way",
-        status.engine,
+        engine.trim_end(),
         status.mode,
         counted(status.decisions, "decision"),
         status.decision_ms,

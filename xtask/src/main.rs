@@ -49,6 +49,7 @@ const BENCHES: [(&str, &str); 24] = [
     ("goodput-executor", "latency"),
     ("goodput-executor", "live_scale"),
     ("goodput-executor", "live_soak"),
+    ("goodput-executor", "slurm_polling"),
     ("goodput-executor", "sim_to_real"),
 ];
 
@@ -237,6 +238,7 @@ fn test() -> bool {
         && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
         && slurm()
         && kubernetes()
+        && debootstrap()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
@@ -263,8 +265,7 @@ fn slurm() -> bool {
     if found() {
         return true;
     }
-    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    if root && has_apt() {
+    if is_root() && has_apt() {
         let install = [&["install", "-y", "--no-install-recommends"][..], &packages].concat();
         // Lists of packages may be missing or old.
         let installed = run("apt-get", &install) || (run("apt-get", &["update"]) && run("apt-get", &install));
@@ -306,6 +307,28 @@ fn kubernetes() -> bool {
     let binary = folder.join(KUBERNETES.1).display().to_string();
     // Two at a time: the compiler needs a gigabyte for each of the large packages.
     run("go", &["-C", &module, "build", "-p", "2", "-trimpath", "-ldflags=-s -w", "-o", &binary, "."])
+}
+
+/// Finds debootstrap, or installs it where that is allowed: tests start later releases of Slurm with
+/// it. Without it those tests do nothing, in continuous integration as well.
+fn debootstrap() -> bool {
+    let found =
+        || ["/usr/sbin/debootstrap", "/sbin/debootstrap"].iter().any(|path| std::path::Path::new(path).exists());
+    let install = ["install", "-y", "--no-install-recommends", "debootstrap"];
+    if found() {
+        return true;
+    }
+    let installed = is_root() && has_apt() && run("apt-get", &install) && found();
+    if !installed {
+        eprintln!(
+            "debootstrap is not installed: THE TESTS OF LATER RELEASES OF SLURM DO NOTHING. apt-get install debootstrap"
+        );
+    }
+    true
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn has_apt() -> bool {

@@ -74,6 +74,17 @@ pub struct SlurmConfig {
     pub bin: Option<PathBuf>,
     /// Partitions that the daemon manages; all where empty.
     pub partitions: Vec<String>,
+    /// Partitions of which all jobs are given to the daemon, beside jobs with its comment. The daemon
+    /// holds them until an order places them; a job that its user holds stays held.
+    pub given_partitions: Vec<String>,
+    /// Qualities of service of which all jobs are given to the daemon, as with `given_partitions`.
+    pub given_qos: Vec<String>,
+    /// Processors for each accelerator of a job of `live submit` that does not say. Where the key is
+    /// absent, Slurm's own default counts (`DefCpuPerGPU`, else one processor).
+    pub cpus_per_gpu: Option<u32>,
+    /// Memory for each accelerator of a job of `live submit` that does not say, MiB. Where the key is
+    /// absent, Slurm's own default counts (`DefMemPerGPU`, `DefMemPerCPU`).
+    pub memory_per_gpu_mib: Option<u64>,
     /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
     /// absent, jobs do not report, and policies do not learn their speeds.
     pub report_url: Option<String>,
@@ -86,6 +97,19 @@ pub struct SlurmConfig {
 
 impl SlurmConfig {
     fn check(&self) -> Result<(), CheckError> {
+        let unmanaged = |given: &&String| !self.partitions.is_empty() && !self.partitions.contains(given);
+        if let Some(given) = self.given_partitions.iter().find(unmanaged) {
+            let expected = "names that engine.slurm.partitions has as well, or an empty engine.slurm.partitions";
+            return Err(CheckError::value("engine.slurm.given_partitions", format!("{given:?}"), expected));
+        }
+        for (key, zero) in [
+            ("engine.slurm.cpus_per_gpu", self.cpus_per_gpu == Some(0)),
+            ("engine.slurm.memory_per_gpu_mib", self.memory_per_gpu_mib == Some(0)),
+        ] {
+            if zero {
+                return Err(CheckError::value(key, 0, "a positive number, or no such key for Slurm's own default"));
+            }
+        }
         let Some(ca) = &self.report_ca else { return Ok(()) };
         let is_secure = self.report_url.as_ref().is_some_and(|url| url.starts_with("https://"));
         if !ca.is_absolute() {

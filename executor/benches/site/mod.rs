@@ -8,7 +8,7 @@ use goodput_configs::reader;
 use goodput_env::job::{JobSpec, Work};
 use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::{self, Daemon};
-use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{Engine, Submission};
 use goodput_testkit::slurm::PrivateCluster;
 
@@ -56,7 +56,8 @@ impl Site<PrivateCluster> {
     }
 
     pub fn engine(&self) -> SlurmEngine {
-        SlurmEngine::new(&self.machines.settings())
+        let key = FactsKey::in_directory(&self.directory.path().join("state")).unwrap();
+        SlurmEngine::new(&self.machines.settings(), key)
     }
 }
 
@@ -95,6 +96,7 @@ impl<M> Site<M> {
             .map(|(name, value)| (name.to_string(), value))
             .into(),
             directory: Some(PathBuf::from(&place)),
+            checkpoint_dir: Some(self.directory.path().join("checkpoints")),
             grace_s: 5,
             ..Submission::new(job.clone(), vec!["/bin/sh".into(), format!("{place}/job.sh")])
         }

@@ -12,6 +12,7 @@ mod declared;
 pub mod kubernetes;
 mod order;
 pub mod recorded;
+mod resources;
 mod service;
 pub mod sim;
 pub mod slurm;
@@ -33,6 +34,7 @@ pub use action::{
 };
 pub use declared::DeclaredService;
 pub use order::digest;
+pub use resources::JobResources;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
 pub use snapshot::{
@@ -60,6 +62,9 @@ pub struct Submission {
     pub owner: String,
     /// Program and arguments.
     pub command: Vec<String>,
+    /// Resources beside accelerators.
+    #[serde(default, skip_serializing_if = "JobResources::is_empty")]
+    pub resources: JobResources,
     /// Environment beside the job protocol's.
     #[serde(default)]
     pub environment: std::collections::BTreeMap<String, String>,
@@ -92,6 +97,7 @@ impl Submission {
             tenant: String::new(),
             owner: String::new(),
             command,
+            resources: JobResources::default(),
             environment: std::collections::BTreeMap::new(),
             directory: None,
             grace_s: default_grace(),
@@ -162,6 +168,11 @@ pub trait Engine: Send {
 
     /// Capabilities of the engine.
     fn capabilities(&self) -> Capabilities;
+
+    /// Release of the program behind the engine; `None` where there is none, or it was not asked yet.
+    fn release(&self) -> Option<String> {
+        None
+    }
 
     /// Snapshot of the cluster now: all nodes and all jobs that are not over, and jobs that ended
     /// within about a minute, so that their end is seen.

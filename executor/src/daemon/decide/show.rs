@@ -53,7 +53,9 @@ impl<E: Engine> Daemon<E> {
         self.metrics.utilisation.set(f64::from(held) / f64::from(total.max(1)));
         let mut phases: BTreeMap<&str, i64> =
             ["held", "released", "running", "stopping", "suspended"].map(|phase| (phase, 0)).into();
+        let release = self.engine.release().unwrap_or_default();
         let Ok(mut status) = self.status.lock() else { return };
+        status.engine_release = release;
         let before: BTreeMap<String, ChangeReasons> =
             status.queue.iter_mut().filter_map(|row| Some((row.key.clone(), row.change.take()?))).collect();
         let reasons: BTreeMap<&str, (String, String, Option<f32>)> = match decided {

@@ -320,7 +320,7 @@ pub fn check(job: &Submission) -> Result<(), String> {
     {
         return Err("environment: a name is empty or has a '='".into());
     }
-    Ok(())
+    job.resources.check()
 }
 
 async fn cancel(

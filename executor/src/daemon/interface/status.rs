@@ -12,6 +12,9 @@ use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 pub struct DaemonStatus {
     /// Name of the engine.
     pub engine: String,
+    /// Release of the program behind the engine, such as `24.11`; empty where there is none.
+    #[serde(default)]
+    pub engine_release: String,
     /// Name of the policy that is to decide.
     pub policy: String,
     /// Mode, stop file included.

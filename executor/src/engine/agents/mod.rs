@@ -360,6 +360,7 @@ impl Engine for AgentsEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        job.resources.refused_by("agents")?;
         // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
         let told_ms = job.spec.request.submit.as_millis();
         let (now_ms, number) = if told_ms > 0 { (told_ms, 0) } else { (unix_ms(), self.jobs.len()) };

@@ -309,6 +309,7 @@ impl Engine for KubernetesEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        job.resources.refused_by("kubernetes")?;
         let refused = |problem: String| EngineError::Refused { engine: "kubernetes", problem };
         let image = self.settings.image.clone().ok_or_else(|| {
             refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())

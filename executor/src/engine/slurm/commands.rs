@@ -9,7 +9,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use super::id::SlurmJobId;
 use crate::engine::EngineError;
+
+/// Variables of the daemon that its commands see. `sbatch` hands its environment on to jobs, and
+/// secrets of the daemon do not belong there. The job's script removes those of Slurm.
+const KEPT: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"];
 
 /// Parts of complaints by which Slurm's commands say that they do not reach the controller.
 const AWAY: [&str; 5] = [
@@ -38,13 +43,14 @@ pub(super) struct Commands {
 pub(super) struct ScontrolErrors(Vec<String>);
 
 impl ScontrolErrors {
-    /// The complaint about a job.
-    pub fn about(&self, job: u64) -> Option<String> {
-        let ending = format!("job {job}");
+    /// The complaint about a job: it names the job at its end, or as `7_2:` at its beginning.
+    pub fn about(&self, job: SlurmJobId) -> Option<String> {
+        let (ending, beginning) = (format!("job {job}"), format!("{job}:"));
         let of_job = |line: &&String| {
             let after = line.split(ending.as_str()).nth(1);
             // The number has to end here, or job 1 would take the complaints about job 12.
-            after.is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_digit()))
+            after.is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_digit() || c == '_'))
+                || line.starts_with(&beginning)
         };
         self.0.iter().find(of_job).cloned()
     }
@@ -109,7 +115,9 @@ impl Commands {
         let mut command = Command::new(&program);
         // A command that misses its deadline is dropped, and must not run on.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        command.env("SLURM_TIME_FORMAT", "%s");
+        command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        // Lists of the tasks of an array are told whole.
+        command.env("SLURM_TIME_FORMAT", "%s").env("SLURM_BITSTR_LEN", "0");
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }

@@ -1,13 +1,14 @@
 //! Slurm, driven by its commands: it is a separate program, and nothing of it is linked.
 //!
-//! Behaviour of Slurm 22.05 that is handled here:
+//! Behaviour of Slurm 22.05 to 26.05 that is handled here:
 //! 1. `requeue` sets a start time two minutes ahead: jobs are requeued held, and given
 //!    `StartTime=now` before their release.
 //! 2. A job that is completing cannot be altered: it is tried again in the next cycle.
 //! 3. Typed and untyped accelerators cannot be mixed: jobs ask for untyped ones, and the node says
 //!    the type.
 //! 4. A running job does not grow: a change of size is requeue, update, release.
-//! 5. Signals reach the batch script: it `exec`s the program.
+//! 5. Signals reach the batch script, and with some plugins the program as well: the script passes
+//!    them on ([`script`]).
 //! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's
 //!    to say ([`retry`]).
 //! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and
@@ -25,10 +26,15 @@
 //! 13. After some restarts it counts accelerators of an idle node as used, though no job holds
 //!     them: such a node is set aside until it does no longer.
 //!
-//! Only jobs that were given to the daemon are acted on: their comment begins with `goodput`. All
-//! others are shown hands-off, and what they hold is not in service.
+//! Only jobs that were given to the daemon are acted on: their comment begins with `goodput`, or they
+//! are in a queue that is [given] as a whole. All others are shown hands-off, and what they hold is
+//! not in service.
 
 mod commands;
+mod facts_key;
+mod given;
+mod id;
+mod poll;
 pub mod read;
 mod reports;
 mod retry;
@@ -36,9 +42,9 @@ mod script;
 mod services;
 mod stated;
 mod steps;
+mod version;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,13 +57,18 @@ use super::{
 };
 use crate::job::Fence;
 use commands::Commands;
+pub use facts_key::FactsKey;
+use given::GivenQueues;
+use id::SlurmJobId;
+use poll::JobPoll;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
 pub(in crate::engine) use reports::hash as token_hash;
 use retry::Owed;
-use script::{ReportAddress, Seat};
+use script::{ScriptSettings, Seat};
 use services::SlurmServices;
 use steps::{SlurmStep, next};
+use version::SlurmRelease;
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone
 /// from it.
@@ -85,14 +96,17 @@ pub struct SlurmEngine {
     partitions: Vec<String>,
     version: u64,
     /// Times of submission as first seen, for jobs that do not carry them.
-    submitted: BTreeMap<u64, i64>,
-    jobs: BTreeMap<u64, RawJob>,
-    report_url: Option<String>,
-    report_ca: Option<PathBuf>,
+    submitted: BTreeMap<SlurmJobId, i64>,
+    jobs: BTreeMap<SlurmJobId, RawJob>,
+    script: ScriptSettings,
+    given: GivenQueues,
+    poll: JobPoll,
+    key: FactsKey,
+    release: Option<SlurmRelease>,
     services: SlurmServices,
     mailbox: Arc<Mailbox>,
     /// The second in which jobs were last seen to leave their nodes.
-    leaving_s: BTreeMap<u64, i64>,
+    leaving_s: BTreeMap<SlurmJobId, i64>,
     /// A node that slurmctld has not heard of since it started, and when that was seen last.
     unheard: Option<(String, Instant)>,
     /// Nodes that are idle though their accelerators count as used, and since when.
@@ -101,16 +115,19 @@ pub struct SlurmEngine {
 }
 
 impl SlurmEngine {
-    /// The cluster of `settings`; nothing is asked of it yet.
-    pub fn new(settings: &SlurmConfig) -> Self {
+    /// The cluster of `settings`; nothing is asked of it yet. Comments are signed with `key`.
+    pub fn new(settings: &SlurmConfig, key: FactsKey) -> Self {
         Self {
             commands: Commands::new(settings),
             partitions: settings.partitions.clone(),
             version: 0,
             submitted: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            report_url: settings.report_url.clone(),
-            report_ca: settings.report_ca.clone(),
+            script: ScriptSettings::new(settings),
+            given: GivenQueues::new(settings),
+            poll: JobPoll::default(),
+            key,
+            release: None,
             services: SlurmServices::default(),
             mailbox: Arc::default(),
             leaving_s: BTreeMap::new(),
@@ -127,9 +144,13 @@ impl SlurmEngine {
     }
 
     /// Hands a job in, and gives its number; a replica of a service where it has a seat.
-    async fn hand_in(&self, job: &Submission, fence: &Fence, seat: Option<Seat<'_>>) -> Result<u64, EngineError> {
-        let reports = ReportAddress { url: self.report_url.as_deref(), ca: self.report_ca.as_deref() };
-        let (arguments, script) = script::of(job, fence, reports, seat);
+    async fn hand_in(
+        &self,
+        job: &Submission,
+        fence: &Fence,
+        seat: Option<Seat<'_>>,
+    ) -> Result<SlurmJobId, EngineError> {
+        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.commands.run("sbatch", &arguments, &script).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();
@@ -139,13 +160,11 @@ impl SlurmEngine {
     }
 
     /// Nodes that have accelerators. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
-    async fn nodes(&self) -> Result<Vec<RawNode>, EngineError> {
-        match read::nodes(&self.commands.run("sinfo", &["--json"], "").await?) {
-            Err(EngineError::Unreadable { .. }) => {
-                read::nodes(&self.commands.run("scontrol", &["show", "nodes", "--json"], "").await?)
-            }
-            nodes => nodes,
-        }
+    async fn nodes(commands: &Commands, release: Option<SlurmRelease>) -> Result<Vec<RawNode>, EngineError> {
+        read::nodes(&match release.is_some_and(SlurmRelease::filters_json) {
+            true => commands.run("scontrol", &["show", "nodes", "--json"], "").await?,
+            false => commands.run("sinfo", &["--json"], "").await?,
+        })
     }
 
     fn set_aside_leaking(&mut self, nodes: &mut [RawNode], jobs: &[RawJob]) {
@@ -168,7 +187,7 @@ impl SlurmEngine {
     }
 
     /// Reason why a job is not released yet.
-    fn waits(&self, job: u64) -> Option<StepOutcome> {
+    fn waits(&self, job: SlurmJobId) -> Option<StepOutcome> {
         let later = |reason: String| Some(StepOutcome::Later { reason });
         if let Some((node, _)) = self.unheard.as_ref().filter(|(_, at)| at.elapsed() < ABORTED) {
             return later(format!("slurmctld started lately, and waited for {node} to report what runs there"));
@@ -190,10 +209,16 @@ impl Engine for SlurmEngine {
         Capabilities { suspend: true, hold: true, scale, durability: Some(DURABILITY), ..Capabilities::default() }
     }
 
+    fn release(&self) -> Option<String> {
+        self.release.map(|release| release.to_string())
+    }
+
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
-        let (jobs, mut nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.nodes())?;
+        self.find_release().await?;
+        let nodes = Self::nodes(&self.commands, self.release);
+        let (mut jobs, mut nodes) = tokio::try_join!(self.poll.look(&self.commands, self.release, &self.key), nodes)?;
         self.services.look(&self.commands).await?;
-        let mut jobs = read::jobs(&jobs)?;
+        self.given.claim(&mut jobs);
         self.set_aside_leaking(&mut nodes, &jobs);
         let managed =
             |job: &RawJob| !job.foreign && (self.partitions.is_empty() || self.partitions.contains(&job.partition));
@@ -215,7 +240,7 @@ impl Engine for SlurmEngine {
             job.submit_ms = job.stated.submit_ms.unwrap_or(first);
         }
         self.owed.tell(&mut jobs);
-        let known: BTreeMap<u64, RawJob> = jobs.into_iter().map(|job| (job.id, job)).collect();
+        let known: BTreeMap<SlurmJobId, RawJob> = jobs.into_iter().map(|job| (job.id, job)).collect();
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
@@ -279,11 +304,12 @@ impl Engine for SlurmEngine {
     /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets
     /// them, and writes down that they failed.
     async fn maintain(&mut self) -> Result<(), EngineError> {
+        self.take_given().await?;
         let mut back: Vec<String> = self.jobs.values().filter_map(|job| self.hold_back(job)).collect();
         back.extend(self.jobs.values().filter_map(|job| self.owed.put_back(job)));
         self.commands.control(&back.iter().collect::<Vec<_>>()).await?;
         // Lines of one call must not depend on each other.
-        let comments: Vec<String> = self.jobs.values().filter_map(|job| self.owed.comment(job)).collect();
+        let comments: Vec<String> = self.jobs.values().filter_map(|job| self.owed.comment(job, &self.key)).collect();
         self.commands.control(&comments.iter().collect::<Vec<_>>()).await.map(|_| ())
     }
 
@@ -341,22 +367,23 @@ fn is_possible(action: &EngineAction) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
     fn nothing_is_released_in_the_second_it_left_nor_before_all_nodes_have_reported() {
-        let mut engine = SlurmEngine::new(&SlurmConfig::default());
+        let mut engine = SlurmEngine::new(&SlurmConfig::default(), FactsKey::random().unwrap());
         let now_s = crate::machine::wall_ms() / 1000;
-        let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
-        assert_eq!(engine.waits(7), None, "it never ran");
-        engine.jobs.insert(7, job(now_s + 1));
-        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "requeued just now");
-        engine.jobs.insert(7, job(now_s - 1));
-        assert_eq!(engine.waits(7), None);
-        engine.leaving_s.insert(7, now_s + 1);
-        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "seen to leave just now");
+        let job = |requeued_s| RawJob { id: 7.into(), requeued_s, ..RawJob::default() };
+        assert_eq!(engine.waits(7.into()), None, "it never ran");
+        engine.jobs.insert(7.into(), job(now_s + 1));
+        assert!(matches!(engine.waits(7.into()), Some(StepOutcome::Later { .. })), "requeued just now");
+        engine.jobs.insert(7.into(), job(now_s - 1));
+        assert_eq!(engine.waits(7.into()), None);
+        engine.leaving_s.insert(7.into(), now_s + 1);
+        assert!(matches!(engine.waits(7.into()), Some(StepOutcome::Later { .. })), "seen to leave just now");
         engine.leaving_s.clear();
         engine.unheard = Some(("n1".into(), Instant::now()));
-        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "n1 may still run it");
+        assert!(matches!(engine.waits(7.into()), Some(StepOutcome::Later { .. })), "n1 may still run it");
     }
 }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::engine::{JobPhase, JobSeen, NodeSeen, SpeedReport};
 use crate::job::{Fence, Intake, JobReport, LONGEST_LINE, Refusal, Silence, SpeedMeasurement};
 
+use super::id::SlurmJobId;
 use super::read::RawJob;
 
 /// Most reports that are kept until the daemon looks at them; more are dropped.
@@ -89,7 +90,7 @@ impl Mailbox {
     }
 
     /// Jobs run as Slurm shows; what they said since the last time.
-    pub(super) fn exchange(&self, jobs: &BTreeMap<u64, RawJob>, nodes: &[NodeSeen]) -> Vec<SpeedReport> {
+    pub(super) fn exchange(&self, jobs: &BTreeMap<SlurmJobId, RawJob>, nodes: &[NodeSeen]) -> Vec<SpeedReport> {
         let speakers = jobs.iter().map(|(id, job)| (id.to_string(), job.seen(), job.stated.token.clone()));
         self.hear(speakers, nodes)
     }
@@ -135,7 +136,7 @@ mod tests {
     fn a_job_speaks_for_its_running_attempt_and_for_no_other() {
         let fences = ["7", "8"].map(Fence::from_text);
         let job = |id: u64, restarts: u32| RawJob {
-            id,
+            id: id.into(),
             state: RawState::Running,
             restarts,
             held: vec![OnNode { node: "n0".into(), gpus: 4, ..OnNode::default() }],
@@ -150,7 +151,7 @@ mod tests {
             serde_json::to_vec(&report).unwrap()
         };
         assert_eq!(mailbox.take("7", &line(&fences[0], 0), 0), Err(Refusal::NotSeen), "it does not run");
-        let both = |restarts: u32| [(7, job(7, restarts)), (8, job(8, 0))].into();
+        let both = |restarts: u32| [(7.into(), job(7, restarts)), (8.into(), job(8, 0))].into();
         assert!(mailbox.exchange(&both(0), &nodes).is_empty());
         mailbox.take("7", &line(&fences[0], 0), 0).unwrap();
         mailbox.take("7", &line(&fences[0], 0), 500).unwrap();

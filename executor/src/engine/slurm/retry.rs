@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use super::facts_key::FactsKey;
+use super::id::SlurmJobId;
 use super::read::{RawJob, RawState};
 use super::stated::CommentFacts;
 use crate::job::{EndCause, Exit, ExitMeaning, RetryBudget, RetryDecision, RetryHistory};
@@ -60,7 +62,7 @@ impl RawJob {
 /// alters no job that is over, nor one that is still leaving its nodes, so the comment comes after
 /// the requeue and may have to be written again.
 #[derive(Debug, Default)]
-pub(super) struct Owed(BTreeMap<(u64, i64), Vec<i64>>);
+pub(super) struct Owed(BTreeMap<(SlurmJobId, i64), Vec<i64>>);
 
 impl Owed {
     /// Has jobs know what their comments do not say yet, and forgets what they do.
@@ -90,11 +92,11 @@ impl Owed {
     }
 
     /// A line that writes down when a job failed, where its comment does not say so.
-    pub fn comment(&self, job: &RawJob) -> Option<String> {
+    pub fn comment(&self, job: &RawJob, key: &FactsKey) -> Option<String> {
         let failed = self.0.get(&(job.id, job.submit_ms))?.clone();
         let over = matches!(job.state, RawState::Completed | RawState::Cancelled)
             || job.state == RawState::Failed && job.retry().is_none();
-        let comment = CommentFacts { failed, ..job.stated.clone() }.text();
+        let comment = key.signed(&CommentFacts { failed, ..job.stated.clone() }, job.uid);
         (!over).then(|| format!("update JobId={} Comment={comment}", job.id))
     }
 }
@@ -108,7 +110,7 @@ mod tests {
     fn failed(retries: Option<u32>, before: &[i64], exit: Exit) -> RawJob {
         let stated = CommentFacts { retries, failed: before.to_vec(), ..CommentFacts::default() };
         let (state, exit) = (RawState::Failed, Some(exit));
-        RawJob { id: 7, state, start_ms: 1, end_ms: 1_000_000, exit, stated, ..RawJob::default() }
+        RawJob { id: 7.into(), state, start_ms: 1, end_ms: 1_000_000, exit, stated, ..RawJob::default() }
     }
 
     #[test]
@@ -129,10 +131,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_not_forgotten_because_its_comment_came_too_early() {
-        let mut owed = Owed::default();
+        let (mut owed, key) = (Owed::default(), FactsKey::random().unwrap());
         let first = failed(Some(1), &[], Exit::Code(1));
         assert_eq!(owed.put_back(&first).unwrap(), "requeuehold 7");
-        let comment = owed.comment(&first).unwrap();
+        let comment = owed.comment(&first, &key).unwrap();
         assert!(comment.starts_with("update JobId=7 Comment=") && comment.contains("failed=1000"), "{comment}");
         let mut still_there = [first.clone()];
         owed.tell(&mut still_there);
@@ -144,11 +146,15 @@ mod tests {
             (jobs[0].stated.failed.as_slice(), jobs[0].retry().unwrap().not_before_ms),
             (&[1000][..], 1_010_000)
         );
-        assert_eq!((owed.put_back(&jobs[0]), owed.comment(&jobs[0])), (None, Some(comment)), "written again only");
+        assert_eq!(
+            (owed.put_back(&jobs[0]), owed.comment(&jobs[0], &key)),
+            (None, Some(comment)),
+            "written again only"
+        );
         let mut second = [RawJob { end_ms: 2_000_000, ..first }];
         owed.tell(&mut second);
         assert_eq!((second[0].seen().phase, second[0].seen().failures), (JobPhase::Failed, 2), "it may fail once");
-        assert_eq!(owed.comment(&second[0]), None, "Slurm alters no job that is over");
+        assert_eq!(owed.comment(&second[0], &key), None, "Slurm alters no job that is over");
         let mut of_another_daemon =
             [RawJob { stated: CommentFacts { failed: vec![900], ..waiting.stated.clone() }, ..waiting.clone() }];
         owed.tell(&mut of_another_daemon);
@@ -156,6 +162,6 @@ mod tests {
         let mut told =
             [RawJob { stated: CommentFacts { failed: vec![900, 1000], ..waiting.stated.clone() }, ..waiting }];
         owed.tell(&mut told);
-        assert_eq!(owed.comment(&told[0]), None, "its comment says so");
+        assert_eq!(owed.comment(&told[0], &key), None, "its comment says so");
     }
 }

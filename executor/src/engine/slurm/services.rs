@@ -8,6 +8,7 @@ use goodput_env::cluster::Pool;
 
 use super::SlurmEngine;
 use super::commands::Commands;
+use super::id::SlurmJobId;
 use super::read::{RawJob, RawState, hostlist};
 use super::script::Seat;
 use super::steps::plain;
@@ -129,7 +130,7 @@ impl SlurmEngine {
             return Ok(outcome);
         }
         let there = self.replicas_of(&declared).into_iter().filter(|job| node_of(job).is_some_and(|on| on == node));
-        let mut there: Vec<(bool, u64)> = there
+        let mut there: Vec<(bool, SlurmJobId)> = there
             .filter(|job| matches!(job.state, RawState::Pending { .. } | RawState::Running | RawState::Suspended))
             .map(|job| (job.held.is_empty(), job.id))
             .collect();
@@ -144,7 +145,7 @@ impl SlurmEngine {
         if !self.services.nodes.iter().any(|known| known == node) {
             return refused(format!("node {node} is not in the reservation {}", self.services.reservation));
         }
-        if let Some(wait) = self.waits(0).or_else(|| self.failed_lately(&declared)) {
+        if let Some(wait) = self.waits(SlurmJobId::default()).or_else(|| self.failed_lately(&declared)) {
             return Ok(wait);
         }
         for _ in now..replicas {

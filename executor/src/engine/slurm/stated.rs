@@ -1,10 +1,16 @@
 //! Facts in a job's comment: more than Slurm knows, kept where a daemon that is started anew finds
 //! them.
+//!
+//! Any user may write any comment on a job of their own. So a comment is believed about the job
+//! itself: its sizes, its duration, its application, its retries, its token. Facts that weigh against
+//! jobs of others, which are tenant, owner, priority and time of submission, are believed in two cases only:
+//! the comment is signed with the key of the daemon ([`FactsKey`]), or the facts stand in Slurm's
+//! `AdminComment`, which operators alone can write.
 
 use goodput_env::model::BatchLimits;
 
 /// Begins the comment of jobs that say more of themselves than Slurm knows.
-const MARK: &str = "goodput";
+pub(super) const MARK: &str = "goodput";
 
 /// Facts in a job's comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +65,11 @@ impl CommentFacts {
     /// Whether a comment gives its job to the daemon: its first word is `goodput`.
     pub fn gives(text: &str) -> bool {
         text.split(|c: char| c == ';' || c.is_whitespace()).next() == Some(MARK)
+    }
+
+    /// The facts without those that weigh against jobs of others.
+    pub fn of_a_user(self) -> Self {
+        Self { tenant: None, owner: None, priority: None, submit_ms: None, ..self }
     }
 
     /// Facts of a comment; none where the comment is not the daemon's.

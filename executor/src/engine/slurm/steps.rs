@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::id::SlurmJobId;
 use super::is_possible;
 use super::read::{RawJob, RawState};
 use crate::engine::{EngineAction, OnNode, Order, StepOutcome};
@@ -10,17 +11,17 @@ use crate::engine::{EngineAction, OnNode, Order, StepOutcome};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SlurmStep {
     /// The job, to find complaints about it; 0 for nodes.
-    pub job: u64,
+    pub job: SlurmJobId,
     /// Lines that prepare the step.
     pub prepare: Vec<String>,
     /// Lines that carry the step out where its preparation was not refused.
     pub release: Vec<String>,
     /// A job to be cancelled.
-    pub cancel: Option<u64>,
+    pub cancel: Option<SlurmJobId>,
 }
 
 /// The next step of `order`; an outcome where there is none to take.
-pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmStep, StepOutcome> {
+pub(super) fn next(order: &Order, jobs: &BTreeMap<SlurmJobId, RawJob>) -> Result<SlurmStep, StepOutcome> {
     let refused = |reason: &str| Err(StepOutcome::Refused { reason: reason.into() });
     if !is_possible(&order.action) {
         return refused("Slurm lends no nodes between pools and gives no shares here");
@@ -34,10 +35,11 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmS
         EngineAction::Undrain { node } => return on_node(node, "State=RESUME"),
         _ => {}
     }
-    let id: u64 = order.job.parse().map_err(|_| StepOutcome::Refused { reason: "not the number of a job".into() })?;
+    let id: SlurmJobId =
+        order.job.parse().map_err(|_| StepOutcome::Refused { reason: "not the number of a job".into() })?;
     let Some(job) = jobs.get(&id) else { return refused("there is no such job") };
     if job.foreign {
-        return refused("the job was not given to the daemon: its comment does not begin with goodput");
+        return refused("the job was not given to the daemon");
     }
     let step = |prepare: Vec<String>, release: Vec<String>| Ok(SlurmStep { job: id, prepare, release, cancel: None });
     let later = |reason: &str| Err(StepOutcome::Later { reason: reason.into() });
@@ -103,7 +105,8 @@ pub(super) fn plain(name: &str) -> Result<(), StepOutcome> {
 /// many, Slurm is told how many each.
 ///
 /// A job of `live submit` has one task a node. Every other job keeps the tasks and the processors
-/// that its user asked for, unless it comes to more nodes than it has tasks.
+/// that its user asked for, unless it comes to more nodes than it has tasks. Processors that are asked
+/// for each accelerator follow the accelerators.
 fn update(job: &RawJob, placement: &[OnNode]) -> Result<String, StepOutcome> {
     placement.iter().try_for_each(|on| plain(&on.node))?;
     let (nodes, gpus) = (placement.len(), total(placement));
@@ -111,11 +114,14 @@ fn update(job: &RawJob, placement: &[OnNode]) -> Result<String, StepOutcome> {
     let even = placement.iter().all(|on| on.gpus == first);
     let each = if even { format!("gres:gpu:{first}") } else { String::new() };
     let least = nodes as u32;
-    let tasks = if job.stated.token.is_none() && job.tasks >= least {
-        String::new()
-    } else {
-        format!("NumCPUs={} NumTasks={nodes} ", least * job.cpus_per_task.max(1))
+    let as_asked = job.stated.token.is_none() && job.tasks >= least;
+    // Slurm shares them out by accelerator, but on a job that ran before it does not multiply.
+    let cpus = match job.cpus_per_gpu {
+        0 if as_asked => String::new(),
+        0 => format!("NumCPUs={} ", least * job.cpus_per_task.max(1)),
+        each => format!("NumCPUs={} ", gpus * each),
     };
+    let tasks = if as_asked { cpus } else { format!("{cpus}NumTasks={nodes} ") };
     let list = placement.iter().map(|on| on.node.as_str()).collect::<Vec<_>>().join(",");
     Ok(format!(
         "update JobId={} ReqNodeList={list} NumNodes={nodes}-{nodes} {tasks}\
@@ -149,8 +155,8 @@ mod tests {
         Order { id: OrderId("x".into()), job: "7".into(), starts, action }
     }
 
-    fn job(state: RawState, restarts: u32) -> BTreeMap<u64, RawJob> {
-        [(7, RawJob { id: 7, state, restarts, ..RawJob::default() })].into()
+    fn job(state: RawState, restarts: u32) -> BTreeMap<SlurmJobId, RawJob> {
+        [(7.into(), RawJob { id: 7.into(), state, restarts, ..RawJob::default() })].into()
     }
 
     #[test]
@@ -173,16 +179,19 @@ mod tests {
     #[test]
     fn tasks_and_processors_stay_as_asked() {
         let placement = [on("n1", 2), on("n3", 2)];
-        let asked = RawJob { id: 7, tasks: 4, cpus_per_task: 8, ..RawJob::default() };
+        let asked = RawJob { id: 7.into(), tasks: 4, cpus_per_task: 8, ..RawJob::default() };
         assert!(update(&asked, &placement).unwrap().contains("NumNodes=2-2 TresPerJob"));
         let submitted = CommentFacts { token: Some("x".into()), ..CommentFacts::default() };
         let submitted = RawJob { stated: submitted, ..asked };
         assert!(update(&submitted, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=16 NumTasks=2 "));
+        let by_gpu = RawJob { cpus_per_gpu: 6, ..submitted };
+        assert!(update(&by_gpu, &placement).unwrap().contains("NumNodes=2-2 NumCPUs=24 NumTasks=2 "));
     }
 
     #[test]
     fn no_step_is_taken_on_a_job_of_others() {
-        let foreign = |state| BTreeMap::from([(7, RawJob { id: 7, state, foreign: true, ..RawJob::default() })]);
+        let foreign =
+            |state| BTreeMap::from([(7.into(), RawJob { id: 7.into(), state, foreign: true, ..RawJob::default() })]);
         let actions = [
             EngineAction::Place { placement: vec![on("n1", 4)], share: None },
             EngineAction::Resize { placement: vec![on("n1", 4)], grace_s: 1 },
@@ -203,7 +212,7 @@ mod tests {
         let place = order(EngineAction::Place { placement: vec![on("n1", 4)], share: None }, 2);
         let mut jobs = job(RawState::Running, 1);
         assert_eq!(next(&place, &jobs).unwrap().release, ["requeuehold 7"]);
-        jobs.get_mut(&7).unwrap().held = vec![on("n1", 4)];
+        jobs.get_mut(&7.into()).unwrap().held = vec![on("n1", 4)];
         assert_eq!(next(&place, &jobs), Err(StepOutcome::Accepted));
     }
 

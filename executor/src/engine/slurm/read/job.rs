@@ -4,8 +4,10 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use serde_json::Value;
 
-use super::lists::{gres, hostlist, indices};
+use super::lists::{gres, hostlist, indices, indices_of};
 use super::{number, text, words};
+use crate::engine::slurm::facts_key::FactsKey;
+use crate::engine::slurm::id::SlurmJobId;
 use crate::engine::slurm::stated::CommentFacts;
 use crate::engine::{Attempt, JobPhase, JobSeen, OnNode};
 use crate::job::Exit;
@@ -33,13 +35,34 @@ pub enum RawState {
     Cancelled,
 }
 
+impl RawState {
+    /// Whether the job never runs again by itself.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
 /// A job as Slurm tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "each is Slurm's field of that name")]
 pub struct RawJob {
-    pub id: u64,
+    pub id: SlurmJobId,
+    /// Number of the record in slurmctld.
+    pub number: u64,
+    /// Name of the record for `scontrol`: the array's for a task that waits with others.
+    pub record: SlurmJobId,
+    /// Tasks of an array that wait together in one record, which has the number of the array.
+    pub waiting_tasks: Vec<u32>,
+    /// Most tasks of its array that may run at once; 0 where there is no such limit.
+    pub array_limit: u32,
+    /// Whether as many tasks of its array run or start as may.
+    pub throttled: bool,
     pub name: String,
     pub user: String,
+    /// Number of the user.
+    pub uid: u32,
+    pub account: String,
+    pub qos: String,
     pub partition: String,
     pub reservation: String,
     pub state: RawState,
@@ -63,11 +86,20 @@ pub struct RawJob {
     pub tasks: u32,
     /// Processors that it asks for, for each task.
     pub cpus_per_task: u32,
+    /// Processors that it asks for, for each accelerator; 0 where it does not ask that way.
+    pub cpus_per_gpu: u32,
     pub held: Vec<OnNode>,
+    pub comment: String,
+    pub admin_comment: String,
     pub stated: CommentFacts,
-    /// Whether the job was not given to the daemon: its comment does not begin with `goodput`.
+    /// Whether the job was not given to the daemon: its comment does not begin with `goodput`, and no
+    /// queue of the daemon has it.
     pub foreign: bool,
 }
+
+/// Reason why a job is left alone.
+const FOREIGN: &str =
+    "it was not given to the daemon: its comment does not begin with goodput, or its user holds it in a given queue";
 
 impl RawJob {
     /// Starts so far.
@@ -78,6 +110,30 @@ impl RawJob {
             RawState::Cancelled | RawState::Failed if self.start_ms == 0 => self.restarts,
             _ => self.restarts + 1,
         }
+    }
+
+    /// Takes up what its comments say, as far as they are believed.
+    pub(super) fn believe(&mut self, key: &FactsKey) {
+        let said = key.read(&self.comment, self.uid);
+        // Operators alone write this one.
+        let ordered = CommentFacts::parse(&self.admin_comment);
+        self.stated = CommentFacts {
+            submit_ms: ordered.submit_ms.or(said.submit_ms),
+            tenant: ordered.tenant.or(said.tenant),
+            owner: ordered.owner.or(said.owner),
+            priority: ordered.priority.or(said.priority),
+            ..said
+        };
+        self.foreign = !CommentFacts::gives(&self.comment);
+    }
+
+    /// The tasks of an array that wait in this record, or the job itself.
+    pub(super) fn tasks_apart(mut self) -> Vec<Self> {
+        let (tasks, array) = (std::mem::take(&mut self.waiting_tasks), self.id.number());
+        if tasks.is_empty() {
+            return vec![self];
+        }
+        tasks.into_iter().map(|task| Self { id: SlurmJobId::task(array, task), ..self.clone() }).collect()
     }
 
     /// Whether the job holds accelerators.
@@ -126,7 +182,10 @@ impl RawJob {
             None if self.state == RawState::Failed && self.stated.retries.is_some() => {
                 format!("{}: failed more often than was forgiven ({})", self.reason, self.stated.retries.unwrap_or(0))
             }
-            None if self.foreign => "it was not given to the daemon: its comment does not begin with goodput".into(),
+            None if self.foreign => FOREIGN.into(),
+            None if self.throttled => {
+                format!("as many tasks of its array run as may: {} by its own --array", self.array_limit)
+            }
             None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
             None if self.reason == "None" => String::new(),
             None => self.reason.clone(),
@@ -135,14 +194,14 @@ impl RawJob {
             key: self.id.to_string(),
             spec: JobSpec { request, work: Work::Fixed { duration } },
             application,
-            tenant: tenant.unwrap_or_default(),
+            tenant: tenant.unwrap_or_else(|| self.account.clone()),
             // The daemon hands jobs of its callers in as its own user.
             owner: owner.unwrap_or_else(|| self.user.clone()),
             phase,
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
             failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
-            hands_off: self.foreign || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
+            hands_off: self.foreign || self.throttled || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             // What Slurm put back itself, because a node could not launch it, is pending already.
             ended_itself: phase == JobPhase::Held && (self.state == RawState::Failed || self.launch_failed),
             done: None,
@@ -193,10 +252,23 @@ fn job(json: &Value) -> RawJob {
     let mut required_nodes = hostlist(&text(&json["required_nodes"]));
     required_nodes.sort_unstable();
     let limit = number(&json["time_limit"]);
+    let (array, task) = (number(&json["array_job_id"]).max(0) as u64, index(&json["array_task_id"]));
+    let id = task.filter(|_| array > 0).map(|task| SlurmJobId::task(array, task));
+    let waiting = if id.is_none() { indices_of(&text(&json["array_task_string"])) } else { Vec::new() };
+    let record = number(&json["job_id"]).max(0) as u64;
+    let id = id.unwrap_or_else(|| SlurmJobId::from(record));
     RawJob {
-        id: number(&json["job_id"]) as u64,
+        id,
+        number: record,
+        record: id,
+        waiting_tasks: waiting,
+        array_limit: number(&json["array_max_tasks"]).max(0) as u32,
+        throttled: false,
         name: text(&json["name"]),
         user: text(&json["user_name"]),
+        uid: number(&json["user_id"]) as u32,
+        account: text(&json["account"]),
+        qos: text(&json["qos"]),
         partition: text(&json["partition"]),
         reservation: text(&json["resv_name"]),
         state,
@@ -214,11 +286,20 @@ fn job(json: &Value) -> RawJob {
         required_nodes,
         tasks: number(&json["tasks"]).max(0) as u32,
         cpus_per_task: number(&json["cpus_per_task"]).max(0) as u32,
+        cpus_per_gpu: gres(&text(&json["cpus_per_tres"])).1,
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
-        stated: CommentFacts::parse(&text(&json["comment"])),
-        foreign: !CommentFacts::gives(&text(&json["comment"])),
+        comment: text(&json["comment"]),
+        admin_comment: text(&json["admin_comment"]),
+        stated: CommentFacts::default(),
+        foreign: true,
     }
+}
+
+/// A number that may be absent, as an object with a flag or as `null`.
+fn index(value: &Value) -> Option<u32> {
+    let told = value.get("set").is_none_or(|set| set == &Value::Bool(true));
+    (told && !value.is_null()).then(|| number(value) as u32)
 }
 
 /// Of a wait status, or of an object that tells its parts, as newer versions have it.

@@ -32,6 +32,17 @@ pub(super) fn indices(text: &str) -> Vec<String> {
     list.split(',').flat_map(range).collect()
 }
 
+/// The indices in `0-3,7`, and in `0-8:4` with a step, of tasks of an array; `%4` behind them is a limit.
+pub(super) fn indices_of(text: &str) -> Vec<u32> {
+    let list = text.split('%').next().unwrap_or_default().trim_matches(['[', ']']);
+    let part = |part: &str| {
+        let (span, step) = part.split_once(':').unwrap_or((part, "1"));
+        let step = step.parse().unwrap_or(1).max(1);
+        range(span).into_iter().filter_map(|index| index.parse().ok()).step_by(step).collect::<Vec<u32>>()
+    };
+    list.split(',').flat_map(part).collect()
+}
+
 /// `3-5` or `4`, with the zeros in front kept.
 fn range(text: &str) -> Vec<String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -73,6 +84,8 @@ mod tests {
     fn lists_of_slurm_are_understood() {
         assert_eq!(hostlist("n[1-3,07],login,gpu2"), ["n1", "n2", "n3", "n07", "login", "gpu2"]);
         assert_eq!(hostlist(""), Vec::<String>::new());
+        assert_eq!(indices_of("0-2,7%4"), [0, 1, 2, 7]);
+        assert_eq!((indices_of("0-8:4"), indices_of("")), (vec![0, 4, 8], Vec::new()));
         assert_eq!(indices("gpu:a100:3(IDX:0-1,5)"), ["0", "1", "5"]);
         assert_eq!(indices("gpu:a100:3(IDX:N/A)"), Vec::<String>::new());
         for (text, expected) in [

@@ -5,10 +5,13 @@ mod job;
 mod lists;
 mod node;
 
+use std::collections::BTreeMap;
+
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::facts_key::FactsKey;
 use crate::engine::EngineError;
 pub use job::{RawJob, RawState};
 pub(super) use lists::hostlist;
@@ -85,15 +88,40 @@ fn words(value: &Value) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_uppercase).collect()
 }
 
-/// Jobs of `squeue --json`.
+/// Jobs of `squeue --json`, each task of an array for itself. `key` is the one with which comments are
+/// signed.
 ///
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
-pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
+pub fn jobs(json: &str, key: &FactsKey) -> Result<Vec<RawJob>, EngineError> {
     let list = parsed(json, "squeue --json")?.jobs;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
-    list.map(|StreamedEntries(jobs)| jobs).ok_or_else(missing)
+    let StreamedEntries(records) = list.ok_or_else(missing)?;
+    let mut jobs: Vec<RawJob> = records.into_iter().flat_map(RawJob::tasks_apart).collect();
+    jobs.iter_mut().for_each(|job| job.believe(key));
+    throttle(&mut jobs);
+    Ok(jobs)
+}
+
+/// Marks the held tasks for which the limits of their arrays leave no room.
+pub(super) fn throttle(jobs: &mut [RawJob]) {
+    let limited = |job: &RawJob| job.id.array().filter(|_| job.array_limit > 0);
+    let mut started: BTreeMap<u64, u32> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.holds() || job.state == (RawState::Pending { held: false })) {
+        if let Some(array) = limited(job) {
+            *started.entry(array).or_default() += 1;
+        }
+    }
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&at| jobs[at].id);
+    for at in order {
+        let job = &mut jobs[at];
+        let Some(array) = limited(job).filter(|_| job.state == (RawState::Pending { held: true })) else { continue };
+        let started = started.entry(array).or_default();
+        job.throttled = *started >= job.array_limit;
+        *started += 1;
+    }
 }
 
 /// Nodes that have accelerators: of `sinfo --json`, which lists nodes up to 22.05 only, or of
@@ -116,11 +144,12 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::engine::{NodeHealth, OnNode};
+    use crate::engine::{JobPhase, NodeHealth, OnNode};
     use crate::job::Exit;
 
     #[test]
     fn that_nothing_is_told_is_not_that_there_is_nothing() {
+        let jobs = |json: &str| super::jobs(json, &FactsKey::random().unwrap());
         let told = r#"{"errors":[{"description":"Failed while looking for jobs","error_number":-1}],"jobs":[]}"#;
         assert!(matches!(jobs(told), Err(EngineError::Unreachable { .. })));
         assert!(matches!(jobs(r#"{"errors":[],"jobs":[]}"#), Ok(list) if list.is_empty()));
@@ -159,7 +188,7 @@ mod tests {
     fn a_job_is_foreign_unless_its_comment_gives_it_to_the_daemon() {
         let told = |comment: &str| {
             let job = format!(r#"{{"job_id":7,"job_state":"RUNNING","priority":1,"comment":"{comment}"}}"#);
-            jobs(&format!(r#"{{"errors":[],"jobs":[{job}]}}"#)).unwrap().remove(0)
+            jobs(&format!(r#"{{"errors":[],"jobs":[{job}]}}"#), &FactsKey::random().unwrap()).unwrap().remove(0)
         };
         assert!(told("").foreign && told("mine").seen().hands_off);
         assert!(!told("goodput").foreign && !told("goodput;gpus=2").seen().hands_off);
@@ -171,6 +200,35 @@ mod tests {
         let seen = node.seen(&both, |job| !job.foreign);
         assert_eq!((seen.gpus, seen.free), (4, 2), "{}", seen.note);
         assert!(seen.note.starts_with("4 of 8"), "{}", seen.note);
+    }
+
+    /// Records of an array as 22.05.8 and 24.11.5 tell them: a task that was altered is apart, and
+    /// those that wait untouched are together.
+    #[test]
+    fn tasks_of_an_array_are_jobs() {
+        let told = |array: &str, task: &str, none: &str, limit: &str| {
+            let apart = format!(
+                r#"{{"job_id":8,"array_job_id":{array},"array_task_id":{task},"job_state":"RUNNING",
+                "array_task_string":"","array_max_tasks":{limit},"priority":1,"comment":"goodput"}}"#
+            );
+            let rest = format!(
+                r#"{{"job_id":7,"array_job_id":{array},"array_task_id":{none},"job_state":"PENDING",
+                "array_task_string":"0,2-3","array_max_tasks":{limit},"priority":0,"tres_per_job":"gres:gpu:2",
+                "comment":"goodput"}}"#
+            );
+            let text = format!(r#"{{"errors":[],"jobs":[{apart},{rest}]}}"#);
+            let jobs = jobs(&text, &FactsKey::random().unwrap()).unwrap();
+            jobs.iter().map(|job| (job.id.to_string(), job.seen().phase, job.throttled)).collect::<Vec<_>>()
+        };
+        let held = |task: u32, throttled| (format!("7_{task}"), JobPhase::Held, throttled);
+        let running = ("7_1".to_owned(), JobPhase::Running, false);
+        assert_eq!(told("7", "1", "null", "0"), [running.clone(), held(0, false), held(2, false), held(3, false)]);
+        let number = |number: u32, set: bool| format!(r#"{{"set":{set},"infinite":false,"number":{number}}}"#);
+        assert_eq!(
+            told(&number(7, true), &number(1, true), &number(0, false), &number(2, true)),
+            [running, held(0, false), held(2, true), held(3, true)],
+            "two at once"
+        );
     }
 
     /// Answers of Slurm 24.11.5 (Debian 13), recorded from a slurmctld with two nodes, with the
@@ -191,7 +249,8 @@ mod tests {
                 number(1_795_536_653),
                 number(0)
             );
-            jobs(&format!(r#"{{"jobs":[{job}],"errors":[],"warnings":[]}}"#)).unwrap().remove(0)
+            let text = format!(r#"{{"jobs":[{job}],"errors":[],"warnings":[]}}"#);
+            jobs(&text, &FactsKey::random().unwrap()).unwrap().remove(0)
         };
         let job = told(r#""RUNNING""#);
         assert_eq!((job.state, job.asked, job.submit_ms), (RawState::Running, 8, 1_795_536_653_000));

@@ -4,18 +4,23 @@
 //! Tests, drills and the worked example run on it. The daemons are children in the foreground; each
 //! is ended by its id, also when the program that started them is killed (`setpriv --pdeathsig`).
 
+mod install;
+
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::engine::SlurmConfig;
 use goodput_executor::machine::host_name;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
+
+pub use install::SlurmInstall;
 
 /// Programs that a cluster needs, and the Debian packages that have them.
 pub const PROGRAMS: [&str; 6] = ["slurmctld", "slurmd", "munged", "sbatch", "setpriv", "scontrol"];
@@ -34,6 +39,14 @@ pub enum PrivateError {
     Missing {
         /// Program that is missing.
         program: &'static str,
+    },
+    /// A release of Debian cannot be had.
+    #[error("no Slurm of Debian {suite}: {problem}")]
+    NoRelease {
+        /// Suite of Debian.
+        suite: String,
+        /// Reason, with a remedy where there is one.
+        problem: String,
     },
     /// Something of the system refused.
     #[error("private Slurm in {directory}: cannot {action}: {source}")]
@@ -61,6 +74,7 @@ pub enum PrivateError {
 #[derive(Debug)]
 pub struct PrivateCluster {
     directory: PathBuf,
+    release: SlurmInstall,
     nodes: u32,
     munged: Option<Child>,
     controller: Option<Child>,
@@ -80,8 +94,7 @@ pub fn missing() -> Option<&'static str> {
 }
 
 impl PrivateCluster {
-    /// Starts `nodes` nodes called `n0`, `n1`, ... with `gpus` accelerators of type `accelerator`
-    /// each, all files in `directory`. `kill_wait`: seconds from SIGTERM to SIGKILL.
+    /// Starts a cluster of the installed release; see [`Self::start_release`].
     ///
     /// # Errors
     /// [`PrivateError`] where Slurm is not installed or does not come up.
@@ -92,9 +105,22 @@ impl PrivateCluster {
         accelerator: &str,
         kill_wait: u32,
     ) -> Result<Self, PrivateError> {
-        if let Some(program) = missing() {
-            return Err(PrivateError::Missing { program });
-        }
+        Self::start_release(&SlurmInstall::installed()?, directory, nodes, gpus, accelerator, kill_wait)
+    }
+
+    /// Starts `nodes` nodes called `n0`, `n1`, ... with `gpus` accelerators of type `accelerator`
+    /// each, all files in `directory`. `kill_wait`: seconds from SIGTERM to SIGKILL.
+    ///
+    /// # Errors
+    /// [`PrivateError`] where it does not come up.
+    pub fn start_release(
+        release: &SlurmInstall,
+        directory: &Path,
+        nodes: u32,
+        gpus: u32,
+        accelerator: &str,
+        kill_wait: u32,
+    ) -> Result<Self, PrivateError> {
         let system = |action: &str| {
             let action = action.to_string();
             move |source| PrivateError::System { directory: directory.into(), action, source }
@@ -123,8 +149,8 @@ impl PrivateCluster {
             directory.display()
         );
         fs::write(directory.join("conf/gres.conf"), gres).map_err(system("write gres.conf"))?;
-        fs::write(directory.join("conf/cgroup.conf"), "CgroupPlugin=cgroup/v1\n")
-            .map_err(system("write cgroup.conf"))?;
+        fs::write(directory.join("conf/cgroup.conf"), release.cgroup()).map_err(system("write cgroup.conf"))?;
+        release.install(&directory).map_err(system("write its commands"))?;
         let key = directory.join("run/munge.key");
         if !key.exists() {
             let mut bytes = [0; 1024];
@@ -134,8 +160,14 @@ impl PrivateCluster {
             fs::write(&key, bytes).map_err(system("write the key"))?;
             fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).map_err(system("protect the key"))?;
         }
-        let mut cluster =
-            Self { directory: directory.clone(), nodes, munged: None, controller: None, slurmds: Vec::new() };
+        let mut cluster = Self {
+            directory: directory.clone(),
+            release: release.clone(),
+            nodes,
+            munged: None,
+            controller: None,
+            slurmds: Vec::new(),
+        };
         let run = |file: &str| directory.join("run").join(file).display().to_string();
         let munged = [
             "--foreground".into(),
@@ -163,12 +195,13 @@ impl PrivateCluster {
 
     /// Settings by which an engine reaches the cluster.
     pub fn settings(&self) -> SlurmConfig {
-        SlurmConfig { conf: Some(self.directory.join("conf/slurm.conf")), ..SlurmConfig::default() }
+        let (conf, bin) = (Some(self.directory.join("conf/slurm.conf")), self.release.bin(&self.directory));
+        SlurmConfig { conf, bin, ..SlurmConfig::default() }
     }
 
     /// A command of Slurm for this cluster.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(find(program).unwrap_or_else(|| program.into()));
+        let mut command = Command::new(self.release.program(program, &self.directory));
         command.env("SLURM_CONF", self.directory.join("conf/slurm.conf"));
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/sbin"));
@@ -183,7 +216,7 @@ impl PrivateCluster {
 
     fn child(&self, program: &str, arguments: &[String]) -> std::io::Result<Child> {
         let mut command = self.command("setpriv");
-        let program = find(program).unwrap_or_else(|| program.into());
+        let program = self.release.program(program, &self.directory);
         command.args(["--pdeathsig", "TERM", "--"]).arg(program).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
@@ -257,6 +290,15 @@ impl PrivateCluster {
         }
     }
 
+    /// Cancels all jobs, and waits a few seconds for them to go.
+    pub fn cancel_all(&self) {
+        self.ask("scancel", &["--user", &user()]);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(5) && !self.ask("squeue", &["-h", "-t", "R,CG"]).trim().is_empty() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Resident memory of all of its daemons, KiB.
     pub fn resident_kib(&self) -> u64 {
         let children = self.munged.iter().chain(&self.controller).chain(self.slurmds.iter().flatten());
@@ -271,14 +313,7 @@ impl PrivateCluster {
 impl Drop for PrivateCluster {
     fn drop(&mut self) {
         if self.controller.is_some() {
-            let user = user();
-            self.ask("scancel", &["--user", &user]);
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_secs(5)
-                && !self.ask("squeue", &["-h", "-t", "R,CG"]).trim().is_empty()
-            {
-                std::thread::sleep(Duration::from_millis(100));
-            }
+            self.cancel_all();
         }
         let children = self.slurmds.iter_mut().chain([&mut self.controller, &mut self.munged]);
         for mut child in children.filter_map(Option::take) {
@@ -294,11 +329,24 @@ impl Drop for PrivateCluster {
     }
 }
 
-/// Free ports of this machine.
+/// Free ports of this machine, below those that the kernel gives to connections: one of these may be taken
+/// before a daemon listens there. This process gives no port twice, and others begin elsewhere.
 pub(crate) fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+    const FIRST: u32 = 12_000;
+    const SPAN: u32 = 20_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(137) % SPAN;
+    let mut ports = Vec::with_capacity(count);
+    for _ in 0..SPAN {
+        if ports.len() == count {
+            return Ok(ports);
+        }
+        let port = (FIRST + (begin + GIVEN.fetch_add(1, Ordering::Relaxed)) % SPAN) as u16;
+        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            ports.push(port);
+        }
+    }
+    Err(std::io::ErrorKind::AddrInUse.into())
 }
 
 /// Name of the user at hand.
@@ -344,7 +392,8 @@ SlurmctldTimeout=30
 SlurmdTimeout=15
 KillWait={kill_wait}
 MinJobAge=60
-MaxJobCount=20000
+MaxJobCount=50000
+MaxArraySize=50001
 ",
         port = ports[0]
     );

@@ -1,0 +1,47 @@
+//! Later releases of Slurm: those of Debian trixie (24.11) and sid, which the tests download once.
+//!
+//! Where a release cannot be had the test says so and passes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::Write;
+
+use goodput_testkit::slurm::SlurmInstall;
+
+use crate::slurm_jobs::{orders_are_carried_out, others_are_left_alone, resources_stay};
+use crate::slurm_protocol::scenarios;
+use crate::slurm_site::Site;
+
+/// A cluster of Debian's `suite`; `None`, said loudly, where it cannot be had.
+fn site(suite: &str) -> Option<Site> {
+    match SlurmInstall::debian(suite) {
+        Ok(release) => Some(Site::start(&release)),
+        Err(error) => {
+            // Straight to the terminal: the harness swallows what a test that passes prints by `eprintln!`.
+            std::io::stderr().write_all(format!("NOT TESTED: {error}\n").as_bytes()).unwrap();
+            None
+        }
+    }
+}
+
+/// Every order, jobs of others, and the resources of users, on one cluster.
+fn is_driven(suite: &str) {
+    let Some(mut site) = site(suite) else { return };
+    orders_are_carried_out(&mut site);
+    for scenario in scenarios() {
+        scenario(&mut site);
+        site.cluster.cancel_all();
+    }
+    resources_stay(&site);
+    site.cluster.cancel_all();
+    others_are_left_alone(&mut site);
+}
+
+#[test]
+fn slurm_of_trixie_is_driven() {
+    is_driven("trixie");
+}
+
+#[test]
+fn slurm_of_sid_is_driven() {
+    is_driven("sid");
+}
