@@ -25,7 +25,7 @@ cargo xtask tidy [PATH]    lists comments, names and sentences that break a rule
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 24] = [
+const BENCHES: [(&str, &str); 25] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
