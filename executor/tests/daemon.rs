@@ -2,6 +2,7 @@
 //! drained nodes, retries.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
+#![allow(clippy::print_stdout, reason = "drills print their counts")]
 
 mod lab;
 mod policy;
@@ -31,6 +32,7 @@ use goodput_env::time::SimTime;
 use goodput_executor::agent::tls::{Authority, INTERFACE};
 use goodput_executor::daemon;
 use goodput_executor::daemon::interface::api;
+use goodput_executor::daemon::interface::status::QueueRow;
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{EngineAction, NodeHealth, Submission};
 use goodput_executor::http::identity;
@@ -341,7 +343,7 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
 /// Slurm tries no job again and has no agents: the daemon puts back what failed, and jobs report to
 /// it.
 #[test]
-fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
+fn on_slurm_jobs_report_are_resized_by_a_learned_policy_and_tried_again_as_often_as_they_may_fail() {
     if let Some(program) = missing() {
         assert!(std::env::var_os("CI").is_none(), "{program} is not installed; `cargo xtask test` installs Slurm");
         eprintln!("NOT TESTED: {program} is not installed");
@@ -358,7 +360,7 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
         (file("ca.pem"), file(&format!("{INTERFACE}.pem")), file(&format!("{INTERFACE}.key")));
     let text = format!(
         "mode = \"act\"\n[engine.slurm]\nconf = {:?}\nreport_url = \"https://127.0.0.1:{port}\"\nreport_ca = {ca:?}\n\
-         [policy]\nname = \"pollux-fast\"\n\
+         [policy]\nbundle = \"zoo:elastic\"\n\
          [reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = {:?}\nname = \"t\"\n\
          [api]\nlisten = \"127.0.0.1:{port}\"\ntls = {{ certificate = {certificate:?}, key = {private:?} }}\n\
          [cycle]\npoll_secs = 0.2\nround_secs = 3\n[guard]\nmin_run_secs = 1\npreempt_every_secs = 1\npreempt_percent = 100\n",
@@ -410,8 +412,13 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
         std::thread::sleep(Duration::from_millis(200));
         let status = status.lock().unwrap();
         let row = status.queue.iter().find(|row| row.key == key);
-        grown |=
-            row.is_some_and(|row| row.placement.iter().map(|on| on.gpus).sum::<u32>() >= 2 && !row.learned.is_empty());
+        // A learned policy gives it more, and says why.
+        let more = |row: &&QueueRow| row.placement.iter().map(|on| on.gpus).sum::<u32>() >= 2;
+        let why = row.filter(more).and_then(|row| row.change.as_ref()).filter(|why| why.gpus >= 2);
+        if let Some(why) = why.filter(|_| !grown) {
+            println!("{}", why.words());
+            grown = true;
+        }
         given_up = status.ended.iter().find(|row| row.name == "fails").cloned();
     }
     let rows: String = format!("{:?}", status.lock().unwrap().queue).chars().take(1500).collect();
