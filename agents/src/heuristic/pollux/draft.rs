@@ -9,6 +9,10 @@ pub(super) struct StateDraft {
     pub rows: Vec<Lanes>,
     /// Term of each job.
     pub term: Vec<f64>,
+    /// Replicas of each job. Most jobs of a long queue have none, and their rows are not looked at.
+    pub held: Vec<u32>,
+    /// Most replicas for one job, until accelerators are taken or given back.
+    room: Option<(u32, u32)>,
     /// Free accelerators by node.
     free: Vec<u8>,
     /// Whether a distributed job is on the node; there is at most one.
@@ -27,9 +31,12 @@ impl StateDraft {
         self.shared.clear();
         self.shared.resize(problem.nodes, false);
         self.term.clear();
+        self.held.clear();
+        self.held.resize(problem.jobs.len(), 0);
+        self.room = None;
         for job in 0..problem.jobs.len() {
             self.term.push(problem.stopped(job)[0]);
-            if self.can_stay(problem, job) {
+            if problem.held(job) > 0 && self.can_stay(problem, job) {
                 self.stay(problem, job);
             }
         }
@@ -46,6 +53,11 @@ impl StateDraft {
 
     /// Takes all accelerators from a job.
     pub fn remove(&mut self, problem: &mut PolluxProblem, job: usize) {
+        self.term[job] = problem.stopped(job)[0];
+        if std::mem::take(&mut self.held[job]) == 0 {
+            return;
+        }
+        self.room = None;
         let row = &mut self.rows[job * problem.width..(job + 1) * problem.width];
         let distributed = lanes::is_distributed(row);
         for (node, replicas) in used(row) {
@@ -54,11 +66,11 @@ impl StateDraft {
             self.shared[node] &= !distributed;
         }
         row.fill([0; 16]);
-        self.term[job] = problem.stopped(job)[0];
     }
 
-    /// Gives a job without accelerators a row, which must fit.
+    /// Gives a job without accelerators a row, which must fit and have replicas.
     pub fn put(&mut self, problem: &mut PolluxProblem, job: usize, row: &[Lanes]) {
+        (self.held[job], self.room) = (lanes::sum(row), None);
         let distributed = lanes::is_distributed(row);
         for (node, replicas) in used(row) {
             self.free[node] -= replicas;
@@ -67,7 +79,7 @@ impl StateDraft {
         self.rows[job * problem.width..(job + 1) * problem.width].copy_from_slice(row);
         self.term[job] = match lanes::same(row, problem.row(job)) {
             true => problem.kept(job)[0],
-            false => problem.moved(job, lanes::span(row), lanes::sum(row))[0],
+            false => problem.moved(job, lanes::span(row), self.held[job])[0],
         };
     }
 
@@ -75,7 +87,7 @@ impl StateDraft {
         let row = problem.row(job);
         let distributed = lanes::is_distributed(row);
         used(row).all(|(node, replicas)| replicas <= self.free[node] && !(distributed && self.shared[node]))
-            && lanes::sum(row) <= problem.jobs[job].max
+            && problem.held(job) <= problem.jobs[job].max
     }
 
     fn stay(&mut self, problem: &mut PolluxProblem, job: usize) {
@@ -87,14 +99,17 @@ impl StateDraft {
     }
 
     /// Most replicas for one job: on one node, and on all nodes without a distributed job together.
-    fn room(&self) -> (u32, u32) {
-        let single = self.free.iter().copied().max().unwrap_or(0);
-        let open = self.free.iter().zip(&self.shared).filter(|(_, shared)| !**shared);
-        (single.into(), open.map(|(&free, _)| u32::from(free)).sum())
+    pub fn room(&mut self) -> (u32, u32) {
+        let Self { room, free, shared, .. } = self;
+        *room.get_or_insert_with(|| {
+            let single = free.iter().copied().max().unwrap_or(0);
+            let open = free.iter().zip(&*shared).filter(|(_, shared)| !**shared);
+            (single.into(), open.map(|(&free, _)| u32::from(free)).sum())
+        })
     }
 
     /// Whether there is room for `count` replicas, on one node if they are no more than a node has.
-    pub fn fits(&self, problem: &PolluxProblem, count: u32) -> bool {
+    pub fn fits(&mut self, problem: &PolluxProblem, count: u32) -> bool {
         let (single, distributed) = self.room();
         if count <= problem.largest_node() { count <= single } else { count <= distributed }
     }
@@ -116,7 +131,7 @@ impl StateDraft {
             let [term, _] = problem.moved(job, NodeSpan::packed(replicas, single), replicas);
             best = if term < best.0 { (term, replicas) } else { best };
         }
-        let held = lanes::sum(problem.row(job));
+        let held = problem.held(job);
         if held > 0 && held <= most && problem.kept(job)[0] <= best.0 && self.can_stay(problem, job) {
             self.stay(problem, job);
         } else if best.1 > 0 {

@@ -14,7 +14,7 @@ use goodput_env::scenario::Batching;
 use goodput_env::view::ClusterView;
 
 use super::draft::StateDraft;
-use super::lanes::{self, Lanes, NodeSpan};
+use super::lanes::{Lanes, NodeSpan};
 use super::objective::{PolluxProblem, StateValue};
 
 /// Rounds of descent; the descent has usually settled after two.
@@ -52,12 +52,15 @@ pub struct Fast {
     options: Vec<(u32, f64)>,
     /// Least sum of terms by accelerators, over the jobs so far.
     least: Vec<f64>,
+    /// The sums without the last job.
+    before: Vec<f64>,
     /// Replicas that each job takes of so many accelerators.
     taken: Vec<u32>,
     counts: Vec<u32>,
     order: Vec<usize>,
     evicted: Vec<usize>,
     rows: Vec<Lanes>,
+    held: Vec<u32>,
 }
 
 impl Fast {
@@ -97,18 +100,24 @@ impl Fast {
                 } else {
                     problem.moved(job, NodeSpan::packed(replicas, node), replicas)
                 };
-                self.options.push((replicas, term));
+                // More accelerators never cost more, so an option that is no better than a smaller one never wins.
+                if self.options.last().is_none_or(|&(_, best)| term < best) {
+                    self.options.push((replicas, term));
+                }
             }
             let start = self.taken.len();
             self.taken.resize(start + columns, 0);
-            // Descending, so that the sums that are read are still those without this job.
-            for gpus in (0..columns).rev() {
-                let mut best = (f64::INFINITY, 0);
-                for &(replicas, term) in self.options.iter().take_while(|&&(replicas, _)| replicas as usize <= gpus) {
-                    let sum = self.least[gpus - replicas as usize] + term;
-                    best = if sum < best.0 { (sum, replicas) } else { best };
+            std::mem::swap(&mut self.least, &mut self.before);
+            self.least.clear();
+            self.least.resize(columns, f64::INFINITY);
+            // Option by option, so that the processor compares several sums at once.
+            for &(replicas, term) in self.options.iter().take_while(|&&(replicas, _)| (replicas as usize) < columns) {
+                let from = replicas as usize;
+                let best = self.least[from..].iter_mut().zip(&mut self.taken[start + from..]);
+                for ((least, taken), before) in best.zip(&self.before) {
+                    let sum = before + term;
+                    (*least, *taken) = if sum < *least { (sum, replicas) } else { (*least, *taken) };
                 }
-                (self.least[gpus], self.taken[start + gpus]) = best;
             }
         }
         self.counts.clear();
@@ -125,7 +134,7 @@ impl Fast {
     fn place_counts(&mut self, problem: &mut PolluxProblem) {
         let (counts, node) = (&self.counts, problem.largest_node());
         self.order.clear();
-        self.order.extend((0..counts.len()).filter(|&job| counts[job] != lanes::sum(problem.row(job))));
+        self.order.extend((0..counts.len()).filter(|&job| counts[job] != problem.held(job)));
         self.order.sort_by_key(|&job| std::cmp::Reverse(counts[job]));
         for &job in &self.order {
             self.draft.remove(problem, job);
@@ -152,7 +161,7 @@ impl Fast {
             && let Some(node) = self.draft.easiest_to_clear(problem)
         {
             for other in 0..problem.jobs.len() {
-                if self.draft.row(problem, other)[node / 16][node % 16] > 0 {
+                if self.draft.held[other] > 0 && self.draft.row(problem, other)[node / 16][node % 16] > 0 {
                     self.draft.remove(problem, other);
                     self.evicted.push(other);
                 }
@@ -160,7 +169,7 @@ impl Fast {
         }
         self.draft.place(problem, job, count);
         for &other in &self.evicted {
-            self.draft.place(problem, other, lanes::sum(self.backup.row(problem, other)));
+            self.draft.place(problem, other, self.backup.held[other]);
         }
         // Evicted jobs may have lost more than this job gained.
         if self.draft.terms() >= self.backup.terms() {
@@ -193,10 +202,10 @@ impl Fast {
         for at in 0..self.order.len().min(WORST_OFF) {
             let taker = self.order[at];
             for giver in (0..problem.jobs.len()).filter(|&giver| giver != taker) {
-                if lanes::is_empty(self.draft.row(problem, giver)) {
+                if self.draft.held[giver] == 0 {
                     continue;
                 }
-                let has = lanes::sum(self.draft.row(problem, taker));
+                let has = self.draft.held[taker];
                 if let Some(wanted) = problem.sizes(taker).find(|&replicas| replicas > has) {
                     improved |= self.replace(problem, &[(taker, wanted), (giver, u32::MAX)]);
                 }
@@ -209,11 +218,19 @@ impl Fast {
     /// terms falls.
     fn replace(&mut self, problem: &mut PolluxProblem, jobs: &[(usize, u32)]) -> bool {
         let draft = &mut self.draft;
+        // Jobs without accelerators change nothing where none is free.
+        if jobs.iter().all(|&(job, _)| draft.held[job] == 0) && draft.room() == (0, 0) {
+            return false;
+        }
         let terms = |draft: &StateDraft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();
         let before = terms(draft);
         self.rows.clear();
+        self.held.clear();
         for &(job, _) in jobs {
-            self.rows.extend_from_slice(draft.row(problem, job));
+            self.held.push(draft.held[job]);
+            if draft.held[job] > 0 {
+                self.rows.extend_from_slice(draft.row(problem, job));
+            }
             draft.remove(problem, job);
         }
         for &(job, most) in jobs {
@@ -226,7 +243,8 @@ impl Fast {
         for &(job, _) in jobs {
             draft.remove(problem, job);
         }
-        for (&(job, _), row) in jobs.iter().zip(self.rows.chunks_exact(problem.width)) {
+        let held = jobs.iter().zip(&self.held).filter(|&(_, &held)| held > 0);
+        for ((&(job, _), _), row) in held.zip(self.rows.chunks_exact(problem.width)) {
             draft.put(problem, job, row);
         }
         false

@@ -81,6 +81,8 @@ pub struct PolluxProblem {
     pub(super) capacity: Vec<Lanes>,
     /// Present state: `width` lanes a job.
     pub(super) current: Vec<Lanes>,
+    /// Replicas of each job in the present state.
+    held: Vec<u32>,
     /// Scale of speedups: nodes over accelerators.
     scale: f64,
     fair: u32,
@@ -177,6 +179,8 @@ impl PolluxProblem {
                 row[slice.node.index() / 16][slice.node.index() % 16] = slice.gpus.min(255) as u8;
             }
         }
+        self.held.clear();
+        self.held.extend(self.current.chunks(self.width).map(sum));
         self.jobs = jobs;
         self.prepare_tables(total);
     }
@@ -289,6 +293,12 @@ impl PolluxProblem {
     #[inline]
     pub(super) fn row(&self, job: usize) -> &[Lanes] {
         &self.current[job * self.width..(job + 1) * self.width]
+    }
+
+    /// Replicas of the job's present row.
+    #[inline]
+    pub(super) fn held(&self, job: usize) -> u32 {
+        self.held[job]
     }
 
     /// Fewest and most replicas of a job.
