@@ -1,4 +1,4 @@
-//! How long a whole cycle takes on a large cluster: 1,000 nodes and 20,000 queued jobs beside 64 nodes and
+//! Time of a whole cycle on a large cluster: 1,000 nodes and 20,000 queued jobs beside 64 nodes and
 //! 2,000, over the simulated engine, by part. `GOODPUT_BUNDLE` names a bundle to be asked beside the
 //! heuristics.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]

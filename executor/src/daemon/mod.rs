@@ -167,7 +167,8 @@ pub struct Daemon<E> {
     decided_in: Mode,
     wake: Option<SimTime>,
     last: Option<(Arc<ClusterSnapshot>, Instant)>,
-    recovered: bool,
+    /// Term for which it was taken up what earlier leaders left.
+    recovered: Option<u64>,
     kept: Instant,
     hook: Option<Hook>,
     shadow: Option<Shadow>,
@@ -271,7 +272,7 @@ impl<E: Engine> Daemon<E> {
             decided_in: Mode::Observe,
             wake: None,
             last: None,
-            recovered: false,
+            recovered: None,
             kept: Instant::now(),
             hook: None,
             shadow: None,

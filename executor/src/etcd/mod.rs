@@ -52,7 +52,7 @@ pub enum EtcdError {
     /// The certificates cannot be used.
     #[error("[leader.lease.etcd] tls: {0}")]
     Setup(String),
-    /// What a key holds cannot be used.
+    /// The value of a key cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Another daemon leads by now, and nothing was written.

@@ -92,7 +92,7 @@ impl Network {
         ip(&format!("route replace blackhole {}/32", DAEMONS[host]));
     }
 
-    /// Mends everything.
+    /// Mends all wires and routes.
     pub fn heal(&self) {
         for (host, address) in DAEMONS.iter().enumerate() {
             ip(&format!("link set wire{host} up"));

@@ -62,7 +62,7 @@ struct Site {
     waiting: VecDeque<Value>,
     /// Answers to all tries, by kind.
     answers: BTreeMap<&'static str, u32>,
-    /// Host that clients do not reach, or whose daemon is dead.
+    /// Host that clients do not reach, or that has a dead daemon.
     gone: Option<usize>,
 }
 
@@ -165,7 +165,7 @@ impl Site {
         Some((answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null)))
     }
 
-    /// The host whose daemon says that it leads.
+    /// The host with a daemon that says that it leads.
     fn leader(&self) -> Option<usize> {
         (0..2)
             .find(|&host| self.call(host, "GET", "/v1/status", None).is_some_and(|(_, status)| status["term"].is_u64()))

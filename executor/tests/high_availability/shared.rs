@@ -1,4 +1,4 @@
-//! What a leader of another host finds of its predecessor's: promises, a person's order, the mode.
+//! The legacy that a leader of another host finds: promises, idempotency keys, a person's order, the mode.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,6 +30,10 @@ struct State {
     version: u64,
     submitted: u32,
     drained: Option<String>,
+    /// Terms in which daemons led.
+    led: Vec<u64>,
+    /// Whether the manager answers nothing.
+    silent: bool,
 }
 
 impl Manager {
@@ -59,6 +63,10 @@ impl Engine for Manager {
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         let mut state = self.0.lock().unwrap();
+        if state.silent {
+            let (problem, remedy) = ("it is silent".to_owned(), "wait");
+            return Err(EngineError::Unreachable { engine: "manager", problem, remedy });
+        }
         state.version += 1;
         let health = if state.drained.is_some() { NodeHealth::Drained } else { NodeHealth::Up };
         // No job ever has room here: only what is handed in counts.
@@ -83,6 +91,11 @@ impl Engine for Manager {
         let seen = JobSeen::held(key.clone(), job.spec.clone());
         state.jobs.push(seen);
         Ok(key)
+    }
+
+    async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
+        self.0.lock().unwrap().led.push(term);
+        Ok(())
     }
 
     async fn remembers_since(&mut self) -> Result<Option<i64>, EngineError> {
@@ -245,4 +258,34 @@ async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
         assert!(began.elapsed() < Duration::from_secs(60), "a promise of the journal was not kept");
         two.cycle().await.unwrap();
     }
+}
+
+/// A leader that loses its lease while the engine is silent, and is elected again, leads the engine again.
+#[tokio::test]
+async fn a_leader_that_is_elected_again_leads_its_engine_again() {
+    if skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut etcd = PrivateEtcd::start(folder.path(), None).unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    until_it_leads(&mut one).await;
+    etcd.kill();
+    manager.0.lock().unwrap().silent = true;
+    let (health, began) = (one.health(), Instant::now());
+    while health.report().leads {
+        assert!(began.elapsed() < Duration::from_secs(60), "it leads without a lease");
+        one.cycle().await.unwrap_err();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    etcd.run().unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    manager.0.lock().unwrap().silent = false;
+    until_it_leads(&mut one).await;
+    let term = one.status().lock().unwrap().term;
+    let led = manager.0.lock().unwrap().led.clone();
+    assert_eq!(led.last().copied(), term, "{led:?}");
+    assert!(led.len() > 1 && term > Some(1), "{led:?}, {term:?}");
 }

@@ -115,11 +115,15 @@ impl<E: Engine> Daemon<E> {
         self.follow_kept_mode().await?;
         self.follow_kept_policy()?;
         match term {
-            None => self.engine.follow(),
+            // Whatever becomes of this cycle: another daemon may lead, so all is taken up again.
+            None => {
+                self.engine.follow();
+                self.recovered = None;
+            }
             // What the engine promises to machines from here on is promised by a daemon that leads.
             Some(term) => self.journal.check_term(term)?,
         }
-        if let (Some(term), false) = (term, self.recovered) {
+        if let Some(term) = term.filter(|_| self.recovered != term) {
             self.engine.lead(term).await?;
         }
         if let Some((_, at)) = &self.last {
@@ -137,12 +141,8 @@ impl<E: Engine> Daemon<E> {
         {
             return self.lead_anew(seen).await;
         }
-        if term.is_some() && !self.recovered {
+        if term.is_some() && self.recovered != term {
             self.recover(&snapshot).await?;
-        }
-        // What was taken up is changed by the daemon that leads now, so it is read again.
-        if term.is_none() {
-            self.recovered = false;
         }
         // This comes before orders are closed, because the jobs that they moved count.
         self.look_for_mass_failures(&snapshot, began);
@@ -217,7 +217,7 @@ impl<E: Engine> Daemon<E> {
     async fn lead_anew(&mut self, seen: u64) -> Result<CycleReport, DaemonError> {
         let before = self.leader.term();
         let term = self.leader.raise(&mut self.journal, seen).await?;
-        self.recovered = false;
+        self.recovered = None;
         let text = format!(
             "machines have seen term {seen}, and the journal says {}: the journal was lost or is an old one; this daemon leads on in a later term, and orders and promises of the lost journal are missing",
             before.unwrap_or_default()
@@ -261,7 +261,7 @@ impl<E: Engine> Daemon<E> {
         }
         let body = json!({ "term": self.leader.term(), "open_orders": self.open.len(), "policy": self.chooser.name() });
         self.audit.write(wall_ms(), "start", body)?;
-        self.recovered = true;
+        self.recovered = self.leader.term();
         Ok(())
     }
 

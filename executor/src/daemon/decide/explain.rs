@@ -89,7 +89,7 @@ impl WaitReason {
 }
 
 /// Room in a cluster, worked out once for all jobs that wait.
-pub struct Room<'a> {
+pub struct FreeRoom<'a> {
     view: ClusterView<'a>,
     /// Most accelerators of one type that are in service, and most that are free.
     most: u32,
@@ -98,7 +98,7 @@ pub struct Room<'a> {
     usage: Option<Usage>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> FreeRoom<'a> {
     /// The room that `view` shows.
     pub fn of(view: ClusterView<'a>) -> Self {
         let kinds = view.cluster().type_ids();

@@ -7,7 +7,7 @@ use goodput_env::job::JobId;
 use goodput_env::state::ClusterState;
 
 use crate::daemon::decide::decision::Decided;
-use crate::daemon::decide::explain::{Room, WaitReason};
+use crate::daemon::decide::explain::{FreeRoom, WaitReason};
 use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::reasons::ChangeReasons;
@@ -75,7 +75,7 @@ impl<E: Engine> Daemon<E> {
         let left_out: BTreeMap<JobId, Rule> =
             decided.iter().flat_map(|d| &d.left_out).filter_map(|(job, rule)| Some(((*job)?, *rule))).collect();
         let orders: BTreeMap<&str, &UnderWay> = self.open.iter().map(|u| (u.order.job.as_str(), u)).collect();
-        let room = Room::of(cluster.view());
+        let room = FreeRoom::of(cluster.view());
         let mut queue = Vec::with_capacity(snapshot.jobs.len());
         let mut relative = 0.0;
         for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over()) {

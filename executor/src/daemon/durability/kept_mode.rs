@@ -23,8 +23,8 @@ impl<E: Engine> Daemon<E> {
     /// where it cannot be written down.
     ///
     /// # Errors
-    /// [`DaemonError::Audit`], [`DaemonError::Journal`] or [`DaemonError::Etcd`] where it cannot be written down; another
-    /// mode than `observe` is not taken up then.
+    /// [`DaemonError::Audit`], [`DaemonError::Journal`] or [`DaemonError::Etcd`] where it cannot be written down;
+    /// another mode than `observe` is not taken up then.
     pub async fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
         let from = self.mode;
         if mode == Mode::Observe {

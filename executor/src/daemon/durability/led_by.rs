@@ -62,7 +62,9 @@ impl<E: Engine> Daemon<E> {
         }
         match self.health.refusal() {
             Some(why) => Err(unavailable(&why)),
-            None if !self.recovered => Err(unavailable("this daemon takes up what the leader before it left")),
+            None if self.recovered != Some(term) => {
+                Err(unavailable("this daemon takes up what the leader before it left"))
+            }
             None => Ok(acting),
         }
     }

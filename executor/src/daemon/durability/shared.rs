@@ -83,7 +83,7 @@ impl SharedBook {
         self.writer.write(term, vec![put_promise(promise)]).await
     }
 
-    /// Forgets promises.
+    /// Forgets promises that the engine can keep by itself.
     pub async fn settle(&self, term: u64, submitted_ms: &[i64]) -> Result<(), EtcdError> {
         let changes = submitted_ms.iter().map(|submit_ms| Change::delete(format!("{PROMISES}{submit_ms}")));
         self.writer.write(term, changes.collect()).await

@@ -1,4 +1,4 @@
-//! Calls to agents, all at once: no silent agent holds up the calls to others.
+//! AgentCalls to agents, all at once: no silent agent holds up the calls to others.
 //!
 //! An agent is asked again when it has answered or its time is over, and each look takes the answers
 //! that are there. A look waits a little, but only for agents that answered last time: one that has
@@ -22,12 +22,12 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Answer of an agent: its time, the node's state, and the reports.
 pub type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<StoredReport>, u64), ClientError>), ClientError>;
 
-/// Calls under way to one agent.
+/// AgentCalls under way to one agent.
 #[derive(Clone, Debug)]
 pub struct CallState {
-    /// Time at which it was asked, until it has answered.
+    /// Time at which the agent was asked, until it has answered.
     asked: Option<Instant>,
-    /// Whether it answered last time.
+    /// Whether the agent answered last time.
     quick: bool,
     /// Commands under way, and the end of the last one.
     commands: u32,
@@ -54,7 +54,7 @@ pub struct Answered {
 }
 
 /// All calls under way.
-pub struct Calls {
+pub struct AgentCalls {
     asks: JoinSet<(usize, AgentAnswer)>,
     commands: JoinSet<usize>,
     /// One for each agent.
@@ -62,8 +62,8 @@ pub struct Calls {
     wait: Duration,
 }
 
-impl Calls {
-    /// To so many agents, whose calls take at most `patience`.
+impl AgentCalls {
+    /// AgentCalls to so many agents, each of at most `patience`.
     pub fn new(agents: usize, patience: Duration) -> Self {
         let states = vec![CallState::default(); agents];
         Self { asks: JoinSet::new(), commands: JoinSet::new(), states, wait: WAIT.min(patience) }
@@ -150,7 +150,7 @@ impl Calls {
         }
     }
 
-    /// How long an agent has been asked without an answer; zero where it has answered.
+    /// Time for which an agent has been asked without an answer; zero where it has answered.
     pub fn unanswered(&self, index: usize) -> Duration {
         self.states[index].asked.map_or(Duration::ZERO, |asked| asked.elapsed())
     }

@@ -29,7 +29,7 @@ use crate::etcd::Etcd;
 use crate::job::SpeedMeasurement;
 use live::LiveJob;
 use nodes::{AgentNodes, wanted_devices};
-use store::{JobStore, Wanted};
+use store::{JobStore, WantedState};
 
 /// The agents of a cluster.
 pub struct AgentsEngine {
@@ -96,7 +96,7 @@ impl AgentsEngine {
     #[must_use]
     pub fn shared(mut self, etcd: Etcd) -> Self {
         self.store = JobStore::shared(etcd);
-        self.want(Wanted::default());
+        self.want(WantedState::default());
         self
     }
 
@@ -106,7 +106,7 @@ impl AgentsEngine {
         Self { services, ..self }
     }
 
-    /// The engine for a daemon that looks every `poll_secs` seconds. A node whose agent would kill
+    /// The engine for a daemon that looks every `poll_secs` seconds. A node with an agent that would kill
     /// jobs between two looks gets no jobs and says so.
     #[must_use]
     pub fn polled_every(mut self, poll_secs: f64) -> Self {
@@ -194,14 +194,14 @@ impl AgentsEngine {
     async fn read(&mut self) -> Result<(), EngineError> {
         let (jobs, loans) = (std::mem::take(&mut self.jobs), std::mem::take(&mut self.loans));
         let faults = std::mem::take(&mut self.faults);
-        let mut wanted = Wanted { jobs, loans, drained: self.nodes.drained(), faults };
+        let mut wanted = WantedState { jobs, loans, drained: self.nodes.drained(), faults };
         let read = self.store.read(&mut wanted, self.term, self.anew).await;
         self.want(wanted);
         self.anew = read.is_err();
         Ok(read?)
     }
 
-    fn want(&mut self, wanted: Wanted) {
+    fn want(&mut self, wanted: WantedState) {
         (self.jobs, self.loans, self.faults) = (wanted.jobs, wanted.loans, wanted.faults);
         self.nodes.set_drained(wanted.drained);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::calls::{Answered, Calls};
+use super::calls::{AgentCalls, Answered};
 use super::live::LiveJob;
 use crate::agent::api::{
     AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport,
@@ -20,7 +20,7 @@ pub struct AgentNodes {
     remotes: Vec<Remote>,
     /// Index of each node in `remotes`.
     index: BTreeMap<String, usize>,
-    calls: Calls,
+    calls: AgentCalls,
     /// Time at which all agents were asked last. Silence is counted up to then: a node is not
     /// silent because it was not asked.
     looked: Instant,
@@ -115,7 +115,7 @@ impl AgentNodes {
         });
         let remotes: Vec<Remote> = remotes.collect::<Result<_, AgentError>>()?;
         let index = settings.nodes.iter().enumerate().map(|(index, node)| (node.name.to_string(), index)).collect();
-        let calls = Calls::new(settings.nodes.len(), Duration::from_millis(settings.patience_ms));
+        let calls = AgentCalls::new(settings.nodes.len(), Duration::from_millis(settings.patience_ms));
         let (looked, led, suspect_ms, lease_ms) =
             (Instant::now(), Instant::now(), settings.suspect_ms, settings.lease_ms);
         Ok(Self { remotes, index, calls, looked, led, suspect_ms, lease_ms, shortest_fencing_ms: 0 })
@@ -127,7 +127,7 @@ impl AgentNodes {
         self.shortest_fencing_ms = millis;
     }
 
-    /// Remedy for a node whose jobs would die under a daemon that is well; `None` where they would
+    /// Remedy for a node where jobs would die under a daemon that is well; `None` where they would
     /// not.
     fn hasty(&self, remote: &Remote) -> Option<String> {
         let Fencing::Kill { after_ms } = remote.heard.as_ref()?.1.fencing else { return None };

@@ -34,9 +34,9 @@ pub struct FirstTry {
 pub struct KeyedTry {
     /// Name of the caller's token.
     pub who: String,
-    /// Idempotency key.
+    /// Key that the caller gave, the same for all tries of one submission.
     pub key: String,
-    /// The try.
+    /// Digest, time and job of the submission.
     pub first: FirstTry,
 }
 
@@ -46,7 +46,7 @@ fn keyed(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyedTry> {
 }
 
 impl Journal {
-    /// All tries.
+    /// Tries of all callers that are remembered.
     ///
     /// # Errors
     /// [`JournalError::Database`] where they cannot be read.

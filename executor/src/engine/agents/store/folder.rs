@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use super::Wanted;
+use super::WantedState;
 use crate::agent::record::{self, RecordError};
 use crate::agent::{AgentError, spool};
 use crate::engine::LoanSeen;
@@ -42,7 +42,7 @@ impl FolderStore {
     ///
     /// # Errors
     /// A later program wrote a file, or it cannot be told which nodes are drained or lent.
-    pub fn read(&self, wanted: &mut Wanted, leads: bool) -> Result<(), RecordError> {
+    pub fn read(&self, wanted: &mut WantedState, leads: bool) -> Result<(), RecordError> {
         if !leads {
             wanted.jobs.clear();
         }
@@ -53,7 +53,7 @@ impl FolderStore {
         Ok(())
     }
 
-    fn take_up(&self, wanted: &mut Wanted) -> Result<(), RecordError> {
+    fn take_up(&self, wanted: &mut WantedState) -> Result<(), RecordError> {
         let folder = self.folder.join("jobs");
         wanted.faults.clear();
         let unreadable = |source| RecordError::Unreadable { path: folder.clone(), source };

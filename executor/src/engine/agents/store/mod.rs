@@ -1,4 +1,4 @@
-//! What is wanted, written down before any agent is told: jobs, loans of nodes, drained nodes.
+//! The wanted state, written down before any agent is told: jobs, loans of nodes, drained nodes.
 //!
 //! # Layout
 //! - `folder`: files of one host. `shared`: keys of etcd, for daemons of several hosts.
@@ -18,7 +18,7 @@ use shared::SharedStore;
 
 /// Everything that is written down.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedState {
     /// Jobs by key.
     pub jobs: BTreeMap<String, LiveJob>,
     /// Nodes that are lent.
@@ -62,8 +62,7 @@ impl From<StoreError> for EngineError {
                 (error.to_string(), "nothing is done that cannot be written down; the next cycle tries again")
             }
             StoreError::StandsBy => {
-                let problem = "this daemon stands by; ask the one that leads".to_owned();
-                return EngineError::Refused { engine: "agents", problem };
+                ("agents do not obey this daemon".to_owned(), "another daemon leads, or will lead in some seconds")
             }
         };
         EngineError::Unreachable { engine: "agents", problem, remedy }
@@ -91,7 +90,7 @@ impl From<EtcdError> for StoreError {
 impl JobStore {
     /// Brings `wanted` up to date by what others have written. Nothing but backups is written by others while this
     /// daemon leads, in `term`; `anew` reads all of it all the same, where a write may have gone through or not.
-    pub async fn read(&mut self, wanted: &mut Wanted, term: Option<u64>, anew: bool) -> Result<(), StoreError> {
+    pub async fn read(&mut self, wanted: &mut WantedState, term: Option<u64>, anew: bool) -> Result<(), StoreError> {
         match (self, term) {
             (Self::Folder(folder), _) => Ok(folder.read(wanted, term.is_some())?),
             (Self::Shared(_), Some(_)) if !anew => Ok(()),
@@ -145,8 +144,8 @@ impl JobStore {
     }
 
     /// The files of `folder`, and what they hold.
-    pub fn folder(folder: std::path::PathBuf) -> Result<(Self, Wanted), AgentError> {
-        let (store, mut wanted) = (FolderStore::open(folder)?, Wanted::default());
+    pub fn folder(folder: std::path::PathBuf) -> Result<(Self, WantedState), AgentError> {
+        let (store, mut wanted) = (FolderStore::open(folder)?, WantedState::default());
         store.read(&mut wanted, false)?;
         Ok((Self::Folder(store), wanted))
     }

@@ -1,4 +1,4 @@
-//! Wanted state in etcd: whichever daemon leads finds it, and only the leader changes it.
+//! WantedState state in etcd: whichever daemon leads finds it, and only the leader changes it.
 //!
 //! | key below the prefix | value |
 //! |---|---|
@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{StoreError, Wanted};
+use super::{StoreError, WantedState};
 use crate::agent::record::RecordError;
 use crate::engine::LoanSeen;
 use crate::engine::agents::live::LiveJob;
@@ -36,7 +36,7 @@ impl SharedStore {
     }
 
     /// Brings `wanted` up to date by the keys that changed since the last call.
-    pub async fn read(&mut self, wanted: &mut Wanted, anew: bool) -> Result<(), EtcdError> {
+    pub async fn read(&mut self, wanted: &mut WantedState, anew: bool) -> Result<(), EtcdError> {
         // A damaged key may have been mended or removed, so all keys are read until none is.
         let known = (self.revision > 0 && !anew && wanted.faults.is_empty()).then_some(self.revision + 1);
         let mut listed = self.etcd.list(ALL, known.unwrap_or(0)).await?;
@@ -46,7 +46,7 @@ impl SharedStore {
             if known.is_some() {
                 listed = self.etcd.list(ALL, 0).await?;
             }
-            *wanted = Wanted::default();
+            *wanted = WantedState::default();
         }
         (self.revision, self.count) = (0, listed.count);
         for entry in listed.entries {
@@ -97,7 +97,7 @@ impl SharedStore {
     }
 }
 
-fn take(wanted: &mut Wanted, entry: &Entry) -> Result<(), RecordError> {
+fn take(wanted: &mut WantedState, entry: &Entry) -> Result<(), RecordError> {
     match entry.key.as_str() {
         DRAINED => wanted.drained = entry.record()?,
         LOANS => wanted.loans = entry.record()?,
