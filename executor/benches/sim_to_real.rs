@@ -1,11 +1,11 @@
-//! One trace in simulation, on real Slurm and on node agents: 60 jobs on four nodes with eight
-//! accelerators each, real processes, time compressed 60 times.
+//! One trace in simulation, on real Slurm, on node agents and on a control plane of Kubernetes: 60 jobs on four nodes
+//! with eight accelerators each, real processes, time compressed 60 times.
 //!
 //! First the cost of an action is measured: from submission to the first line of the program on an
 //! empty cluster. The simulator is given that cost and the daemon's period; then mean completion
 //! times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics;
 //! `GOODPUT_JOBS` the number of jobs; `GOODPUT_LOGS` a directory for both lives of every job, start
-//! by start. Words after `--` choose rows: `slurm`, `agents`, `fifo`, `srtf`, `bundle`.
+//! by start. Words after `--` choose rows: `slurm`, `agents`, `kubernetes`, `fifo`, `srtf`, `bundle`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -15,6 +15,8 @@ mod nodes;
 mod site;
 #[path = "site/agents.rs"]
 mod site_agents;
+#[path = "site/kubernetes.rs"]
+mod site_kubernetes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -186,7 +188,8 @@ fn chosen(machines: &str, policy: &str) -> bool {
     let among = |of: &[&str], this: &str| {
         !words.iter().any(|word| of.contains(&word.as_str())) || words.iter().any(|word| word == this)
     };
-    among(&["slurm", "agents"], machines) && (policy.is_empty() || among(&["fifo", "srtf", "bundle"], policy))
+    among(&["slurm", "agents", "kubernetes"], machines)
+        && (policy.is_empty() || among(&["fifo", "srtf", "bundle"], policy))
 }
 
 /// A row per policy: what simulation with the measured cost expects, and what was found.
@@ -236,6 +239,16 @@ fn main() {
         drop(site);
         compare("agents", cost_ms, &jobs, |name| {
             let site = Site::agents(&runtime);
+            real(&site, site.engine(), name, &jobs)
+        });
+    }
+    if chosen("kubernetes", "") {
+        let runtime = site::runtime();
+        let site = Site::kubernetes(&runtime);
+        let cost_ms = action_cost(&site, site.engine());
+        drop(site);
+        compare("kubernetes", cost_ms, &jobs, |name| {
+            let site = Site::kubernetes(&runtime);
             real(&site, site.engine(), name, &jobs)
         });
     }

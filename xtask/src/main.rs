@@ -15,7 +15,7 @@ use xtask::tidy;
 const HELP: &str = "\
 cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
-cargo xtask drill [KILLS]  the long drills: the daemon killed so often (200) while it drives real Slurm
+cargo xtask drill [KILLS]  the long drills: so many kills (200) while the daemon drives real Slurm, and real Kubernetes
 cargo xtask package        builds the Debian package with goodputd and goodput-node in target/package
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
@@ -336,10 +336,15 @@ fn has_apt() -> bool {
 }
 
 /// Kills the daemon `kills` times while the daemon drives real Slurm, then kills the controller of
-/// Slurm after an acknowledgement.
+/// Slurm after an acknowledgement, and then whatever there is of Kubernetes.
 fn drill(kills: &str) -> bool {
-    let drills = ["slurm::killed_for_real_it_goes_on", "slurm::the_controller_may_forget_what_it_acknowledged"];
+    let drills = [
+        "slurm::killed_for_real_it_goes_on",
+        "slurm::the_controller_may_forget_what_it_acknowledged",
+        "kubernetes::drills::whatever_is_killed_no_job_is_lost_and_none_runs_twice",
+    ];
     slurm()
+        && kubernetes()
         && drills.into_iter().all(|name| {
             let test = ["test", "--release", "--workspace", "--test", "executor", "--"];
             let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();

@@ -24,7 +24,7 @@ use rand::RngExt;
 use super::{Site, buildable, free, runtime, shared, until};
 
 /// A deployment that acts on the site at once and often.
-fn settings(site: &Site, policy: &str) -> Deployment {
+pub(super) fn settings(site: &Site, policy: &str) -> Deployment {
     let text = format!(
         "mode = \"act\"\n[engine.kubernetes]\nkubeconfig = {:?}\nimage = \"job:test\"\npatience_ms = 3000\n\
          namespace = {name:?}\nnamespaces = [{name:?}]\nnodes = {{ {SITE:?} = {name:?} }}\n[policy]\n{policy}\n[reliance]\ntimeout_ms = 5000\nfallback = \"fifo\"\n\
@@ -42,7 +42,7 @@ fn engine_of(settings: &Deployment) -> KubernetesEngine {
     KubernetesEngine::new(kubernetes)
 }
 
-fn open(settings: &Deployment) -> Daemon<KubernetesEngine> {
+pub(super) fn open(settings: &Deployment) -> Daemon<KubernetesEngine> {
     daemon::open(engine_of(settings), settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap()
 }
 
@@ -149,9 +149,12 @@ fn whatever_is_killed_no_job_is_lost_and_none_runs_twice() {
         }
         let _ = child.kill();
         let _ = child.wait();
-        let ends = keys.iter().map(|key| site.said(key, "end").len());
-        assert_eq!(ends.max(), Some(1), "a job that had ended ran again");
         let history = site.kubelets.history();
+        if let Some(key) = keys.iter().find(|key| site.said(key, "end").len() > 1) {
+            let name = key.split('.').nth(1).unwrap();
+            let runs: Vec<_> = history.runs.iter().filter(|run| run.pod.starts_with(name)).collect();
+            panic!("{key} had ended and ran again: {:#?} {runs:#?}", site.said(key, ""));
+        }
         assert_eq!(history.doubled(), [], "a pod ran twice at one time");
         assert!(history.crowded.is_empty(), "{:?}", history.crowded);
         let [daemons, api_servers, etcds, followers] = killed;
@@ -177,16 +180,14 @@ fn a_storm_of_conflicts_delays_orders_and_doubles_nothing() {
         let names: Vec<String> = keys.iter().map(|key| key.split('.').nth(1).unwrap().to_owned()).collect();
         let jobs = site.api::<Job>();
         let storm = tokio::spawn(async move {
-            let began = Instant::now();
             let mut written = 0;
-            while began.elapsed() < Duration::from_secs(15) {
+            while written < 600 {
                 for name in &names {
                     let patch = serde_json::json!({ "metadata": { "annotations": { "storm": written.to_string() } } });
                     let patch = kube::api::Patch::Merge(patch);
                     written += u32::from(jobs.patch(name, &kube::api::PatchParams::default(), &patch).await.is_ok());
                 }
             }
-            written
         });
         let mut daemon = open(&settings(&site, "name = \"fifo\""));
         let began = Instant::now();
@@ -198,7 +199,7 @@ fn a_storm_of_conflicts_delays_orders_and_doubles_nothing() {
             assert!(began.elapsed() < Duration::from_secs(120), "{:#?}", site.engine.snapshot().await);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert!(storm.await.unwrap() > 500);
+        storm.await.unwrap();
         let history = site.kubelets.history();
         assert_eq!((history.doubled(), history.crowded.len()), (Vec::new(), 0));
     });

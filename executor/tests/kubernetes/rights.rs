@@ -3,9 +3,16 @@
 
 use std::path::Path;
 
+use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::KubernetesConfig;
+use goodput_configs::reader;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::{Engine, EngineAction, JobPhase, Order, StepOutcome};
+use goodput_testkit::kubernetes::ControlPlane;
+use k8s_openapi::api::apps::v1::Deployment as Deployed;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::PostParams;
 
 use super::{Site, buildable, job, runtime, shared};
 
@@ -87,5 +94,34 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
             assert!(!may(what), "it may {what:?}");
         }
         assert!(may(&["patch", "jobs"]), "the question itself works");
+    });
+}
+
+/// The manifests are what the API server takes, the daemon's file is one that the daemon reads, and its pod keeps to
+/// the restricted standard that its namespace demands.
+#[test]
+fn the_shipped_manifests_are_taken_and_the_pod_of_the_daemon_is_restricted() {
+    if !buildable() {
+        return;
+    }
+    let text = include_str!("../../deploy/kubernetes/kubernetes.toml");
+    let shipped: Deployment = reader::parse("kubernetes.toml", text).unwrap();
+    assert_eq!(shipped.mode, Mode::Observe);
+    assert!(shipped.leader.outside());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
+    let applied = shared().kubectl().args(["apply", "--validate=strict", "-k"]).arg(&folder).output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    runtime().block_on(async {
+        let client = ControlPlane::client(&shared().kubeconfig()).await.unwrap();
+        let deployments: Api<Deployed> = Api::namespaced(client.clone(), "goodput-system");
+        let template = deployments.get("goodput").await.unwrap().spec.unwrap().template;
+        let mut pod = Pod { spec: template.spec, ..Pod::default() };
+        pod.metadata.name = Some("goodput-0".into());
+        let pods: Api<Pod> = Api::namespaced(client, "goodput-system");
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        pods.create(&dry, &pod).await.unwrap();
+        pod.spec.as_mut().unwrap().host_network = Some(true);
+        let refused = pods.create(&dry, &pod).await.unwrap_err();
+        assert!(refused.to_string().contains("PodSecurity"), "the standard is in force: {refused}");
     });
 }

@@ -16,6 +16,7 @@ pub const GATE: &str = "goodput.dev/placement";
 
 /// Annotations of a Job and of its pod template.
 pub(super) mod annotation {
+    pub const NAME: &str = "goodput.dev/name";
     pub const GPUS: &str = "goodput.dev/gpus";
     pub const MIN: &str = "goodput.dev/min-gpus";
     pub const MAX: &str = "goodput.dev/max-gpus";
@@ -65,6 +66,7 @@ impl WantedState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the annotation of that name")]
 pub struct JobNotes {
+    pub name: Option<String>,
     pub gpus: Option<u32>,
     pub min: Option<u32>,
     pub max: Option<u32>,
@@ -93,6 +95,7 @@ impl JobNotes {
             text.and_then(|text| text.parse().ok())
         }
         Self {
+            name: word(annotation::NAME).cloned(),
             gpus: number(word(annotation::GPUS)),
             min: number(word(annotation::MIN)),
             max: number(word(annotation::MAX)),

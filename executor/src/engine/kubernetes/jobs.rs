@@ -149,6 +149,15 @@ impl JobRead {
         !self.facts.in_place && (self.succeeded > 0 || self.current().any(|pod| pod.done))
     }
 
+    /// Whether all pods have ended well: the job controller takes a second to say so of the Job, and meanwhile their
+    /// accelerators are free.
+    fn all_done(&self) -> bool {
+        let mut done: Vec<u32> = self.current().filter(|pod| pod.done).filter_map(|pod| pod.index).collect();
+        done.sort_unstable();
+        done.dedup();
+        !self.suspended && done.len() as u32 >= self.pods_wanted.max(1) && !self.pods.iter().any(PodRead::holds)
+    }
+
     /// Whether every pod of the last start has been bound to its node.
     fn all_bound(&self) -> bool {
         let mut bound: Vec<u32> = self.current().filter(|pod| pod.node.is_some()).filter_map(|pod| pod.index).collect();
@@ -185,6 +194,7 @@ impl JobRead {
             Some(over) => over,
             None if self.leaving && self.pods.is_empty() => JobPhase::Cancelled,
             None if self.leaving => JobPhase::Stopping,
+            None if self.all_done() => JobPhase::Done,
             None if self.suspended && self.pods.iter().any(PodRead::holds) => JobPhase::Stopping,
             None if self.suspended => JobPhase::Held,
             None if ran || self.all_bound() => JobPhase::Running,
@@ -205,8 +215,8 @@ impl JobRead {
         let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
         let submit = SimTime::from_millis(self.facts.submit_ms.unwrap_or(self.created_ms));
         let priority = self.facts.priority.unwrap_or(0);
-        let request =
-            JobRequest { name: self.name.clone(), submit, gpus, elasticity, priority, ..JobRequest::default() };
+        let name = self.facts.name.clone().unwrap_or_else(|| self.name.clone());
+        let request = JobRequest { name, submit, gpus, elasticity, priority, ..JobRequest::default() };
         let duration = SimTime::from_millis(self.facts.duration_ms.unwrap_or(0));
         let phase = self.phase(ran);
         let running = phase == JobPhase::Running;

@@ -314,6 +314,7 @@ impl Engine for KubernetesEngine {
         let image = self.settings.image.clone().ok_or_else(|| {
             refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())
         })?;
+        job.resources.refused_by("kubernetes")?;
         let mut job = job.clone();
         if job.spec.request.submit <= SimTime::ZERO {
             job.spec.request.submit = SimTime::from_millis(crate::machine::wall_ms());

@@ -174,7 +174,9 @@ fn resized_in_place(job: &JobRead, wanted: &[OnNode]) -> Option<KubernetesStep> 
     Some(KubernetesStep::Change { patch, service: false })
 }
 
-/// Nodes for the gated pods of a job that was started; `None` where no pod waits for one.
+/// Nodes for the gated pods of a job that was started; `None` where no pod waits for one. A pod waits on while another
+/// pod of its rank is left: a job controller that is killed may make a pod twice, and a pod that was told to go may
+/// still run.
 pub(super) fn opened(job: &JobRead, nodes: &BTreeMap<String, NodeRead>) -> Option<KubernetesStep> {
     if job.suspended || job.leaving || job.over.is_some() || job.hands_off.is_some() {
         return None;
@@ -191,7 +193,11 @@ pub(super) fn opened(job: &JobRead, nodes: &BTreeMap<String, NodeRead>) -> Optio
         });
         Some(OpenedPod { namespace: pod.namespace.clone(), name: pod.name.clone(), patch })
     };
-    let waiting = job.current().filter(|pod| pod.gated && !pod.leaving && !pod.over);
+    let alone = |pod: &PodRead| {
+        let mut others = job.pods.iter().filter(|other| other.name != pod.name && other.index == pod.index);
+        others.all(|other| other.over)
+    };
+    let waiting = job.current().filter(|pod| pod.gated && !pod.leaving && !pod.over && alone(pod));
     let pods: Vec<OpenedPod> = waiting.filter_map(open).collect();
     (!pods.is_empty()).then_some(KubernetesStep::Open(pods))
 }
@@ -219,4 +225,44 @@ fn cordon(name: &str, reason: Option<&str>, nodes: &BTreeMap<String, NodeRead>) 
         "spec": { "unschedulable": reason.map(|_| true) },
     });
     Ok(KubernetesStep::Node { node: name.into(), patch })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::facts::JobNotes;
+    use super::*;
+
+    #[test]
+    fn of_two_pods_of_one_rank_none_is_let_go_until_one_is_left() {
+        let on = |node: &str| OnNode { node: node.into(), gpus: 1, ..OnNode::default() };
+        let pod = |name: &str, index: u32| PodRead {
+            name: name.into(),
+            index: Some(index),
+            attempt: Some(0),
+            gpus: 1,
+            gated: true,
+            ..PodRead::default()
+        };
+        let mut job = JobRead {
+            pod_gpus: 1,
+            pods_wanted: 2,
+            facts: JobNotes { starts: 1, placement: vec![on("a"), on("b")], ..JobNotes::default() },
+            pods: vec![pod("zero", 0), pod("one", 1), pod("one-again", 1)],
+            ..JobRead::default()
+        };
+        let node = |name: &str| (name.to_owned(), NodeRead { hostname: name.into(), ..NodeRead::default() });
+        let nodes: BTreeMap<_, _> = ["a", "b"].map(node).into();
+        let names = |job: &JobRead| match opened(job, &nodes) {
+            Some(KubernetesStep::Open(pods)) => pods.into_iter().map(|pod| pod.name).collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(names(&job), ["zero"]);
+        job.pods[1].leaving = true;
+        assert_eq!(names(&job), ["zero"], "what was told to go may still run");
+        job.pods.remove(1);
+        assert_eq!(names(&job), ["zero", "one-again"]);
+        job.pods[0].over = true;
+        assert_eq!(names(&job), ["one-again"]);
+    }
 }

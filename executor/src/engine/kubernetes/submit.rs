@@ -44,6 +44,7 @@ pub(super) fn job(
     let mut note = |key: &str, value: Option<String>| {
         annotations.extend(value.filter(|value| !value.is_empty()).map(|value| (key.to_owned(), Value::from(value))));
     };
+    note(annotation::NAME, Some(request.name.clone()));
     note(annotation::GPUS, Some(request.gpus.to_string()));
     note(annotation::MIN, Some(request.min_gpus().to_string()));
     note(annotation::MAX, Some(request.max_gpus().to_string()));
@@ -231,6 +232,7 @@ mod tests {
         assert!(!made["metadata"]["annotations"].to_string().contains(fence.as_str()), "only its hash is there");
         let read: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made).unwrap();
         let read = JobRead::of(&read, Vec::new(), &settings);
+        assert_eq!(read.seen(false).spec.request.name, "a", "the user's own name, not that of the Job");
         assert_eq!((read.hands_off.clone(), read.sizes(), read.settled), (None, (4, 4, 4), true));
     }
 }
