@@ -346,15 +346,20 @@ impl Engine for SlurmEngine {
 
     async fn remembers_since(&mut self) -> Result<Option<i64>, EngineError> {
         let answer = self.commands.run("scontrol", &["show", "config"], "").await?;
-        let line = answer.lines().find_map(|line| line.strip_prefix("BOOT_TIME"));
-        let seconds = line.and_then(|line| line.trim_start_matches([' ', '=']).trim().parse::<i64>().ok());
         let unreadable = || EngineError::Unreadable {
             engine: "slurm",
             what: "scontrol show config",
             problem: "no BOOT_TIME".into(),
         };
-        Ok(Some(1000 * seconds.ok_or_else(unreadable)?))
+        Ok(Some(started_ms(&answer).ok_or_else(unreadable)?))
     }
+}
+
+/// Time of slurmctld's start by `scontrol show config`, milliseconds of the Unix epoch. Slurm tells whole
+/// seconds, so the end of the second is taken: what was acknowledged before it may be forgotten.
+fn started_ms(answer: &str) -> Option<i64> {
+    let line = answer.lines().find_map(|line| line.strip_prefix("BOOT_TIME"))?;
+    Some(1000 * line.trim_start_matches([' ', '=']).trim().parse::<i64>().ok()? + 999)
 }
 
 /// Whether an action is one that Slurm can do.
@@ -369,6 +374,16 @@ fn is_possible(action: &EngineAction) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+
+    /// A job that is acknowledged in the second in which slurmctld dies and starts anew was lost.
+    #[test]
+    fn the_start_of_slurmctld_is_at_the_end_of_its_second() {
+        assert_eq!(
+            started_ms("SLURM_VERSION = 22.05.8\nBOOT_TIME               = 1795618812\n"),
+            Some(1_795_618_812_999)
+        );
+        assert_eq!(started_ms("slurm_load_ctl_conf error"), None);
+    }
 
     #[test]
     fn nothing_is_released_in_the_second_it_left_nor_before_all_nodes_have_reported() {
