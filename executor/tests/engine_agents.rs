@@ -15,8 +15,8 @@ use goodput_executor::agent::tls::{self, DAEMON};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::{
-    ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, OrderProgress,
-    StepOutcome, Submission, verify,
+    ClusterSnapshot, Engine, EngineAction, JobPhase, JobResources, JobSeen, NodeHealth, OnNode, Order, OrderId,
+    OrderProgress, StepOutcome, Submission, verify,
 };
 use goodput_executor::job::{Learned, RetryBudget};
 use rustix::process::Signal;
@@ -408,4 +408,34 @@ async fn jobs_of_a_fenced_node_are_started_elsewhere_after_the_lease_and_never_r
     let (seen, _) = until(&client, "nothing", |seen| seen.attempts.is_empty()).await;
     assert!(seen.accelerators.iter().all(|device| device.processes.is_empty()));
     println!("given up {given_up:?} after its last word");
+}
+
+/// A limit that is not kept would be a false promise.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_asks_for_processors_is_limited_or_refused() {
+    let site = Site::new(&["n1"], Fencing::Keep);
+    let agents = site.agents().await;
+    let mut engine = site.engine(&agents).await;
+    let asks = |resources| Submission { resources, ..submission("limited", 1, &lasting(600.0)) };
+    let account = JobResources { account: Some("a".into()), ..JobResources::default() };
+    let refused = engine.submit(&asks(account)).await.unwrap_err().to_string();
+    assert!(refused.contains("leave out time limit, account"), "{refused}");
+
+    let limits = JobResources { cpus_per_gpu: Some(1), memory_per_gpu_mib: Some(100), ..JobResources::default() };
+    let submitted = engine.submit(&asks(limits)).await;
+    if !agents[0].agent.status().keeps_limits {
+        println!("SKIPPED: no limit is seen at work where cgroup v2 has no controllers for processors and memory");
+        let refused = submitted.unwrap_err().to_string();
+        assert!(refused.contains("node n1 keeps no limits"), "{refused}");
+        return;
+    }
+    let key = submitted.unwrap();
+    carry_out(&mut engine, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    let used = |_: &ClusterSnapshot| agents[0].agent.status().accelerators.iter().any(|one| !one.processes.is_empty());
+    look(&mut engine, "a process on an accelerator", used).await;
+    let pid = agents[0].agent.status().accelerators.iter().find_map(|one| one.processes.first().copied()).unwrap();
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+    let limit = std::fs::read_to_string(std::path::Path::new("/sys/fs/cgroup").join(group).join("memory.max"));
+    assert_eq!(limit.unwrap().trim(), "104857600");
 }

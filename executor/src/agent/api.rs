@@ -58,6 +58,9 @@ pub struct NodeStatus {
     /// Reason why jobs have no control groups; `None` where they have.
     #[serde(default)]
     pub uncontained: Option<String>,
+    /// Whether attempts are kept to processors and memory that they were given.
+    #[serde(default)]
+    pub keeps_limits: bool,
     /// Sentence about a certificate of the node that ends soon.
     #[serde(default)]
     pub certificate: Option<String>,

@@ -199,7 +199,10 @@ fn enable(root: &Path) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::job::{Fence, GangPlan, Program};
+    use goodput_configs::live::name::JobName;
 
     #[test]
     fn the_own_group_is_found_in_every_kind_of_mount() {
@@ -221,5 +224,31 @@ mod tests {
         let files: Vec<_> = both.iter().map(|(_, file, value)| (*file, value.as_str())).collect();
         assert_eq!(files, [("cpu.max", "800000 100000"), ("memory.max", "67108864000"), ("memory.oom.group", "1")]);
         assert_eq!(limits(NodeLimits::default()), []);
+    }
+
+    #[test]
+    fn a_group_has_the_limits_of_the_controllers_that_there_are() {
+        let launch = |limits| {
+            let program = Program::new(JobName::new("a").unwrap(), vec!["true".into()]);
+            Launch {
+                program,
+                attempt: 0,
+                fence: Fence::from_text("f"),
+                grants: Vec::new(),
+                gang: GangPlan::alone(1, 1),
+                limits,
+            }
+        };
+        let asked = launch(NodeLimits { cpus: Some(2), memory_mib: Some(100) });
+        let written = |controllers: Vec<&'static str>| {
+            let root = tempfile::tempdir().unwrap();
+            let hierarchy = Hierarchy { root: root.path().to_owned(), controllers };
+            let group = hierarchy.make(&asked).unwrap();
+            let file = |name: &str| fs::read_to_string(group.0.join(name)).unwrap_or_default();
+            (hierarchy.keeps_limits(), file("cpu.max"), file("memory.max"))
+        };
+        assert_eq!(written(CONTROLLERS.to_vec()), (true, "200000 100000".into(), "104857600".into()));
+        assert_eq!(written(vec!["memory"]), (false, String::new(), "104857600".into()));
+        assert_eq!(written(Vec::new()), (false, String::new(), String::new()));
     }
 }

@@ -55,6 +55,9 @@ pub enum AgentError {
     /// The disk of the node takes no writes, so nothing that is begun could be written down.
     #[error("{0}")]
     NoRoom(String),
+    /// The attempt is to be kept to processors or memory, and the node cannot do that.
+    #[error("limits on processors and memory are not kept on this node: its control groups have no such controllers")]
+    NoLimits,
     /// A record on disk cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -91,6 +94,7 @@ impl AgentError {
             | AgentError::NotEnded(_)
             | AgentError::NoCheckpoint(_)
             | AgentError::Unavailable { .. }
+            | AgentError::NoLimits
             | AgentError::JobReport(Refusal::OldFence | Refusal::Stranger) => 409,
             AgentError::Program(_) | AgentError::JobReport(_) => 400,
             AgentError::NoRoom(_) => 507,
@@ -115,6 +119,7 @@ impl AgentError {
             AgentError::JobReport(Refusal::Stranger) => "stranger",
             AgentError::JobReport(_) => "report",
             AgentError::NoRoom(_) => "no_room",
+            AgentError::NoLimits => "no_limits",
             AgentError::Record(_) => "record",
             AgentError::Setup(_) | AgentError::Identity(_) => "setup",
             AgentError::Io { .. } => "io",

@@ -24,7 +24,7 @@ use super::record::{self, RecordError};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, PROCESSES, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
-use crate::job::{EndCause, Exit, Launch};
+use crate::job::{EndCause, Exit, Launch, NodeLimits};
 use crate::private;
 
 /// Reports kept for the daemon to fetch.
@@ -92,6 +92,11 @@ impl Agent {
         }
         let (starting, inner) = (tokio::sync::Mutex::new(()), Mutex::new(inner));
         Ok(Self { config, telemetry, since_ms, disk, damaged, starting, hierarchy, job_url, inner })
+    }
+
+    /// Whether attempts are kept to the processors and the memory that they were given.
+    pub(super) fn keeps_limits(&self) -> bool {
+        self.hierarchy.as_ref().is_ok_and(Hierarchy::keeps_limits)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {
@@ -172,6 +177,10 @@ impl Agent {
             }
         }
         launch.program.check()?;
+        // An attempt that goes beyond its limits would take from the others.
+        if launch.limits != NodeLimits::default() && !self.keeps_limits() {
+            return Err(AgentError::NoLimits);
+        }
         if let Some(why) = self.disk.trouble() {
             return Err(AgentError::NoRoom(why));
         }

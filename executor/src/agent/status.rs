@@ -34,6 +34,7 @@ impl Agent {
             disk: self.disk.trouble(),
             damaged: self.damaged.clone(),
             certificate: identity::ends_soon(&self.config.tls.cert, at_ms),
+            keeps_limits: self.keeps_limits(),
             uncontained: self.hierarchy.as_ref().err().cloned(),
             read_ms: readings.read_ms,
             attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, OnNode, Submission};
-use crate::job::{Fence, Program, RetryBudget, RetryHistory, adaptdl};
+use crate::job::{Fence, NodeLimits, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +102,15 @@ impl LiveJob {
             checkpoint_dir: submission.checkpoint_dir.clone(),
             ..Program::new(name, submission.command.clone())
         })
+    }
+
+    /// Limits of an attempt on a node where it holds `gpus` accelerators.
+    pub fn limits(&self, gpus: u32) -> NodeLimits {
+        let asked = &self.submission.resources;
+        NodeLimits {
+            cpus: asked.cpus_per_gpu.map(|cpus| cpus.saturating_mul(gpus)),
+            memory_mib: asked.memory_per_gpu_mib.map(|mib| mib.saturating_mul(u64::from(gpus))),
+        }
     }
 
     /// Number of failures that the job may have.

@@ -20,7 +20,7 @@ use goodput_configs::live::engine::AgentsConfig;
 
 use super::{
     Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, EngineProblem, JobPhase,
-    JobSeen, LoanSeen, Order, Receipt, SpeedReport, StepOutcome, Submission,
+    JobResources, JobSeen, LoanSeen, Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
 use crate::agent::api::StoredReport;
 use crate::agent::record::RecordError;
@@ -322,6 +322,26 @@ impl AgentsEngine {
     }
 }
 
+impl AgentsEngine {
+    /// Checks what a job asks for beside accelerators.
+    fn check_resources(&self, asked: &JobResources) -> Result<(), String> {
+        let JobResources { cpus_per_gpu, memory_per_gpu_mib, .. } = *asked;
+        if (JobResources { cpus_per_gpu, memory_per_gpu_mib, ..JobResources::default() }) != *asked {
+            return Err("node agents know accelerators, processors and memory; leave out time limit, account, QOS, \
+                        partition and constraint"
+                .to_owned());
+        }
+        let is_limited = cpus_per_gpu.is_some() || memory_per_gpu_mib.is_some();
+        match self.nodes.without_limits().filter(|_| is_limited) {
+            Some(node) => Err(format!(
+                "node {node} keeps no limits on processors and memory, for which it needs cgroup v2 with these \
+                 controllers; leave them out"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Engine for AgentsEngine {
     fn name(&self) -> &'static str {
         "agents"
@@ -360,7 +380,7 @@ impl Engine for AgentsEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
-        job.resources.refused_by("agents")?;
+        self.check_resources(&job.resources).map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
         let told_ms = job.spec.request.submit.as_millis();
         let (now_ms, number) = if told_ms > 0 { (told_ms, 0) } else { (unix_ms(), self.jobs.len()) };

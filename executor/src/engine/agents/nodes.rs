@@ -11,7 +11,7 @@ use crate::agent::api::{
 use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, NodeLimits};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
 use goodput_configs::live::engine::AgentsConfig;
 use goodput_configs::live::node_agent::Fencing;
 
@@ -269,6 +269,12 @@ impl AgentNodes {
         remote.unfit().or_else(|| self.hasty(remote))
     }
 
+    /// A node that was heard and keeps attempts to no processors and no memory.
+    pub fn without_limits(&self) -> Option<&str> {
+        let is_loose = |remote: &&Remote| remote.heard.as_ref().is_some_and(|(_, status)| !status.keeps_limits);
+        self.remotes.iter().find(is_loose).map(|remote| remote.client.node().as_str())
+    }
+
     /// Nodes with a certificate that ends soon, and a sentence about the certificate.
     pub fn certificates(&self) -> impl Iterator<Item = (&str, &str)> {
         self.remotes.iter().filter_map(|remote| {
@@ -381,7 +387,7 @@ impl AgentNodes {
             };
             let grants = on.accelerators.iter().map(grant).collect();
             let (program, fence) = (program.clone(), current.fence.clone());
-            let limits = NodeLimits::default();
+            let limits = job.limits(on.gpus);
             let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
             let client = self.remotes[index].client.clone();
             self.calls.command(index, async move { client.start(&Start { term, launch }).await });
