@@ -26,3 +26,4 @@ mod slurm_protocol;
 mod slurm_releases;
 mod slurm_services;
 mod slurm_site;
+mod slurm_users;

@@ -91,6 +91,9 @@ pub struct SlurmConfig {
     /// Certificate of the authority that signed the interface's, as the nodes see the file. A
     /// `report_url` with `https` needs the key, unless a public authority signed.
     pub report_ca: Option<PathBuf>,
+    /// Whether a job of `live submit` runs as the user that owns it, which is the `user` of the token or
+    /// else its name. The daemon has to run as root. Else all jobs run as the user of the daemon.
+    pub run_as_owner: bool,
     /// Reservation in which the replicas of services run. A deployment with services needs it.
     pub reservation: Option<String>,
 }

@@ -42,6 +42,7 @@ mod script;
 mod services;
 mod stated;
 mod steps;
+mod user;
 mod version;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,7 @@ use retry::Owed;
 use script::{ScriptSettings, Seat};
 use services::SlurmServices;
 use steps::{SlurmStep, next};
+use user::SystemUser;
 use version::SlurmRelease;
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone
@@ -150,7 +152,9 @@ impl SlurmEngine {
         fence: &Fence,
         seat: Option<Seat<'_>>,
     ) -> Result<SlurmJobId, EngineError> {
-        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat);
+        let as_owner = self.script.run_as_owner() && !job.owner.is_empty();
+        let user = if as_owner { Some(SystemUser::find(&job.owner).await?) } else { None };
+        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat, user.as_ref());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.commands.run("sbatch", &arguments, &script).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();

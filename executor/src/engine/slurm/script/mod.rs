@@ -14,6 +14,7 @@ use goodput_configs::live::engine::SlurmConfig;
 use super::facts_key::FactsKey;
 use super::reports;
 use super::stated::CommentFacts;
+use super::user::SystemUser;
 use crate::engine::{JobResources, Submission, digest};
 use crate::job::Fence;
 use crate::job::contract::VERSION;
@@ -25,6 +26,8 @@ pub(super) struct ScriptSettings {
     report_url: Option<String>,
     /// Certificate of the authority that signed the interface's, on the nodes.
     report_ca: Option<PathBuf>,
+    /// Whether jobs run as their owners.
+    run_as_owner: bool,
     /// Processors for each accelerator of a job that does not say.
     cpus_per_gpu: Option<u32>,
     /// Memory for each accelerator of a job that does not say, MiB.
@@ -36,9 +39,14 @@ impl ScriptSettings {
         Self {
             report_url: settings.report_url.clone(),
             report_ca: settings.report_ca.clone(),
+            run_as_owner: settings.run_as_owner,
             cpus_per_gpu: settings.cpus_per_gpu,
             memory_per_gpu_mib: settings.memory_per_gpu_mib,
         }
+    }
+
+    pub fn run_as_owner(&self) -> bool {
+        self.run_as_owner
     }
 }
 
@@ -57,13 +65,15 @@ pub(super) struct Seat<'a> {
     pub node: &'a str,
 }
 
-/// Arguments and script. A job without a seat waits, held, until an order places it.
+/// Arguments and script. A job without a seat waits, held, until an order places it. Without a `user` the
+/// job runs as the user of the daemon.
 pub(super) fn of(
     job: &Submission,
     fence: &Fence,
     key: &FactsKey,
     settings: &ScriptSettings,
     seat: Option<Seat<'_>>,
+    user: Option<&SystemUser>,
 ) -> (Vec<String>, String) {
     let request = &job.spec.request;
     let duration_ms = match job.spec.work {
@@ -99,13 +109,20 @@ pub(super) fn of(
             arguments.extend([format!("--reservation={reservation}"), format!("--nodelist={node}")]);
         }
     }
+    let number = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.number);
+    arguments.extend(user.map(|user| format!("--uid={}", user.name)));
     arguments.push(format!("--job-name={}", request.name));
-    arguments.push(format!("--comment={}", key.signed(&stated, rustix::process::getuid().as_raw())));
+    arguments.push(format!("--comment={}", key.signed(&stated, number)));
     arguments.extend(resources(&job.resources, settings));
-    if let Some(directory) = &job.directory {
+    // The folder of the daemon may be closed to another user.
+    if let Some(directory) = job.directory.as_ref().or(user.map(|user| &user.home)) {
         arguments.push(format!("--chdir={}", directory.display()));
     }
     let mut script = String::from("#!/bin/sh\n");
+    if let Some(user) = user {
+        let (name, home) = (quoted(&user.name), quoted(&user.home.to_string_lossy()));
+        let _ = writeln!(script, "export HOME={home} USER={name} LOGNAME={name}");
+    }
     for (name, value) in &job.environment {
         if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             let _ = writeln!(script, "export {name}={}", quoted(value));
