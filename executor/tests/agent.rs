@@ -334,13 +334,22 @@ async fn orders_of_an_old_term_are_refused_also_after_a_restart() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let order =
-        |term| Start { term, launch: launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])]) };
+    let order = |term| Start {
+        term,
+        void_boot_ms: None,
+        launch: launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])]),
+    };
     renew(&client, 7, "d1").await.unwrap();
     renew(&client, 8, "d2").await.unwrap();
     assert_eq!(code(renew(&client, 7, "d1").await.unwrap_err()), "old_term");
     assert_eq!(code(client.start(&order(7)).await.unwrap_err()), "old_term");
-    client.start(&order(8)).await.unwrap();
+    // An order that a cut connection kept arrives when its sender counts on it no more.
+    let boot_ms = client.status().await.unwrap().boot_ms;
+    let late = Start { void_boot_ms: Some(boot_ms), ..order(8) };
+    assert_eq!(code(client.start(&late).await.unwrap_err()), "too_late");
+    assert!(client.status().await.unwrap().attempts.is_empty());
+    let soon = Start { void_boot_ms: Some(boot_ms + 60_000), ..order(8) };
+    client.start(&soon).await.unwrap();
     assert_eq!(code(client.stop("a.0", stop(0)).await.unwrap_err()), "old_term");
     assert_eq!(code(client.checkpoint("a.0", 7).await.unwrap_err()), "old_term");
     assert_eq!(code(client.restore(&uuids[0], 7).await.unwrap_err()), "old_term");

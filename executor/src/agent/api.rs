@@ -154,6 +154,10 @@ pub struct LeaderLease {
 pub struct Start {
     /// Term of the leader.
     pub term: u64,
+    /// Time on the node's clock from which the order is void, milliseconds since the machine started; `None` where it
+    /// never is. A connection that is cut keeps an order, and delivers it when the attempt is long over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub void_boot_ms: Option<i64>,
     /// Program of the attempt, with its grants and its gang.
     pub launch: Launch,
 }

@@ -12,6 +12,11 @@ use crate::job::{ProgramError, Refusal};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AgentError {
+    /// An order to start came when it was void.
+    #[error(
+        "the order to start came too late: its sender counts on it that nothing began; ask for the state of the node, and order anew"
+    )]
+    TooLate,
     /// The caller's term is over: another daemon leads.
     #[error("term {term} is over: term {current} leads; stop acting and read the lease again")]
     OldTerm {
@@ -89,6 +94,7 @@ impl AgentError {
         match self {
             AgentError::NoAttempt(_) | AgentError::NoAccelerator(_) => 404,
             AgentError::OldTerm { .. }
+            | AgentError::TooLate
             | AgentError::NoLease
             | AgentError::Taken(_)
             | AgentError::NotEnded(_)
@@ -107,6 +113,7 @@ impl AgentError {
     pub fn code(&self) -> &'static str {
         match self {
             AgentError::OldTerm { .. } => "old_term",
+            AgentError::TooLate => "too_late",
             AgentError::NoLease => "no_lease",
             AgentError::NoAttempt(_) => "no_attempt",
             AgentError::Taken(_) => "taken",

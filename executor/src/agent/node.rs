@@ -185,6 +185,9 @@ impl Agent {
             return Err(AgentError::NoRoom(why));
         }
         self.check_grants(&launch.grants).await?;
+        if start.void_boot_ms.is_some_and(|void| boot_ms() >= void) {
+            return Err(AgentError::TooLate);
+        }
         let record = LaunchRecord { launch: launch.clone(), started_ms: unix_ms() };
         let folder = self.config.state_dir.join("attempts").join(&id);
         let keeper = self.begin(&folder, &record);

@@ -254,9 +254,7 @@ fn two_hosts_and_a_wire_that_is_cut_lose_and_double_nothing() {
     }
     let mut faults = BTreeMap::<&str, u32>::new();
     for _ in 0..cuts {
-        (0..3).for_each(|_| {
-            site.submit(random.random_range(0..2), random.random_range(1..3), random.random_range(0.1..1.5))
-        });
+        (0..3).for_each(|_| site.submit(random.random_range(0..2), 1, random.random_range(0.1..1.5)));
         let (leader, other) = (site.leader().unwrap_or(0), random.random_range(0..2));
         let fault = match random.random_range(0..8) {
             0 | 1 => (site.network.cut(leader), "wire of the leader cut").1,
@@ -315,7 +313,7 @@ fn two_hosts_and_a_wire_that_is_cut_lose_and_double_nothing() {
     assert_eq!(twice, "", "ran twice at once; {}", site.told_of(&twice));
     for job in &site.accepted {
         let ends = fs::read_to_string(site.witness().join(format!("done-{job}"))).unwrap();
-        assert_eq!(ends, "done\n", "{job} ran to its end more than once");
+        assert_eq!(ends, "done\n", "{job} ran to its end more than once; {}", site.told_of(&format!("job {job}")));
     }
     let terms = terms(&[0, 1].map(|host| site.state(host).join("state/audit.jsonl")));
     assert_eq!(site.accepted.len(), site.submitted as usize);

@@ -196,7 +196,7 @@ pub fn launch(job: &str, attempt: u32, command: Vec<String>, grants: Vec<Acceler
 }
 
 pub fn start(launch: Launch) -> Start {
-    Start { term: 1, launch }
+    Start { term: 1, void_boot_ms: None, launch }
 }
 
 pub fn stop(grace_ms: u64) -> Stop {

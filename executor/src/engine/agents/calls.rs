@@ -5,7 +5,8 @@
 //! become silent costs one such wait. A command that is not answered goes on beside the looks.
 //!
 //! What an agent says is *fresh* where it was asked after the last command to it was over. Only then
-//! "the agent does not know the attempt" means that the attempt has not begun.
+//! "the agent does not know the attempt" means that the attempt has not begun. A command without an answer
+//! may arrive much later, when a cut wire is mended. It is over when it is void by the agent's own clock.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ use crate::agent::{AgentClient, ClientError};
 
 /// Longest wait for agents that answered last time.
 const WAIT: Duration = Duration::from_secs(1);
+
+/// Longest time between an agent's look at its clock and an attempt that it tells of, milliseconds.
+const BEGINS_MS: i64 = 2000;
 
 /// Answer of an agent: its time, the node's state, and the reports.
 pub type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<StoredReport>, u64), ClientError>), ClientError>;
@@ -32,6 +36,10 @@ pub struct CallState {
     /// Commands under way, and the end of the last one.
     commands: u32,
     told: Option<Instant>,
+    /// Clock of the agent at its last answer, and from when on no command without an answer can be carried out,
+    /// milliseconds since the machine started.
+    boot_ms: i64,
+    void_boot_ms: i64,
     /// Whether the last look had an answer that tells of the time after all commands.
     pub heard: bool,
     /// Whether that answer refused nothing beside.
@@ -41,7 +49,16 @@ pub struct CallState {
 impl Default for CallState {
     fn default() -> Self {
         // Of an agent that was never asked an answer is waited for.
-        Self { asked: None, quick: true, commands: 0, told: None, heard: false, fresh: false }
+        Self {
+            asked: None,
+            quick: true,
+            commands: 0,
+            told: None,
+            boot_ms: 0,
+            void_boot_ms: 0,
+            heard: false,
+            fresh: false,
+        }
     }
 }
 
@@ -53,10 +70,18 @@ pub struct Answered {
     pub answer: AgentAnswer,
 }
 
+/// A command that is over.
+struct Ended {
+    /// Index of the agent.
+    index: usize,
+    /// Time from which the command is void, where it has no answer; 0 otherwise.
+    void_boot_ms: i64,
+}
+
 /// All calls under way.
 pub struct AgentCalls {
     asks: JoinSet<(usize, AgentAnswer)>,
-    commands: JoinSet<usize>,
+    commands: JoinSet<Ended>,
     /// One for each agent.
     pub states: Vec<CallState>,
     wait: Duration,
@@ -115,17 +140,31 @@ impl AgentCalls {
         let state = &mut self.states[index];
         let asked = state.asked.take();
         state.quick = !matches!(answer, Err(ClientError::Unreachable { .. }));
-        state.heard = answer.is_ok() && state.commands == 0 && state.told.is_none_or(|told| asked >= Some(told));
+        if let Ok((_, status, _)) = &answer {
+            if status.boot_ms < state.boot_ms {
+                // The machine has started anew, and its connections are gone.
+                state.void_boot_ms = 0;
+            }
+            state.boot_ms = status.boot_ms;
+        }
+        let over = state.commands == 0 && state.told.is_none_or(|told| asked >= Some(told));
+        state.heard = answer.is_ok() && over && state.boot_ms >= state.void_boot_ms;
         state.fresh = state.heard && matches!(&answer, Ok((_, _, Ok(_))));
         Answered { index, answer }
     }
 
-    /// Sends a command to an agent. Whatever comes of it is seen at a later look.
-    pub fn command<T>(&mut self, index: usize, command: impl Future<Output = Result<T, ClientError>> + Send + 'static) {
+    /// Sends a command to an agent, which is void from `void_boot_ms` on by the agent's clock; 0 where a late one does
+    /// nothing. Whatever comes of it is seen at a later look.
+    pub fn command<T>(
+        &mut self,
+        index: usize,
+        void_boot_ms: i64,
+        command: impl Future<Output = Result<T, ClientError>> + Send + 'static,
+    ) {
         self.states[index].commands += 1;
         self.commands.spawn(async move {
-            let _ = command.await;
-            index
+            let lost = matches!(command.await, Err(ClientError::Unreachable { .. }));
+            Ended { index, void_boot_ms: if lost { void_boot_ms } else { 0 } }
         });
     }
 
@@ -143,10 +182,13 @@ impl AgentCalls {
         }
     }
 
-    fn ended(&mut self, joined: Result<usize, tokio::task::JoinError>) {
-        if let Ok(index) = joined {
+    fn ended(&mut self, joined: Result<Ended, tokio::task::JoinError>) {
+        if let Ok(Ended { index, void_boot_ms }) = joined {
             let state = &mut self.states[index];
             (state.commands, state.told) = (state.commands.saturating_sub(1), Some(Instant::now()));
+            if void_boot_ms > 0 {
+                state.void_boot_ms = state.void_boot_ms.max(void_boot_ms + BEGINS_MS);
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub struct AgentNodes {
     led: Instant,
     suspect_ms: u64,
     lease_ms: u64,
+    /// Longest time of one call to an agent.
+    patience: Duration,
     /// Shortest time without a renewal after which an agent may kill its jobs, milliseconds.
     shortest_fencing_ms: u64,
 }
@@ -48,6 +50,13 @@ struct Remote {
 }
 
 impl Remote {
+    /// Time on the node's clock from which an order of now is void, milliseconds since the machine started: the
+    /// patience with its answer, and some seconds for a driver that is slow.
+    fn void_boot_ms(&self, patience: Duration) -> i64 {
+        let heard = self.heard.as_ref().map_or(0, |(at, status)| status.boot_ms + at.elapsed().as_millis() as i64);
+        heard + (patience + START_SPARE).as_millis() as i64
+    }
+
     /// Reason why the node can start nothing though it answers; `None` where it can.
     fn unfit(&self) -> Option<String> {
         let (_, status) = self.heard.as_ref().filter(|_| self.answered)?;
@@ -84,6 +93,9 @@ pub struct Rival {
     pub silent_ms: u64,
 }
 
+/// Time that an agent has for a start beyond the patience of the daemon.
+const START_SPARE: Duration = Duration::from_secs(5);
+
 /// Accelerators that attempts are to hold: node and UUID.
 pub type WantedDevices<'a> = BTreeSet<(&'a str, &'a str)>;
 
@@ -115,10 +127,11 @@ impl AgentNodes {
         });
         let remotes: Vec<Remote> = remotes.collect::<Result<_, AgentError>>()?;
         let index = settings.nodes.iter().enumerate().map(|(index, node)| (node.name.to_string(), index)).collect();
-        let calls = AgentCalls::new(settings.nodes.len(), Duration::from_millis(settings.patience_ms));
+        let patience = Duration::from_millis(settings.patience_ms);
+        let calls = AgentCalls::new(settings.nodes.len(), patience);
         let (looked, led, suspect_ms, lease_ms) =
             (Instant::now(), Instant::now(), settings.suspect_ms, settings.lease_ms);
-        Ok(Self { remotes, index, calls, looked, led, suspect_ms, lease_ms, shortest_fencing_ms: 0 })
+        Ok(Self { remotes, index, calls, looked, led, suspect_ms, lease_ms, patience, shortest_fencing_ms: 0 })
     }
 
     /// Sets the shortest time without a renewal after which an agent may kill its jobs. A node with
@@ -390,7 +403,9 @@ impl AgentNodes {
             let limits = job.limits(on.gpus);
             let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
             let client = self.remotes[index].client.clone();
-            self.calls.command(index, async move { client.start(&Start { term, launch }).await });
+            let void_boot_ms = self.remotes[index].void_boot_ms(self.patience);
+            let start = Start { term, void_boot_ms: Some(void_boot_ms), launch };
+            self.calls.command(index, void_boot_ms, async move { client.start(&start).await });
         }
     }
 
@@ -405,7 +420,11 @@ impl AgentNodes {
         for on in &current.placement {
             let Some(&index) = self.index.get(&on.node).filter(|_| self.is_fresh(&on.node)) else { continue };
             let (client, id) = (self.remotes[index].client.clone(), id.clone());
-            self.calls.command(index, async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await });
+            self.calls.command(
+                index,
+                0,
+                async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await },
+            );
         }
     }
 
@@ -427,10 +446,10 @@ impl AgentNodes {
                 let grace_ms = if wanted { u64::from(job.submission.grace_s) * 1000 } else { 0 };
                 let (client, id) = (remote.client.clone(), attempt.id.clone());
                 if ended && !wanted {
-                    self.calls.command(index, async move { client.forget(&id, term).await });
+                    self.calls.command(index, 0, async move { client.forget(&id, term).await });
                 } else if !ended && (!wanted || leaving) {
                     let stop = Stop { term, grace_ms: Some(grace_ms) };
-                    self.calls.command(index, async move { client.stop(&id, stop).await });
+                    self.calls.command(index, 0, async move { client.stop(&id, stop).await });
                 }
             }
         }
