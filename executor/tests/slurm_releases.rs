@@ -3,8 +3,7 @@
 //! Where a release cannot be had the test says so and passes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::io::Write;
-
+use goodput_testkit::not_tested;
 use goodput_testkit::slurm::SlurmInstall;
 
 use crate::slurm_jobs::{orders_are_carried_out, others_are_left_alone, resources_stay};
@@ -16,8 +15,7 @@ fn site(suite: &str) -> Option<Site> {
     match SlurmInstall::debian(suite) {
         Ok(release) => Some(Site::start(&release)),
         Err(error) => {
-            // Straight to the terminal: the harness swallows what a test that passes prints by `eprintln!`.
-            std::io::stderr().write_all(format!("NOT TESTED: {error}\n").as_bytes()).unwrap();
+            not_tested(&error.to_string());
             None
         }
     }

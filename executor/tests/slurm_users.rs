@@ -1,6 +1,5 @@
 //! Jobs on Slurm that run as the owner of the token.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-#![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use goodput_configs::live::engine::SlurmConfig;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{Engine, EngineAction, Order, OrderId, Submission};
+use goodput_testkit::not_tested;
 
 use crate::slurm_site::{carry_out, job, key, on, runtime, site, submission};
 
@@ -16,7 +16,7 @@ use crate::slurm_site::{carry_out, job, key, on, runtime, site, submission};
 #[test]
 fn a_job_runs_as_the_owner_of_its_token_and_keeps_its_tenant() {
     if !rustix::process::getuid().is_root() {
-        eprintln!("NOT TESTED: jobs of other users are handed in by root alone");
+        not_tested("jobs of other users are handed in by root alone");
         return;
     }
     let Some(site) = site() else { return };

@@ -15,6 +15,15 @@ pub mod jobs;
 pub mod kubelet;
 pub mod kubernetes;
 pub mod slurm;
+
+use std::io::Write;
+
+/// Says loudly that a test could not run here, and why: straight to stderr, since the harness swallows what a test that
+/// passes prints by `eprintln!`.
+pub fn not_tested(reason: &str) {
+    let _ = std::io::stderr().write_all(format!("NOT TESTED: {reason}\n").as_bytes());
+}
+
 // The tests of `env` cannot depend on this crate, which depends on the executor, so the file lies there.
 #[path = "../../../env/tests/support/toy.rs"]
 mod toy;

@@ -5,6 +5,8 @@
 
 use std::process::{Child, Command, Stdio};
 
+use goodput_testkit::not_tested;
+
 /// Address of the agents.
 pub const AGENTS: &str = "10.77.0.1";
 /// Address of etcd, on the host of the agents.
@@ -29,7 +31,7 @@ pub fn outside(name: &str) -> bool {
             .status()
             .is_ok_and(|status| status.success());
     if !able {
-        eprintln!("NOT TESTED: a network namespace needs root, unshare and iproute2");
+        not_tested("a network namespace needs root, unshare and iproute2");
         return true;
     }
     let mut command = Command::new("unshare");
