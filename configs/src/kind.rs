@@ -92,7 +92,9 @@ impl Kind {
             Self::Federation => "configs/scenario/cross-cluster.toml is an example",
             Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
             Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
-            Self::Deployment => "configs/live/slurm.toml is an example with every key",
+            Self::Deployment => {
+                "configs/live has an example for each engine; `goodput config schema deployment` describes every key"
+            }
             Self::NodeAgent => "configs/live/node.toml is an example with every key",
         }
     }

@@ -208,7 +208,13 @@ fn a_key_means_its_job_and_a_shared_name_means_the_callers_own() {
         owner: owner.into(),
         ..QueueRow::default()
     };
-    let queue = vec![row("1", "7", "ben"), row("2", "train", "ben"), row("7", "train", "anna")];
+    let queue = vec![
+        row("1", "7", "ben"),
+        row("2", "train", "ben"),
+        row("7", "train", "anna"),
+        row("8", "twin", "ben"),
+        row("9", "twin", "ben"),
+    ];
     let (address, told) = serve_queue(&runtime, queue);
     let cancel = |who: &str, job: &str| {
         let token = format!("secret of {who}");
@@ -222,6 +228,8 @@ fn a_key_means_its_job_and_a_shared_name_means_the_callers_own() {
     assert_eq!(cancel("anna", "2").0, 403);
     let (code, last) = cancel("ben", "train");
     assert!(code == 200 && last.contains(r#"job: "2""#), "{code}: {last}");
+    let (code, text) = call(address, "DELETE", "/v1/jobs/twin", Some("secret of ben"), None);
+    assert!(code == 409 && text.contains("2 jobs have the name") && text.contains("8, 9"), "{code}: {text}");
 }
 
 #[test]

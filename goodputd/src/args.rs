@@ -283,7 +283,7 @@ pub struct Submit {
     #[arg(long)]
     pub key: Option<String>,
     /// Accelerators that the job asks for.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub gpus: u32,
     /// Fewest accelerators on which the job runs [default: as many as asked for].
     #[arg(long)]
@@ -319,7 +319,7 @@ pub struct Submit {
     #[arg(long)]
     pub constraint: Option<String>,
     /// Estimated run time on the accelerators that the job asks for, minutes.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub minutes: Option<f64>,
     /// Working directory of the job.
     #[arg(long)]

@@ -27,7 +27,8 @@ pub fn text(told: &api::JobExplanation) -> String {
     }
     let [min, asked, max] = job.gpus;
     text.push_str(&format!(
-        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {}, {}\norders, newest first:",
+        "asked for {} ({min} to {max}); {:.0} s old, {}, {}\norders, newest first:",
+        counted(u64::from(asked), "accelerator"),
         job.age_secs,
         counted(u64::from(job.starts), "start"),
         counted(u64::from(job.failures), "failure")

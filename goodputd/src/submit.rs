@@ -11,6 +11,9 @@ use goodput_executor::job::RetryBudget;
 
 use crate::args::Submit;
 
+/// Longest estimate of a run time that makes sense: ten years, minutes.
+const MOST_MINUTES: f64 = 10.0 * 365.0 * 24.0 * 60.0;
+
 /// Absolute form of a path: the daemon runs in another folder.
 fn absolute(path: Option<&PathBuf>) -> Result<Option<PathBuf>, CommandError> {
     path.map(std::path::absolute).transpose().map_err(CommandError::input)
@@ -21,7 +24,14 @@ pub fn submission(options: &Submit) -> Result<Submission, CommandError> {
     let gpus = options.gpus;
     let (min, max) = (options.min.unwrap_or(gpus), options.max.unwrap_or(gpus));
     let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
-    let duration = SimTime::from_secs_f64(60.0 * options.minutes.unwrap_or(0.0));
+    let minutes = options.minutes.unwrap_or(0.0);
+    if !(0.0..=MOST_MINUTES).contains(&minutes) {
+        let text = format!(
+            "--minutes {minutes}: expected 0 to {MOST_MINUTES}; leave the option out where the time is not known"
+        );
+        return Err(CommandError::input(text));
+    }
+    let duration = SimTime::from_secs_f64(60.0 * minutes);
     let request = JobRequest { name: options.name.clone(), gpus, elasticity, ..JobRequest::default() };
     let job = Submission {
         application: options.application.clone(),

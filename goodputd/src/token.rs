@@ -27,7 +27,7 @@ pub fn run(options: &NewToken) -> Result<(), CommandError> {
     let options = "--verb, --tenant, --user and --max-priority fill the table";
     table.check().map_err(|error| CommandError::input(error).with_help(options))?;
     let table = toml::to_string(&table).map_err(CommandError::failed)?;
-    say("The token, to be kept by its holder, is on stdout; this table belongs into the deployment file:");
+    say("The token, to be kept by its holder, is on stdout; this table belongs in the deployment file:");
     say(&format!("[[api.tokens]]\n{table}"));
     print(&format!("{token}\n"))
 }

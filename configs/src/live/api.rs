@@ -40,6 +40,11 @@ pub struct ApiTls {
 
 impl ApiConfig {
     pub(super) fn check(&self, tenants: &[TenantConfig]) -> Result<(), CheckError> {
+        let port = self.listen.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+        if !self.listen.is_empty() && port.is_none_or(|(host, _)| host.is_empty()) {
+            let expected = "HOST:PORT, such as \"127.0.0.1:7070\", or an empty text for no interface";
+            return Err(CheckError::value("api.listen", format!("{:?}", self.listen), expected));
+        }
         for (index, token) in self.tokens.iter().enumerate() {
             token.check()?;
             token.check_tenants(tenants)?;

@@ -113,6 +113,7 @@ impl SlurmConfig {
                 return Err(CheckError::value(key, 0, "a positive number, or no such key for Slurm's own default"));
             }
         }
+        check_report_url("engine.slurm.report_url", self.report_url.as_deref())?;
         let Some(ca) = &self.report_ca else { return Ok(()) };
         let is_secure = self.report_url.as_ref().is_some_and(|url| url.starts_with("https://"));
         if !ca.is_absolute() {
@@ -188,12 +189,13 @@ impl KubernetesConfig {
         for name in self.namespaces.iter().chain([&self.namespace]) {
             if !is_label(name) {
                 let expected = "the name of a namespace: at most 63 of a-z, 0-9 and -";
-                return Err(CheckError::value("engine.kubernetes.namespace", name, expected));
+                return Err(CheckError::value("engine.kubernetes.namespace", format!("{name:?}"), expected));
             }
         }
+        check_report_url("engine.kubernetes.report_url", self.report_url.as_deref())?;
         if !self.namespaces.is_empty() && !self.namespaces.contains(&self.namespace) {
             let expected = "one of engine.kubernetes.namespaces, else submitted jobs are never seen";
-            return Err(CheckError::value("engine.kubernetes.namespace", &self.namespace, expected));
+            return Err(CheckError::value("engine.kubernetes.namespace", format!("{:?}", self.namespace), expected));
         }
         if self.resource.is_empty() {
             return Err(CheckError::value("engine.kubernetes.resource", "empty", "a resource such as nvidia.com/gpu"));
@@ -202,6 +204,16 @@ impl KubernetesConfig {
             return Err(CheckError::value("engine.kubernetes.patience_ms", 0, "1 millisecond or more"));
         }
         check_millis("engine.kubernetes.patience_ms", self.patience_ms)
+    }
+}
+
+/// Checks the address to which jobs report, where there is one.
+fn check_report_url(key: &'static str, url: Option<&str>) -> Result<(), CheckError> {
+    match url {
+        Some(url) if !(url.starts_with("http://") || url.starts_with("https://")) => {
+            Err(CheckError::value(key, format!("{url:?}"), "http://HOST:PORT or https://HOST:PORT"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -328,18 +328,29 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<serde_json::Value>, ApiProblem> {
-    // A key names one job. A name may be shared, and then it means a job that the caller may cancel.
+    // A key names one job. A name may be shared, and then it means the job that the caller may cancel.
     let Json(found) = look(&api, |status| {
-        let of_name = status.queue.iter().filter(|row| row.name == key);
-        let named = of_name.max_by_key(|row| caller.may_cancel(&row.owner));
-        let row = status.queue.iter().find(|row| row.key == key).or(named);
-        row.map(|row| (row.key.clone(), row.owner.clone()))
+        let of_key: Vec<&QueueRow> = status.queue.iter().filter(|row| row.key == key).collect();
+        let of_name = || status.queue.iter().filter(|row| row.name == key).collect();
+        let found: Vec<&QueueRow> = if of_key.is_empty() { of_name() } else { of_key };
+        found.into_iter().map(|row| (row.key.clone(), row.owner.clone())).collect::<Vec<_>>()
     })?;
-    let (job, owner) = found.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
-    if !caller.may_cancel(&owner) {
-        let text = format!("job {job} does not belong to {:?}; the verb \"operate\" cancels any job", caller.0.owner());
-        return Err(problem(StatusCode::FORBIDDEN, text));
-    }
+    let own: Vec<&str> =
+        found.iter().filter(|(_, owner)| caller.may_cancel(owner)).map(|(job, _)| job.as_str()).collect();
+    let job = match (own.as_slice(), found.first()) {
+        (&[job], _) => job.to_owned(),
+        ([], None) => return Err(problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs"))),
+        ([], Some((job, _))) => {
+            let owner = caller.0.owner();
+            let text = format!("job {job} does not belong to {owner:?}; the verb \"operate\" cancels any job");
+            return Err(problem(StatusCode::FORBIDDEN, text));
+        }
+        (several, _) => {
+            let text =
+                format!("{} jobs have the name {key:?}: {}; give the key of one", several.len(), several.join(", "));
+            return Err(problem(StatusCode::CONFLICT, text));
+        }
+    };
     call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
 }
 
