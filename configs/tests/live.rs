@@ -48,6 +48,7 @@ fn wrong_deployments_say_why() {
         ("baseline = \"fifo-backfill\"", "baseline = \"fifo-backfil\"", "did you mean \"fifo-backfill\"?"),
         ("automatic = true", "jobs = 2", "rollback.jobs is 2, expected 5 to 1000"),
         ("automatic = true", "late_percent = 10", "expected more than 10"),
+        ("listen = \"127.0.0.1:7070\"", "listen = \"localhost\"", "api.listen is \"localhost\", expected HOST:PORT"),
     ] {
         assert!(SLURM.contains(from), "{from}");
         let error = reader::parse::<Deployment>("x.toml", &SLURM.replacen(from, to, 1)).unwrap_err();
@@ -59,7 +60,8 @@ fn wrong_deployments_say_why() {
 #[test]
 fn a_kubernetes_cluster_that_cannot_be_driven_is_refused_with_its_key() {
     for (set, said) in [
-        ("namespace=Team_A", "engine.kubernetes.namespace is Team_A"),
+        ("namespace=Team_A", "engine.kubernetes.namespace is \"Team_A\""),
+        ("report_url=goodput:7070", "expected http://HOST:PORT"),
         ("namespaces=[\"team-a\"]", "one of engine.kubernetes.namespaces"),
         ("resource=", "engine.kubernetes.resource is empty"),
         ("patience_ms=0", "engine.kubernetes.patience_ms is 0"),

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
@@ -66,7 +67,7 @@ fn trace(jobs: u32) -> Vec<JobSpec> {
 fn policy(name: &str) -> Box<dyn Policy> {
     match compose::by_name(name, 0) {
         Some(policy) => policy,
-        None => Box::new(PolicyBundle::load(&PathBuf::from(name)).unwrap().playing().unwrap()),
+        None => PolicyBundle::load(&PathBuf::from(name)).unwrap().policy(ExpectedPeak::default()).unwrap(),
     }
 }
 
