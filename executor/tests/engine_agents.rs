@@ -11,7 +11,7 @@ use goodput_configs::live::tls::TlsFiles;
 use goodput_env::cluster::Pool;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_executor::agent::Running;
-use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::agent::tls::DAEMON;
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::{
@@ -30,17 +30,8 @@ pub struct Site {
 
 impl Site {
     pub fn new(names: &[&str], fencing: Fencing) -> Self {
-        let shared = tempfile::tempdir().unwrap();
-        let certs = shared.path().join("certs");
-        let all: Vec<_> = names.iter().map(|node| name(node)).collect();
-        tls::create(&certs, &all).unwrap();
-        let nodes = names.iter().map(|node| {
-            let mut node = Node::with_certs(node, tempfile::tempdir().unwrap(), &certs);
-            node.config.checkpoint_root = shared.path().join("checkpoints");
-            node.config.fencing = fencing;
-            node
-        });
-        Self { nodes: nodes.collect(), shared }
+        let (nodes, shared) = cluster(names, fencing);
+        Self { nodes, shared }
     }
 
     fn settings(&self, addresses: &[std::net::SocketAddr]) -> AgentsConfig {

@@ -8,6 +8,7 @@
 
 mod action;
 pub mod agents;
+mod batch_text;
 mod declared;
 pub mod kubernetes;
 mod order;

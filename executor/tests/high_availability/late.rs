@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use goodput_executor::etcd::writer::LeaderWriter;
 use goodput_executor::etcd::{Change, Etcd, EtcdError};
-use goodput_testkit::etcd::PrivateEtcd;
 
 use super::lease::Host;
-use super::skipped;
+use super::started;
 
 /// A wire that can keep what is sent, for later.
 #[derive(Clone)]
@@ -89,12 +88,7 @@ impl Wire {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_comes_late_undoes_no_later_one() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((_folder, etcd)) = started() else { return };
     let mut config = etcd.config(None);
     let (wire, address) = Wire::new(config.endpoints[0].strip_prefix("http://").unwrap());
     config.endpoints = vec![format!("http://{address}")];

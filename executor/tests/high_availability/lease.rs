@@ -13,7 +13,7 @@ use goodput_executor::etcd::{Change, Etcd, EtcdError};
 use goodput_testkit::etcd::PrivateEtcd;
 use tempfile::TempDir;
 
-use super::skipped;
+use super::{skipped, started};
 
 const LEASE_S: u32 = 3;
 
@@ -60,12 +60,7 @@ fn leader(name: &str, directory: &Path, etcd: &EtcdConfig) -> Leader {
 
 #[tokio::test]
 async fn one_of_two_hosts_leads_and_terms_grow() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((_folder, mut etcd)) = started() else { return };
     let config = etcd.config(None);
     let (mut one, mut two) = (Host::new("one", &config), Host::new("two", &config));
     assert_eq!(one.until(true).await, Some(1));
@@ -107,12 +102,7 @@ async fn one_of_two_hosts_leads_and_terms_grow() {
 
 #[tokio::test]
 async fn a_deposed_leader_writes_nothing() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((_folder, etcd)) = started() else { return };
     let config = etcd.config(None);
     let (mut one, mut two) = (Host::new("one", &config), Host::new("two", &config));
     let old = one.until(true).await.unwrap();

@@ -8,6 +8,22 @@ mod network;
 mod partition;
 mod shared;
 
+use std::time::Duration;
+
+use goodput_testkit::etcd::PrivateEtcd;
+use tempfile::TempDir;
+
+/// A running etcd and its folder; `None`, said loudly, where etcd is not installed.
+pub fn started() -> Option<(TempDir, PrivateEtcd)> {
+    if skipped() {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    Some((folder, etcd))
+}
+
 /// Whether the test is to be skipped; says so.
 pub fn skipped() -> bool {
     let missing = goodput_testkit::etcd::missing();

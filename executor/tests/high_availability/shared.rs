@@ -17,7 +17,7 @@ use goodput_executor::engine::{
 use goodput_executor::machine::wall_ms;
 use goodput_testkit::etcd::PrivateEtcd;
 
-use super::skipped;
+use super::started;
 
 /// A manager of jobs that forgets what it acknowledged when it dies. Both daemons speak with it.
 #[derive(Clone, Default)]
@@ -133,12 +133,7 @@ fn submission(name: &str) -> Submission {
 
 #[tokio::test]
 async fn a_leader_of_another_host_keeps_what_was_promised() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((folder, etcd)) = started() else { return };
     let manager = Manager::default();
     let mut one = open(&manager, folder.path(), "one", &etcd);
     let mut two = open(&manager, folder.path(), "two", &etcd);
@@ -183,12 +178,7 @@ async fn a_leader_of_another_host_keeps_what_was_promised() {
 /// A client tries again at the new leader, whatever became of its first try at the one that died.
 #[tokio::test]
 async fn an_idempotency_key_holds_at_the_leader_of_another_host() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((folder, etcd)) = started() else { return };
     let manager = Manager::default();
     let mut one = open(&manager, folder.path(), "one", &etcd);
     until_it_leads(&mut one).await;
@@ -229,12 +219,7 @@ async fn an_idempotency_key_holds_at_the_leader_of_another_host() {
 /// The first leader with a lease in etcd hands on what its journal had from the time before.
 #[tokio::test]
 async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((folder, etcd)) = started() else { return };
     let manager = Manager::default();
     let mut alone = open_with(&manager, folder.path(), "one", LeaseKeeper::Journal);
     until_it_leads(&mut alone).await;
@@ -263,12 +248,7 @@ async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
 /// A leader that loses its lease while the engine is silent, and is elected again, leads the engine again.
 #[tokio::test]
 async fn a_leader_that_is_elected_again_leads_its_engine_again() {
-    if skipped() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut etcd = PrivateEtcd::start(folder.path(), None).unwrap();
-    assert!(etcd.wait(Duration::from_secs(60)));
+    let Some((folder, mut etcd)) = started() else { return };
     let manager = Manager::default();
     let mut one = open(&manager, folder.path(), "one", &etcd);
     until_it_leads(&mut one).await;

@@ -28,6 +28,21 @@ pub fn name(text: &str) -> JobName {
     JobName::new(text).unwrap()
 }
 
+/// Nodes of one cluster, and the folder that they share: its certificates and checkpoints.
+pub fn cluster(names: &[&str], fencing: Fencing) -> (Vec<Node>, TempDir) {
+    let shared = tempfile::tempdir().unwrap();
+    let certs = shared.path().join("certs");
+    let all: Vec<_> = names.iter().map(|node| name(node)).collect();
+    tls::create(&certs, &all).unwrap();
+    let node = |node: &&str| {
+        let mut node = Node::with_certs(node, tempfile::tempdir().unwrap(), &certs);
+        node.config.checkpoint_root = shared.path().join("checkpoints");
+        node.config.fencing = fencing;
+        node
+    };
+    (names.iter().map(node).collect(), shared)
+}
+
 /// A node without an agent yet.
 pub struct Node {
     pub folder: TempDir,

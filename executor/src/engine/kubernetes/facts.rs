@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use goodput_env::model::BatchLimits;
 
-use crate::engine::OnNode;
+use crate::engine::{OnNode, batch_text};
 
 /// Label of a Job that is given to the daemon; its value is `true`.
 pub const MANAGED: &str = "goodput.dev/managed";
@@ -105,7 +105,7 @@ impl JobNotes {
             duration_ms: number(word(annotation::DURATION_MS)),
             submit_ms: number(word(annotation::SUBMIT_MS)),
             application: word(annotation::APPLICATION).cloned(),
-            batch: word(annotation::BATCH).and_then(|text| batch(text)),
+            batch: word(annotation::BATCH).and_then(|text| batch_text::read(text)),
             owner: word(annotation::OWNER).cloned(),
             token: word(annotation::TOKEN).cloned(),
             hands_off: word(annotation::HANDS_OFF).is_some_and(|text| text == "true"),
@@ -131,17 +131,6 @@ fn placement(text: &str) -> Vec<OnNode> {
     text.split(',').filter_map(on).collect()
 }
 
-/// Batch limits as an annotation: first, largest, and the least and most of a replica.
-pub fn batch_text(limits: BatchLimits) -> String {
-    format!("{}:{}:{}:{}", limits.init, limits.max, limits.min_local, limits.max_local)
-}
-
-fn batch(text: &str) -> Option<BatchLimits> {
-    let numbers: Vec<u32> = text.split(':').map_while(|number| number.parse().ok()).collect();
-    let [init, max, min_local, max_local] = numbers[..] else { return None };
-    BatchLimits::new(init, max, min_local, max_local).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,7 +142,7 @@ mod tests {
         let limits = BatchLimits::new(128, 4096, 32, 512).ok();
         let mut annotations = BTreeMap::from([
             (annotation::PLACEMENT.to_owned(), placement_text(&here)),
-            (annotation::BATCH.to_owned(), limits.map(batch_text).unwrap_or_default()),
+            (annotation::BATCH.to_owned(), limits.map(batch_text::write).unwrap_or_default()),
             (annotation::STARTS.to_owned(), "3".to_owned()),
             (annotation::WANTED.to_owned(), "held".to_owned()),
             (annotation::MIN.to_owned(), "many".to_owned()),

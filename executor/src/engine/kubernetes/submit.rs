@@ -4,10 +4,10 @@ use goodput_configs::live::engine::KubernetesConfig;
 use goodput_env::job::Work;
 use serde_json::{Map, Value, json};
 
-use super::facts::{GATE, MANAGED, TENANT, WantedState, annotation, batch_text};
+use super::facts::{GATE, MANAGED, TENANT, WantedState, annotation};
 use super::jobs::JobRead;
 use crate::engine::slurm::token_hash;
-use crate::engine::{Submission, digest};
+use crate::engine::{Submission, batch_text, digest};
 use crate::job::Fence;
 use crate::job::contract::{FENCE, NODE, VERSION};
 
@@ -51,7 +51,7 @@ pub(super) fn job(
     note(annotation::SUBMIT_MS, Some(request.submit.as_millis().to_string()));
     note(annotation::PRIORITY, (request.priority != 0).then(|| request.priority.to_string()));
     note(annotation::APPLICATION, submission.application.clone());
-    note(annotation::BATCH, submission.batch.map(batch_text));
+    note(annotation::BATCH, submission.batch.map(batch_text::write));
     note(annotation::OWNER, Some(submission.owner.clone()));
     note(annotation::TOKEN, Some(token_hash(fence)));
     note(annotation::WANTED, Some(WantedState::Held.word().into()));

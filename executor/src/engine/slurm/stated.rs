@@ -9,6 +9,8 @@
 
 use goodput_env::model::BatchLimits;
 
+use crate::engine::batch_text;
+
 /// Begins the comment of jobs that say more of themselves than Slurm knows.
 pub(super) const MARK: &str = "goodput";
 
@@ -54,8 +56,7 @@ impl CommentFacts {
         add("application", self.application.clone());
         add("tenant", self.tenant.clone());
         add("owner", self.owner.clone());
-        let sizes = |limits: BatchLimits| [limits.init, limits.max, limits.min_local, limits.max_local];
-        add("batch", self.batch.map(|limits| joined(sizes(limits).iter(), ":")));
+        add("batch", self.batch.map(batch_text::write));
         add("token", self.token.clone());
         add("retries", self.retries.map(|n| n.to_string()));
         add("failed", Some(joined(self.failed.iter(), ",")));
@@ -90,7 +91,7 @@ impl CommentFacts {
                 "application" => stated.application = Some(value.into()),
                 "tenant" => stated.tenant = Some(value.into()),
                 "owner" => stated.owner = Some(value.into()),
-                "batch" => stated.batch = batch(value),
+                "batch" => stated.batch = batch_text::read(value),
                 "token" => stated.token = Some(value.into()),
                 "retries" => stated.retries = value.parse().ok(),
                 "failed" => stated.failed = value.split(',').filter_map(|at| at.parse().ok()).collect(),
@@ -103,12 +104,6 @@ impl CommentFacts {
 
 fn joined<T: ToString>(items: impl Iterator<Item = T>, by: &str) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(by)
-}
-
-fn batch(text: &str) -> Option<BatchLimits> {
-    let numbers: Vec<u32> = text.split(':').map_while(|number| number.parse().ok()).collect();
-    let [init, max, min_local, max_local] = numbers[..] else { return None };
-    BatchLimits::new(init, max, min_local, max_local).ok()
 }
 
 #[cfg(test)]

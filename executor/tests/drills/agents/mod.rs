@@ -26,7 +26,7 @@ use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_executor::agent::Running;
-use goodput_executor::agent::tls::{self, DAEMON};
+use goodput_executor::agent::tls::DAEMON;
 use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::Submission;
@@ -46,17 +46,8 @@ struct Site {
 
 impl Site {
     fn new(names: &[&str], fencing: Fencing) -> Self {
-        let shared = tempfile::tempdir().unwrap();
-        let certs = shared.path().join("certs");
-        let all: Vec<_> = names.iter().map(|node| name(node)).collect();
-        tls::create(&certs, &all).unwrap();
-        let nodes = names.iter().map(|node| {
-            let mut node = Node::with_certs(node, tempfile::tempdir().unwrap(), &certs);
-            node.config.checkpoint_root = shared.path().join("checkpoints");
-            node.config.fencing = fencing;
-            node
-        });
-        Self { nodes: nodes.collect(), shared }
+        let (nodes, shared) = cluster(names, fencing);
+        Self { nodes, shared }
     }
 
     async fn agents(&self) -> Vec<Running> {

@@ -34,7 +34,7 @@ pub struct FirstTry {
 pub struct KeyedTry {
     /// Name of the caller's token.
     pub who: String,
-    /// Key that the caller gave, the same for all tries of one submission.
+    /// Key that the caller gave; all tries of one submission have it.
     pub key: String,
     /// Digest, time and job of the submission.
     pub first: FirstTry,
