@@ -111,6 +111,7 @@ fn application(name: &str, iterations: f64, speeds: &[f64]) -> Arc<Application> 
         limits: BatchLimits::new(12, 12, 1, 12).unwrap(),
         max_replicas: speeds.len() as u32,
         fixed_batch: None,
+        tensors: None,
         epochs: vec![iterations],
         gradients: GradientTable { sqr: table(), var: table() },
         iterations: None,

@@ -45,6 +45,7 @@ fn application() -> Application {
         limits: BatchLimits::new(128, 4096, 32, 512).unwrap(),
         max_replicas: 16,
         fixed_batch: None,
+        tensors: None,
         epochs: vec![1000.0, 3000.0],
         gradients: GradientTable { sqr: table(vec![1.0; 2]), var: table(vec![10.0, 20.0]) },
         iterations: None,

@@ -297,13 +297,17 @@ fn tensor_sizes_follow_from_the_architectures() {
         let mib: Vec<f64> = weights.iter().map(|&weights| weights as f64 * 4.0 / 1_048_576.0).collect();
         let large: Vec<f64> = mib.iter().copied().filter(|mib| *mib > 1.0).collect();
         let (largest, total) = (large.iter().copied().fold(0.0, f64::max), large.iter().sum::<f64>());
-        assert_eq!(largest, listed.largest_mib, "{name}");
-        assert!((total / listed.total_mib - 1.0).abs() < 0.013, "{name}: {total} MiB, listed {}", listed.total_mib);
+        assert_eq!(largest, listed.sizes.largest_mib, "{name}");
+        assert!(
+            (total / listed.sizes.total_mib - 1.0).abs() < 0.013,
+            "{name}: {total} MiB, listed {}",
+            listed.sizes.total_mib
+        );
         let whole = largest / mib.iter().sum::<f64>();
-        assert_eq!(whole > 0.5, listed.skew() > 0.5, "{name}: counting small tensors changes the side it is on");
+        assert_eq!(whole > 0.5, listed.sizes.skew() > 0.5, "{name}: counting small tensors changes the side it is on");
     }
-    let kept_together = |name: &str| Skew::default().consolidation(name) == Consolidation::Required;
+    let kept_together = |name: &str| Skew::default().of_model(name, None) == Consolidation::Required;
     let sensitive: Vec<&str> = TENSORS.iter().map(|model| model.name).filter(|name| kept_together(name)).collect();
     assert_eq!(sensitive, ["vgg19", "vgg16", "vgg11", "alexnet"]);
-    assert!((TENSORS[0].skew() - 0.717).abs() < 5e-4);
+    assert!((TENSORS[0].sizes.skew() - 0.717).abs() < 5e-4);
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use goodput_env::application::{Application, EpochTable, GradientTable, IterationTable};
-use goodput_env::model::{BatchLimits, ThroughputParams};
+use goodput_env::model::{BatchLimits, TensorSizes, ThroughputParams};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
@@ -65,6 +65,9 @@ pub struct ApplicationEntry {
     /// Total batch size under every policy, where it is not adapted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed_batch: Option<u32>,
+    /// Sizes of the model's tensors, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensors: Option<TensorSizes>,
     /// Epochs complete at the end of each phase, ascending.
     pub phases: Vec<u32>,
     /// Scale-invariant iterations complete at the end of each phase; linear in epochs between.
@@ -188,6 +191,8 @@ const HEADER: &str = "\
 # tuned: sizes and total batch sizes a careful user would submit, with the undisturbed run time in seconds.
 # reference: the accelerator type that limits and tuned are of; local_limits: largest batch of one replica on other types.
 # params: throughput model (Pollux, OSDI'21, section 3.2) in seconds, by accelerator type.
+# tensors: largest parameter tensor and all together, MiB of 32-bit floats, worked out of the layer shapes of the published
+# models as the Pollux artifact trains them (benchmark/models); Tiresias (NSDI'19) places by them.
 ";
 
 impl ApplicationEntry {
@@ -215,6 +220,9 @@ impl ApplicationEntry {
         if self.max_replicas == 0 || self.params.is_empty() {
             return Err("max_replicas and params must not be empty".to_owned());
         }
+        if self.tensors.is_some_and(|sizes| !sizes.is_sound()) {
+            return Err("tensors must be positive, and largest_mib at most total_mib".to_owned());
+        }
         if let Some((kind, _)) = self.params.iter().find(|(_, params)| !usable(params)) {
             return Err(format!("params.{kind} must be finite and positive, with gamma of at least 1"));
         }
@@ -240,6 +248,7 @@ impl ApplicationEntry {
             limits: self.limits,
             max_replicas: self.max_replicas,
             fixed_batch: self.fixed_batch,
+            tensors: self.tensors,
             epochs,
             gradients,
             iterations: Some(iterations),
@@ -286,6 +295,9 @@ impl ApplicationEntry {
         let _ = writeln!(out, "max_replicas = {}", self.max_replicas);
         if let Some(batch) = self.fixed_batch {
             let _ = writeln!(out, "fixed_batch = {batch}");
+        }
+        if let Some(TensorSizes { largest_mib, total_mib }) = self.tensors {
+            let _ = writeln!(out, "tensors = {{ largest_mib = {largest_mib:?}, total_mib = {total_mib:?} }}");
         }
         let _ = writeln!(out, "phases = {:?}", self.phases);
         let _ = writeln!(out, "progress = {}", numbers(&self.progress));

@@ -185,6 +185,7 @@ fn application(profile: ApplicationProfile) -> Result<ApplicationEntry, DataErro
         limits: application.limits,
         max_replicas: application.max_replicas,
         fixed_batch: application.fixed_batch,
+        tensors: application.tensors,
         progress: ends.iter().map(|&end| round(application.epochs[end as usize - 1], 8)).collect(),
         phases: ends,
         tuned: tuned(&application),

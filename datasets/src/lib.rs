@@ -12,6 +12,7 @@
 //! - [`accelerators`]: memory, power and throughput of accelerator types, with sources.
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
+//! - [`tensors`]: sizes of the tensors of the published models.
 //! - [`inspect`], [`validate`]: the demand of a workload on a cluster, and its errors.
 //!
 //! **Invariant.** Nothing is silently dropped: a row is kept, repaired on record or refused on
@@ -39,6 +40,8 @@ pub mod serving;
 pub mod store;
 #[cfg(feature = "traces")]
 pub mod synth;
+#[cfg(feature = "traces")]
+pub mod tensors;
 #[cfg(feature = "traces")]
 pub mod validate;
 #[cfg(feature = "traces")]

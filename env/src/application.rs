@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::model::{
-    BatchConfig, BatchLimits, GradientStats, MeasuredStepTimes, OutsideProfile, StepTime, ThroughputParams,
+    BatchConfig, BatchLimits, GradientStats, MeasuredStepTimes, OutsideProfile, StepTime, TensorSizes, ThroughputParams,
 };
 
 /// Training application. The unit of work is the scale-invariant iteration: one iteration at the
@@ -24,6 +24,8 @@ pub struct Application {
     pub max_replicas: u32,
     /// Total batch size under policies that otherwise adapt it; `None`: adapted.
     pub fixed_batch: Option<u32>,
+    /// Sizes of the model's tensors; `None` where they are unknown.
+    pub tensors: Option<TensorSizes>,
     /// Cumulative progress at the end of each epoch, ascending; the last value completes the job.
     pub epochs: Vec<f64>,
     /// Gradient statistics by epoch and batch size.

@@ -4,30 +4,34 @@
 //! A parameter server that holds one tensor larger than all others together is a bottleneck when
 //! gradients cross the network, so a model with such a tensor suffers where a balanced one does
 //! not. Its *skew* is its largest tensor over its size. Jobs above a threshold are placed on as few
-//! nodes as any cluster state allows, or not at all; others take any free accelerators, the
-//! smallest fragments first, which keeps whole nodes for those that need them. The public simulator
-//! has the tensor sizes but not the rule: the definition of skew and the threshold are ours.
+//! nodes as an idle cluster would allow, or not at all. The paper lets other jobs go anywhere,
+//! because they do not suffer; where too few accelerators are free together, these take the smallest
+//! fragments first, which keeps whole nodes for the jobs that need them. No job is spread while it
+//! would fit together: that helps no other job, and even a balanced model is seldom faster apart.
+//! A model whose sizes are unknown may suffer, so it is placed on the fewest nodes that are free.
+//!
+//! The public simulator has the tensor sizes but not the rule: the definition of skew and the
+//! threshold are ours.
 
 use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::model::TensorSizes;
 use goodput_env::placement::Placement;
+use goodput_env::view::JobView;
 
 use super::{Free, Packer};
 
-/// Tensor sizes of a model in 32-bit floats, those above 1 MiB.
+/// Model of a trace, by its name, and the sizes of its tensors above 1 MiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelTensors {
     /// Name, as traces write it.
     pub name: &'static str,
-    /// Largest tensor, MiB.
-    pub largest_mib: f64,
-    /// Sum over all, MiB.
-    pub total_mib: f64,
+    /// Sizes of the tensors.
+    pub sizes: TensorSizes,
 }
 
 impl ModelTensors {
-    /// Largest tensor over all, in (0, 1].
-    pub fn skew(&self) -> f64 {
-        self.largest_mib / self.total_mib
+    const fn new(name: &'static str, largest_mib: f64, total_mib: f64) -> Self {
+        Self { name, sizes: TensorSizes { largest_mib, total_mib } }
     }
 }
 
@@ -35,15 +39,15 @@ impl ModelTensors {
 /// and ResNet they follow from the layer shapes (`agents/tests/tiresias.rs` works them out); the
 /// Inception lists are taken as they are.
 pub const TENSORS: [ModelTensors; 9] = [
-    ModelTensors { name: "vgg19", largest_mib: 392.0, total_mib: 547.1 },
-    ModelTensors { name: "vgg16", largest_mib: 392.0, total_mib: 526.8 },
-    ModelTensors { name: "vgg11", largest_mib: 392.0, total_mib: 506.5 },
-    ModelTensors { name: "alexnet", largest_mib: 144.0, total_mib: 235.8 },
-    ModelTensors { name: "resnet152", largest_mib: 9.0, total_mib: 149.6 },
-    ModelTensors { name: "resnet101", largest_mib: 9.0, total_mib: 119.7 },
-    ModelTensors { name: "resnet50", largest_mib: 9.0, total_mib: 80.6 },
-    ModelTensors { name: "inception4", largest_mib: 5.9, total_mib: 132.8 },
-    ModelTensors { name: "inception3", largest_mib: 7.8, total_mib: 56.6 },
+    ModelTensors::new("vgg19", 392.0, 547.1),
+    ModelTensors::new("vgg16", 392.0, 526.8),
+    ModelTensors::new("vgg11", 392.0, 506.5),
+    ModelTensors::new("alexnet", 144.0, 235.8),
+    ModelTensors::new("resnet152", 9.0, 149.6),
+    ModelTensors::new("resnet101", 9.0, 119.7),
+    ModelTensors::new("resnet50", 9.0, 80.6),
+    ModelTensors::new("inception4", 5.9, 132.8),
+    ModelTensors::new("inception3", 7.8, 56.6),
 ];
 
 /// Rule of Tiresias for placement by tensor skew.
@@ -51,7 +55,7 @@ pub const TENSORS: [ModelTensors; 9] = [
 pub struct Skew {
     /// Models above this are kept together.
     pub threshold: f64,
-    /// Known models; others count as balanced.
+    /// Models that are known by name alone.
     pub tensors: Vec<ModelTensors>,
 }
 
@@ -68,16 +72,25 @@ impl Default for Skew {
 pub enum Consolidation {
     /// Jobs of the model run on as few nodes as an idle cluster would allow, or not at all.
     Required,
-    /// Jobs of the model run on any free accelerators.
+    /// Jobs of the model run on as few nodes as the free accelerators allow.
+    Preferred,
+    /// Jobs of the model that do not fit together run on the smallest fragments.
     Optional,
 }
 
 impl Skew {
-    /// Requirement of this model: consolidation where one tensor outweighs the others.
-    pub fn consolidation(&self, model: &str) -> Consolidation {
-        match self.tensors.iter().any(|known| known.name == model && known.skew() > self.threshold) {
-            true => Consolidation::Required,
-            false => Consolidation::Optional,
+    /// Requirement of a job, by the model that its trace names, else by the application it trains.
+    pub fn consolidation(&self, job: &JobView<'_>) -> Consolidation {
+        self.of_model(job.model_name(), job.application().and_then(|application| application.tensors))
+    }
+
+    /// Requirement of the model of this name, or of one with these `sizes` where the name is unknown.
+    pub fn of_model(&self, name: &str, sizes: Option<TensorSizes>) -> Consolidation {
+        let by_name = self.tensors.iter().find(|known| known.name == name).map(|known| known.sizes);
+        match by_name.or(sizes) {
+            Some(sizes) if sizes.skew() > self.threshold => Consolidation::Required,
+            Some(_) => Consolidation::Optional,
+            None => Consolidation::Preferred,
         }
     }
 
@@ -90,15 +103,15 @@ impl Skew {
         gpus: u32,
         consolidation: Consolidation,
     ) -> Option<Placement> {
-        if consolidation == Consolidation::Optional {
-            return fragments_first(cluster, free, gpus);
-        }
         let placement = Packer::FewestNodes.place(cluster, free, gpus)?;
-        if placement.nodes() <= fewest_nodes(cluster, &placement) {
+        if consolidation == Consolidation::Preferred || placement.nodes() <= fewest_nodes(cluster, &placement) {
             return Some(placement);
         }
         free.release(&placement);
-        None
+        match consolidation {
+            Consolidation::Optional => fragments_first(cluster, free, gpus),
+            _ => None,
+        }
     }
 }
 
@@ -146,7 +159,7 @@ mod tests {
         let mut working = Free::default();
         working.reset(free);
         let rule = Skew::default();
-        let placement = rule.place(&cluster, &mut working, gpus, rule.consolidation(model));
+        let placement = rule.place(&cluster, &mut working, gpus, rule.of_model(model, None));
         let taken = placement.as_ref().map_or(0, |placement| placement.gpus());
         assert_eq!(working.total() + taken, free.iter().sum::<u32>());
         Some(placement?.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
@@ -157,11 +170,28 @@ mod tests {
         assert_eq!(placed(&[2, 1, 3, 4], 4, "vgg16"), Some(vec![(3, 4)]));
         assert_eq!(placed(&[2, 1, 3, 3], 4, "vgg16"), None, "nine are free, but no node has four");
         assert_eq!(placed(&[2, 1, 3, 3], 4, "resnet50"), Some(vec![(1, 1), (0, 2), (2, 1)]));
-        assert_eq!(placed(&[2, 1, 3, 4], 4, "resnet50"), Some(vec![(1, 1), (0, 2), (2, 1)]));
         assert_eq!(placed(&[2, 4, 1, 4], 6, "alexnet"), Some(vec![(1, 4), (0, 2)]));
         assert_eq!(placed(&[2, 3, 1, 3], 6, "alexnet"), Some(vec![(1, 3), (3, 3)]), "two nodes, as when idle");
         assert_eq!(placed(&[2, 2, 1, 3], 6, "alexnet"), None, "three nodes, and two would do when idle");
         assert_eq!(placed(&[2, 3, 1, 3], 10, "inception3"), None);
-        assert_eq!(Skew::default().consolidation("a model nobody knows"), Consolidation::Optional);
+    }
+
+    #[test]
+    fn no_model_is_spread_while_it_fits_together() {
+        // Smallest holes first, the wide job would hold three nodes while a whole one is idle.
+        assert_eq!(placed(&[2, 1, 3, 4], 4, "resnet50"), Some(vec![(3, 4)]));
+        assert_eq!(placed(&[3, 4], 4, "resnet50"), Some(vec![(1, 4)]));
+    }
+
+    #[test]
+    fn an_unknown_model_is_kept_on_the_fewest_nodes_that_are_free() {
+        assert_eq!(placed(&[3, 4], 4, "a model nobody knows"), Some(vec![(1, 4)]));
+        assert_eq!(placed(&[2, 1, 3, 3], 4, "a model nobody knows"), Some(vec![(2, 3), (1, 1)]));
+        let rule = Skew::default();
+        let skewed = TensorSizes { largest_mib: 6.0, total_mib: 8.0 };
+        assert_eq!(rule.of_model("a model nobody knows", Some(skewed)), Consolidation::Required);
+        let balanced = TensorSizes { largest_mib: 2.0, total_mib: 8.0 };
+        assert_eq!(rule.of_model("", Some(balanced)), Consolidation::Optional);
+        assert_eq!(rule.of_model("vgg16", Some(balanced)), Consolidation::Required, "a trace names its own model");
     }
 }

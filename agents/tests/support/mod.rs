@@ -95,6 +95,7 @@ pub fn applications(rng: &mut ChaCha8Rng) -> Vec<Arc<Application>> {
             limits: model.limits,
             max_replicas: model.limits.most_replicas().min(64),
             fixed_batch: None,
+            tensors: None,
             epochs: vec![500.0, 900.0, 2000.0],
             gradients: GradientTable {
                 sqr: table(vec![1.0; 3]),

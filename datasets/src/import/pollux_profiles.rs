@@ -26,6 +26,7 @@ use goodput_env::model::{
 use crate::catalog::{ACCELERATOR, Catalog};
 use crate::csv_rows::CsvRows;
 use crate::error::{DataError, RowProblem};
+use crate::tensors::tensor_sizes;
 
 /// Most replicas of any job in the published simulators.
 const MOST_REPLICAS: u32 = 64;
@@ -201,6 +202,7 @@ impl ApplicationProfile {
             limits,
             max_replicas: fixed.map_or(limits.most_replicas().min(MOST_REPLICAS), |(replicas, _)| replicas),
             fixed_batch: fixed.map(|(_, batch_size)| batch_size),
+            tensors: tensor_sizes(&self.name),
             epochs: self.epochs(),
             gradients: GradientTable { sqr: self.table(|run| &run.grad_sqr)?, var: self.table(|run| &run.grad_var)? },
             iterations: Some(IterationTable(self.table(|run| &run.iterations)?)),

@@ -23,6 +23,7 @@
 //! - [`switching`]: the delay that a change of allocation costs.
 //! - [`learning_rate`]: the learning rate as a function of the batch size.
 //! - [`autoscale`]: the number of nodes to rent.
+//! - [`tensors`]: sizes of the parameter tensors of a model.
 
 pub mod autoscale;
 pub mod batch;
@@ -37,6 +38,7 @@ pub mod measured;
 pub mod serving;
 pub mod sharing;
 pub mod switching;
+pub mod tensors;
 pub mod throughput;
 
 pub use batch::{BatchConfig, BatchLimits, BatchLimitsError};
@@ -51,4 +53,5 @@ pub use measured::{
     InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, ProfileError, ScalabilitySample, StepTime,
 };
 pub use switching::SwitchCost;
+pub use tensors::TensorSizes;
 pub use throughput::ThroughputParams;

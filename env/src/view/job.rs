@@ -146,11 +146,7 @@ impl<'a> JobView<'a> {
             Work::Steps { .. } => None,
             Work::Application { index, .. } => match self.known.batching {
                 Batching::Agent if self.known.information == Information::Profiled => {
-                    let nodes = gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind));
-                    let limits = self.known.scenario.speeds.pace(index, kind)?.limits;
-                    let model = self.state.profile.model(kind, limits)?;
-                    // Goodput counts samples, but work counts iterations of the initial batch.
-                    Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
+                    self.agent_rate(kind, gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind)), gpus)
                 }
                 Batching::Agent | Batching::Catalog => {
                     self.known.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
@@ -162,6 +158,41 @@ impl<'a> JobView<'a> {
                 }
             },
         }
+    }
+
+    /// Work per second on `gpus` accelerators of type `kind`, spread evenly over `more` nodes than
+    /// they need, or as many as there are accelerators, with the batch size the run would use there;
+    /// `None` where it is unknown or the job cannot run so.
+    pub fn rate_over(&self, kind: TypeId, gpus: u32, more: u32) -> Option<f64> {
+        let scenario = self.known.scenario;
+        let fewest = gpus.div_ceil(scenario.speeds.gpus_per_node(kind));
+        let nodes = (fewest + more).min(gpus);
+        let work = scenario.workload.jobs[self.state.id.index()].work;
+        let Work::Application { index, .. } = work else { return self.rate_on(kind, gpus) };
+        if nodes <= fewest {
+            return self.rate_on(kind, gpus);
+        }
+        let app = self.application()?;
+        let batch = match self.known.batching {
+            Batching::Agent if self.known.information == Information::Profiled => {
+                return self.agent_rate(kind, nodes, gpus);
+            }
+            Batching::Agent | Batching::Catalog => match app.fixed_batch {
+                Some(total) => self.limits_on(kind)?.split(total, gpus),
+                None => scenario.best_batch(index, kind, self.state.epoch, nodes, gpus)?,
+            },
+            Batching::Requested => self.requested_split(kind, gpus)?.1,
+        };
+        let shape: Vec<u32> = (0..nodes).map(|node| gpus / nodes + u32::from(node < gpus % nodes)).collect();
+        let step = scenario.speeds.pace(index, kind)?.step_time(&shape, batch.atomic).ok()?;
+        Some(app.progress_rate(step, gpus, batch, self.state.epoch))
+    }
+
+    /// Work per second by the model that the job's agent has fitted.
+    fn agent_rate(&self, kind: TypeId, nodes: u32, gpus: u32) -> Option<f64> {
+        let model = self.state.profile.model(kind, self.limits_on(kind)?)?;
+        // Goodput counts samples, but work counts iterations of the initial batch.
+        Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
     }
 
     /// [`Self::rate`] by size, with what does not depend on the size looked up once.

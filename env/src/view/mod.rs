@@ -8,7 +8,7 @@ mod services;
 use crate::cluster::{Cluster, NodeId, TypeId};
 use crate::job::JobId;
 use crate::request::{InferenceRequest, RequestId};
-use crate::scenario::{Batching, Information, JobShapes, Scenario};
+use crate::scenario::{Batching, Information, JobShapes, Resize, Scenario};
 use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, Trigger};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
@@ -95,6 +95,11 @@ impl<'a> ClusterView<'a> {
     /// and a failed node has no accelerators.
     pub fn cluster(&self) -> &'a Cluster {
         self.cluster
+    }
+
+    /// Way in which running jobs change their size.
+    pub fn resizing(&self) -> Resize {
+        self.scenario.options.resize
     }
 
     /// Whether `node` exists and has not failed; one that lacks some accelerators has not.

@@ -25,6 +25,7 @@ pub fn application() -> Arc<Application> {
         limits: BatchLimits::new(128, 4096, 32, 512).unwrap(),
         max_replicas: 32,
         fixed_batch: None,
+        tensors: None,
         epochs: vec![400.0, 800.0, 1200.0, 1600.0],
         gradients: GradientTable { sqr: table(&[1.0, 1.0, 1.0, 1.0]), var: table(&[1.0, 4.0, 8.0, 16.0]) },
         iterations: None,

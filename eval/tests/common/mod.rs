@@ -164,6 +164,7 @@ pub fn application(name: &str, secs_per_iter: f64, iterations: f64, epochs: usiz
         limits,
         max_replicas: 16,
         fixed_batch: None,
+        tensors: None,
         epochs: (1..=epochs).map(|e| iterations * e as f64 / epochs as f64).collect(),
         gradients: GradientTable {
             sqr: EpochTable::new(sizes.clone(), grow(1.0, 1.0)).unwrap(),

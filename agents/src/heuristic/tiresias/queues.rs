@@ -109,7 +109,7 @@ impl Tiresias {
                 submit: job.request().submit,
                 consolidation: match &self.config.placing {
                     TiresiasPlacement::Packer(_) => Consolidation::Optional,
-                    TiresiasPlacement::Skew(skew) => skew.consolidation(job.model_name()),
+                    TiresiasPlacement::Skew(skew) => skew.consolidation(&job),
                 },
                 running: job.state.is_allocated(),
                 chosen: false,

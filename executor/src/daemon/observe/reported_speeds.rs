@@ -235,6 +235,7 @@ fn of_job(
         limits,
         max_replicas: request.max_gpus(),
         fixed_batch: None,
+        tensors: None,
         epochs: vec![(duration.as_secs_f64() * rate).max(f64::MIN_POSITIVE)],
         gradients: GradientTable { sqr: table(stats.sqr), var: table(stats.var) },
         iterations: None,
