@@ -2,13 +2,22 @@
 //! simulator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
-use crate::support::{fixed, frictionless, jcts, oracle, run};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::support::{fixed, frictionless, jcts, oracle, random_model, run};
 use goodput_agents::heuristic::themis::auction::{AuctionWin, exact, greedy, partial_allocation};
 use goodput_agents::heuristic::themis::{Themis, ThemisConfig};
-use goodput_env::cluster::Cluster;
-use goodput_env::job::Workload;
-use goodput_env::scenario::SimOptions;
+use goodput_env::application::{Application, EpochTable, GradientTable};
+use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::job::{Elasticity, JobId, JobSpec, Work, Workload};
+use goodput_env::model::{BatchLimits, MeasuredStepTimes, PlacementSample};
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 use rand::RngExt;
@@ -146,4 +155,83 @@ fn an_arrival_waits_for_the_end_of_leases() {
     let workload = Workload::new(Vec::new(), jobs);
     let outcome = run(&mut Themis::new(ThemisConfig::default()), Cluster::homogeneous(1, 4), workload, options);
     assert_eq!(outcome.jobs[1].start, Some(SimTime::from_secs(1200)));
+}
+
+/// Application that trains at `packed` iterations per second for each accelerator on one node, and at `spread`
+/// over two.
+fn application(name: &str, packed: f64, spread: f64) -> Arc<Application> {
+    let sample = |shape: Vec<u32>, speed: f64| {
+        let gpus = shape.iter().sum::<u32>();
+        let step_secs = (speed * f64::from(gpus)).recip();
+        PlacementSample { shape, local_bsz: 12 / gpus, step_secs, sync_secs: 0.0 }
+    };
+    let alone = (1..=4).map(|gpus| sample(vec![gpus], packed));
+    let apart = [[1, 1], [2, 1], [2, 2], [3, 1]].map(|shape| sample(shape.to_vec(), spread));
+    let samples: Vec<PlacementSample> = alone.chain(apart).collect();
+    let table = || EpochTable::new(vec![12.0], vec![1.0]).unwrap();
+    Arc::new(Application {
+        name: name.into(),
+        limits: BatchLimits::new(12, 12, 1, 12).unwrap(),
+        max_replicas: 4,
+        fixed_batch: None,
+        tensors: None,
+        epochs: vec![1000.0],
+        gradients: GradientTable { sqr: table(), var: table() },
+        iterations: None,
+        reference: "gpu".into(),
+        local_limits: Default::default(),
+        params: BTreeMap::from([("gpu".into(), random_model(&mut rng(0, Stream::Workload)).params)]),
+        measured: BTreeMap::from([("gpu".into(), Arc::new(MeasuredStepTimes::new(&samples, &[], &[]).unwrap()))]),
+    })
+}
+
+/// Placements that Themis decides for the jobs that arrive at 1 s, where jobs from before hold these slices.
+fn decided(
+    held: &[(u32, u32)],
+    arriving: Vec<(u16, Elasticity)>,
+    applications: Vec<Arc<Application>>,
+) -> Vec<Placement> {
+    let mut jobs: Vec<JobSpec> = (0..held.len()).map(|at| fixed(&format!("held{at}"), held[at].1, 9000, 0)).collect();
+    jobs.extend(arriving.iter().enumerate().map(|(at, &(index, elasticity))| {
+        let mut job = fixed(&format!("new{at}"), 4, 1, 1);
+        (job.work, job.request.batch_size, job.request.elasticity) = (Work::application(index), Some(12), elasticity);
+        job
+    }));
+    let options = SimOptions { batching: Batching::Requested, ..frictionless() };
+    let scenario =
+        Scenario::new(Arc::new(Cluster::homogeneous(3, 4)), Arc::new(Workload::new(applications, jobs)), options, 0);
+    let mut simulator = Simulator::new(Arc::new(scenario));
+    let mut policy = Themis::new(ThemisConfig::default());
+    assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
+    let mut plan = Plan::keep();
+    for (at, &(node, gpus)) in held.iter().enumerate() {
+        plan.set(JobId(at as u32), Placement::on(NodeId(node), gpus));
+    }
+    simulator.apply(&plan).unwrap();
+    assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
+    let plan = policy.decide(&simulator.view());
+    let new = (held.len()..held.len() + arriving.len()).map(|at| JobId(at as u32));
+    new.map(|id| plan.changes.iter().find(|change| change.job == id).unwrap().placement.clone()).collect()
+}
+
+/// One node is whole, and two have two accelerators left each. The first job is as fast apart as together, the second is not:
+/// the second gets the whole node, although it comes later.
+#[test]
+fn accelerators_together_go_to_the_job_that_needs_them() {
+    let applications = vec![application("robust", 1.0, 1.0), application("sensitive", 1.0, 0.4)];
+    let arriving = vec![(0, Elasticity::Rigid), (1, Elasticity::Rigid)];
+    let placements = decided(&[(1, 2), (2, 2)], arriving, applications);
+    assert_eq!(placements[0].nodes(), 2);
+    assert_eq!(placements[1], Placement::on(NodeId(0), 4));
+}
+
+/// Three accelerators are free together and one apart. A job that is slower on all four than on three takes three,
+/// and one that is not takes all.
+#[test]
+fn a_bid_knows_that_the_fourth_accelerator_is_on_another_node() {
+    let elastic = Elasticity::Elastic { min: 1, max: 4 };
+    let held = [(0, 1), (1, 3), (2, 4)];
+    let placed = |spread: f64| decided(&held, vec![(0, elastic)], vec![application("job", 1.0, spread)]).remove(0);
+    assert_eq!(placed(0.5), Placement::on(NodeId(0), 3));
+    assert_eq!(placed(0.9).gpus(), 4);
 }

@@ -1,52 +1,116 @@
-//! New sizes for running jobs with as little moving as possible.
+//! New sizes for running jobs, packed where that costs no further restart.
 //!
-//! A job that shrinks keeps a part of what it has, and one that grows keeps all of it where the
-//! result spans no more nodes than packing it anew could at best. Moving costs a restart under
-//! every model of switching costs, and where elastic resizes overlap with training
-//! (`goodput_env::scenario::Resize`) only a job that keeps a share goes on without a pause.
+//! A job that keeps its size keeps its nodes. A job that changes its size restarts wherever it goes, so it is
+//! placed anew on as few nodes as are free, unless it can stay on as few as it needs. Where elastic
+//! resizes overlap with training ([`Resize`]), a job that keeps a share goes on without a pause. There a job
+//! that shrinks keeps what it can, and only a job that would outgrow the fewest nodes moves.
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
+use goodput_env::scenario::Resize;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::{Free, Packer};
 
 /// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none; a
-/// job that keeps its size keeps its nodes. Stops and shrinks come first, then growing and starting
-/// jobs in ascending order of size, then of `sizes`. A job that finds less room on one type of
-/// accelerator gets that, or is stopped where it cannot run on it.
+/// job that keeps its size keeps its nodes. Jobs that can stay where they are come first. Then those
+/// that start or move are placed in descending order of what they lose on one node more than they
+/// need, then of size, then in the order of `sizes`. A job that finds less room on one type of
+/// accelerator gets that, or is stopped where it cannot run on it. What makes a job no faster because it
+/// is on a further node stays free.
 pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
     free.reset(view.free());
+    let cluster = view.cluster();
     let mut larger: Vec<&(JobView<'_>, u32)> = Vec::new();
+    let mut moving: Vec<&(JobView<'_>, u32)> = Vec::new();
     for entry in sizes {
         let (job, gpus) = entry;
         if *gpus > job.gpus() {
             larger.push(entry);
         } else if *gpus < job.gpus() {
-            free.release(&job.state.placement);
-            let kept = shrunk(&job.state.placement, *gpus);
-            take(free, &kept);
-            plan.set(job.id(), kept);
+            let held = &job.state.placement;
+            let kept = shrunk(held, *gpus);
+            free.release(held);
+            if view.resizing() != Resize::StopRestart || kept.nodes() <= fewest_nodes(cluster, held, *gpus) {
+                take(free, &kept);
+                plan.set(job.id(), kept);
+            } else {
+                moving.push(entry);
+            }
         }
     }
-    larger.sort_by_key(|(_, gpus)| *gpus);
-    for (job, gpus) in larger {
+    larger.sort_by_key(|(_, gpus)| std::cmp::Reverse(*gpus));
+    for entry in larger {
+        let (job, gpus) = entry;
+        match grown(view, free, &job.state.placement, *gpus) {
+            Some(placement) => plan.set(job.id(), placement),
+            None => moving.push(entry),
+        }
+    }
+    // What those hold that outgrow their nodes is free for all that move.
+    let growing = moving.iter().filter(|(job, gpus)| *gpus > job.gpus());
+    growing.for_each(|(job, _)| free.release(&job.state.placement));
+    let mut moving: Vec<(f64, &(JobView<'_>, u32))> =
+        moving.into_iter().map(|entry| (spread_loss(&entry.0, entry.1), entry)).collect();
+    moving.sort_by(|(a_loss, a), (b_loss, b)| b_loss.total_cmp(a_loss).then(b.1.cmp(&a.1)));
+    for (_, (job, gpus)) in moving {
         let held = &job.state.placement;
-        let placement = grown(view, free, held, *gpus).or_else(|| {
-            // A move gives up what is held; where no more can be had, the packer takes the same
-            // again.
-            free.release(held);
-            Packer::FewestNodes.place_most(view.cluster(), free, held, *gpus, job.min_gpus())
-        });
+        // Where no more can be had than what the job held, the packer takes the same again.
+        let placement = Packer::FewestNodes.place_most(cluster, free, held, *gpus, job.min_gpus());
+        let placement = placement.map(|placement| useful(cluster, free, job, placement));
         plan.set(job.id(), placement.unwrap_or_else(Placement::none));
     }
+}
+
+/// The part of a free `placement` that makes the job faster: a slice on a further node is given back where the job is as
+/// fast without it. The job stays on what it held where that is as fast.
+fn useful(cluster: &Cluster, free: &mut Free, job: &JobView<'_>, mut placement: Placement) -> Placement {
+    let rate = |placement: &Placement| {
+        let more = placement.nodes().saturating_sub(fewest_nodes(cluster, placement, placement.gpus()));
+        job.rate_over(job.kind(), placement.gpus(), more).unwrap_or(0.0)
+    };
+    let mut speed = rate(&placement);
+    while placement.nodes() > 1 {
+        let least = placement.slices().iter().map(|slice| slice.gpus).min().unwrap_or(0);
+        let without = shrunk(&placement, placement.gpus() - least);
+        let slower = without.gpus() < job.min_gpus() || rate(&without) < speed;
+        if slower {
+            break;
+        }
+        speed = rate(&without);
+        free.release(&placement);
+        take(free, &without);
+        placement = without;
+    }
+    let held = &job.state.placement;
+    if held.gpus() >= job.min_gpus() && held.gpus() <= placement.gpus() && rate(held) >= speed {
+        free.release(&placement);
+        if free.holds(held) {
+            take(free, held);
+            return held.clone();
+        }
+        take(free, &placement);
+    }
+    placement
+}
+
+/// Part of its packed speed that a job of this size loses on one node more than it needs, at most 1.
+pub fn spread_loss(job: &JobView<'_>, gpus: u32) -> f64 {
+    let (Some(packed), Some(spread)) = (job.rate(gpus), job.rate_over(job.kind(), gpus, 1)) else { return 0.0 };
+    if packed > 0.0 { 1.0 - spread / packed } else { 0.0 }
 }
 
 fn take(free: &mut Free, placement: &Placement) {
     for slice in placement.slices() {
         free.take(slice.node, slice.gpus);
     }
+}
+
+/// Fewest nodes for `gpus` of the type that `held` is on.
+fn fewest_nodes(cluster: &Cluster, held: &Placement, gpus: u32) -> u32 {
+    let kind = held.slices().first().map(|slice| cluster.type_of(slice.node));
+    kind.map_or(0, |kind| gpus.div_ceil(cluster.gpus_per_node_of(kind).max(1)))
 }
 
 /// `gpus` of what `held` holds: the largest slices whole, the first of equal ones, in their old
@@ -66,7 +130,7 @@ fn shrunk(held: &Placement, gpus: u32) -> Placement {
 /// `held` and more up to `gpus`, if that spans no more nodes than it has to.
 fn grown(view: &ClusterView<'_>, free: &mut Free, held: &Placement, gpus: u32) -> Option<Placement> {
     let cluster = view.cluster();
-    let kind = cluster.nodes[held.slices().first()?.node.index()].accelerator;
+    let kind = cluster.type_of(held.slices().first()?.node);
     let mut left = gpus - held.gpus();
     let mut after: Vec<(NodeId, u32)> = Vec::with_capacity(held.slices().len());
     for slice in held.slices() {
@@ -74,8 +138,7 @@ fn grown(view: &ClusterView<'_>, free: &mut Free, held: &Placement, gpus: u32) -
         left -= more;
         after.push((slice.node, slice.gpus + more));
     }
-    let fewest = gpus.div_ceil(cluster.gpus_per_node_of(kind).max(1)) as usize;
-    let room = fewest.checked_sub(after.len())?;
+    let room = (fewest_nodes(cluster, held, gpus) as usize).checked_sub(after.len())?;
     // This is a copy, because nothing may be taken where the result spans too many nodes.
     let mut nodes = free.nodes().to_vec();
     for (&(node, now), slice) in after.iter().zip(held.slices()) {

@@ -5,8 +5,8 @@
 //! completion time on its own `1/n` of the cluster; here `n` is the mean number of jobs in the
 //! system since the job came. When accelerators become available, at the end of leases and at
 //! churn, they are offered to the fraction `1 - f` of jobs with the worst `rho`. These bid `1 /
-//! rho` for each number of accelerators, a partial allocation auction ([`auction`]) decides, and
-//! what it leaves goes to the others.
+//! rho` for each number of accelerators, together and spread over nodes (`bids`), a partial
+//! allocation auction ([`auction`]) decides, and what it leaves goes to the others.
 //!
 //! The published text leaves some points open, or was not at hand. They are settled here as
 //! follows:
@@ -23,8 +23,12 @@
 //!   those that did, as long as they make a job faster; the paper draws at random.
 
 pub mod auction;
+mod bids;
+mod contention;
+mod standing;
 
 use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
@@ -34,6 +38,9 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
+use bids::{Bid, Offer};
+use contention::Contention;
+use standing::AgentStanding;
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
@@ -44,6 +51,9 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     build: |_| Box::new(Themis::new(ThemisConfig::default())),
     replica: None,
 }];
+
+/// Most auctions of one decision: the first, and those with corrected bids.
+const AUCTIONS: u32 = 4;
 
 /// Settings of [`Themis`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,105 +83,6 @@ pub struct Themis {
     free: Free,
 }
 
-/// Mean number of jobs in the system over each job's life.
-#[derive(Clone, Debug, Default)]
-struct Contention {
-    /// Job-milliseconds so far, as of `at`, with `active` jobs since then.
-    area: i64,
-    at: SimTime,
-    active: i64,
-    /// By id, `area` and time when the job was first seen.
-    entered: Vec<Option<(i64, SimTime)>>,
-}
-
-impl Contention {
-    fn update(&mut self, view: &ClusterView<'_>) {
-        self.area += self.active * (view.now - self.at).as_millis();
-        (self.at, self.active) = (view.now, view.active() as i64);
-        self.entered.resize(view.workload_len(), None);
-        // Jobs come in order of id, so the first one that is known ends those that are new.
-        for job in view.jobs().rev() {
-            let entered = &mut self.entered[job.id().index()];
-            if entered.is_some() {
-                break;
-            }
-            *entered = Some((self.area, view.now));
-        }
-    }
-
-    /// Mean number of jobs since `job` came, itself included.
-    fn mean(&self, job: &JobView<'_>) -> f64 {
-        let (area, since) = self.entered[job.id().index()].unwrap_or((self.area, self.at));
-        let span = (self.at - since).as_millis();
-        if span > 0 { (self.area - area) as f64 / span as f64 } else { self.active as f64 }
-    }
-}
-
-/// Standing of a job in the auction.
-struct AgentStanding<'a> {
-    job: JobView<'a>,
-    /// Accelerators that the job keeps until its lease ends.
-    leased: u32,
-    max: u32,
-    age_secs: f64,
-    /// Seconds that the job would take alone on its fair share.
-    ideal_secs: f64,
-    /// `rho` with the leased accelerators, infinite without; then `rho` on the fair share from now
-    /// on.
-    worse: (f64, f64),
-}
-
-impl<'a> AgentStanding<'a> {
-    fn new(job: JobView<'a>, leased: u32, fair_share: f64, capacity: u32) -> Self {
-        let max = job.max_gpus().min(capacity);
-        let age_secs = job.age().as_secs_f64();
-        let speed = speed_on(&job, fair_share, max);
-        let left = job.remaining_work().unwrap_or(f64::INFINITY);
-        let ideal_secs = (job.state.done(job.request().submit + job.age()) + left) / speed;
-        let mut standing = Self { job, leased, max, age_secs, ideal_secs, worse: (f64::INFINITY, 0.0) };
-        standing.worse = (standing.rho(leased), (age_secs + left / speed) / ideal_secs);
-        standing
-    }
-
-    /// Finish-time fairness on `gpus` accelerators from now on.
-    fn rho(&self, gpus: u32) -> f64 {
-        let secs = self.job.remaining_secs(gpus).filter(|secs| secs.is_finite());
-        secs.map_or(f64::INFINITY, |secs| (self.age_secs + secs) / self.ideal_secs)
-    }
-
-    /// Fewest further accelerators that are of use.
-    fn step(&self, held: u32) -> u32 {
-        if held == 0 { self.job.min_gpus() } else { 1 }
-    }
-
-    /// Valuation `1 / rho` by number of further accelerators, some of which the job may leave idle.
-    fn values(&self, most: u32) -> Vec<f64> {
-        let mut best = 0.0_f64;
-        let values = (0..=most.min(self.max.saturating_sub(self.leased))).map(|more| {
-            let gpus = self.leased + more;
-            if gpus >= self.job.min_gpus() {
-                best = best.max(self.rho(gpus).recip());
-            }
-            best
-        });
-        values.collect()
-    }
-}
-
-/// Work per second on a fractional share: linear between sizes, in proportion below the smallest,
-/// constant above `max`.
-fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
-    let min = job.min_gpus();
-    let share = share.min(f64::from(max));
-    let rate = |gpus: u32| job.rate(gpus).unwrap_or(0.0);
-    if share <= f64::from(min) {
-        return rate(min) * share / f64::from(min);
-    }
-    let (low, part) = (share.floor(), share.fract());
-    let low_rate = rate(low as u32);
-    if part > 0.0 { low_rate + part * (rate(low as u32 + 1) - low_rate) } else { low_rate }
-}
-
 /// End of the leases that an auction grants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeaseEnds {
@@ -198,10 +109,8 @@ impl Themis {
         self.leases.sort_unstable();
     }
 
-    /// Adds what the auction gives to `counts`, which are in the order of `jobs`. Returns which
-    /// jobs took part, and the end of the leases that follow.
-    fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, LeaseEnds) {
-        let mut takes_part = vec![false; jobs.len()];
+    /// The worst treated jobs, to which the available accelerators are offered, and the end of the leases that follow.
+    fn invite(&self, jobs: &[AgentStanding<'_>], available: u32) -> (Vec<usize>, LeaseEnds) {
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
         order.sort_by(|&a, &b| {
             let (a_worse, b_worse) = (jobs[a].worse, jobs[b].worse);
@@ -216,36 +125,113 @@ impl Themis {
                 break;
             }
             // A job that cannot run on what is left, or has no known end, does not bid.
-            if needed + least <= available && jobs[at].rho(jobs[at].leased.max(jobs[at].job.min_gpus())).is_finite() {
+            if needed + least <= available && jobs[at].rho(jobs[at].leased.max(jobs[at].job.min_gpus()), 0).is_finite()
+            {
                 needed += least;
-                takes_part[at] = true;
                 bidders.push(at);
             } else if least > available {
                 ends = LeaseEnds::WithLatest;
             }
         }
         bidders.sort_unstable();
-        let values: Vec<Vec<f64>> = bidders.iter().map(|&at| jobs[at].values(available)).collect();
-        for (at, win) in bidders.into_iter().zip(auction::partial_allocation(available, &values)) {
-            let least = jobs[at].job.min_gpus();
-            if counts[at] + win.gpus >= least {
-                counts[at] = least.max(counts[at] + win.kept());
+        (bidders, ends)
+    }
+
+    /// Holds the auction until no winner has bid for accelerators together that it cannot have, at most [`AUCTIONS`]
+    /// times, and returns the division under which the bidders' product of true valuations is largest.
+    fn divide(&mut self, view: &ClusterView<'_>, jobs: &[AgentStanding<'_>], bidders: &[usize]) -> Division {
+        let leased: u32 = jobs.iter().map(|job| job.leased).sum();
+        let capacity = view.total_free() + jobs.iter().map(|job| job.job.gpus()).sum::<u32>();
+        let available = capacity - leased;
+        let ended = jobs.iter().filter(|job| job.leased == 0).map(|job| &job.job.state.placement);
+        let offer = Offer::new(view.cluster(), view.free(), ended);
+        let mut bids: Vec<Bid> = bidders.iter().map(|&at| Bid::new(&jobs[at], available, &offer)).collect();
+        let mut best: Option<Division> = None;
+        for _ in 0..AUCTIONS {
+            let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
+            let values: Vec<Vec<f64>> = bids.iter().map(Bid::values).collect();
+            for (&at, win) in bidders.iter().zip(auction::partial_allocation(available, &values)) {
+                let least = jobs[at].job.min_gpus();
+                if counts[at] + win.gpus >= least {
+                    counts[at] = least.max(counts[at] + win.kept());
+                }
+            }
+            let mut left = capacity - counts.iter().sum::<u32>();
+            let bid_of = |at: usize| bidders.binary_search(&at).ok();
+            let rate = |at: usize, gpus: u32| {
+                let apart = match bid_of(at) {
+                    Some(bid) => bids[bid].is_apart(gpus - jobs[at].leased),
+                    None => gpus > jobs[at].leased && !offer.has_together(gpus, jobs[at].keeps()),
+                };
+                if apart { jobs[at].job.rate_over(jobs[at].job.kind(), gpus, 1) } else { jobs[at].job.rate(gpus) }
+            };
+            give_leftovers(jobs, &mut counts, &mut left, |at| bid_of(at).is_none(), rate);
+            give_leftovers(jobs, &mut counts, &mut left, |at| bid_of(at).is_some(), rate);
+            let mut plan = Plan::keep();
+            let sizes: Vec<(JobView<'_>, u32)> =
+                jobs.iter().map(|standing| standing.job).zip(counts.iter().copied()).collect();
+            resize(view, &mut self.free, &sizes, &mut plan);
+            let (mut welfare, mut corrected) = (0.0, false);
+            for (&at, bid) in bidders.iter().zip(&mut bids) {
+                let job = &jobs[at];
+                let changed = plan.changes.iter().find(|change| change.job == job.job.id());
+                let placement = changed.map_or(&job.job.state.placement, |change| &change.placement);
+                let fewest = fewest_nodes(view, placement);
+                welfare += job.value_of(placement, fewest).ln();
+                if changed.is_some() && placement.nodes() > fewest && placement.gpus() > job.leased {
+                    corrected |= bid.correct(placement.gpus() - job.leased);
+                }
+            }
+            if best.as_ref().is_none_or(|best| welfare > best.welfare) {
+                best = Some(Division { counts, plan, welfare });
+            }
+            if !corrected {
+                break;
             }
         }
-        (takes_part, ends)
+        best.unwrap_or_default()
     }
 }
 
+/// Outcome of an auction.
+#[derive(Default)]
+struct Division {
+    /// Accelerators by job, in the order of the jobs.
+    counts: Vec<u32>,
+    plan: Plan,
+    /// Sum of the logarithms of the bidders' valuations of what they have now.
+    welfare: f64,
+}
+
+/// Accelerators that jobs hold once the plan is carried out.
+fn held_after(view: &ClusterView<'_>, plan: &Plan) -> u32 {
+    let changed = |job: JobId| plan.changes.iter().find(|change| change.job == job);
+    let held = view.jobs().map(|job| changed(job.id()).map_or(job.gpus(), |change| change.placement.gpus()));
+    held.sum()
+}
+
+/// Fewest nodes for what `placement` holds.
+fn fewest_nodes(view: &ClusterView<'_>, placement: &Placement) -> u32 {
+    let kind = placement.slices().first().map(|slice| view.cluster().type_of(slice.node));
+    kind.map_or(0, |kind| placement.gpus().div_ceil(view.cluster().gpus_per_node_of(kind)))
+}
+
 /// Gives `left` accelerators in turns to those of `jobs` for which `may` holds, as long as they
-/// make a job faster.
-fn give_leftovers(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
+/// make a job faster by its `rate`.
+fn give_leftovers(
+    jobs: &[AgentStanding<'_>],
+    counts: &mut [u32],
+    left: &mut u32,
+    may: impl Fn(usize) -> bool,
+    rate: impl Fn(usize, u32) -> Option<f64>,
+) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     // Each round offers every job one step, so that no job takes everything.
     while *left > 0 && !turn.is_empty() {
         turn.retain(|&at| {
             let (job, held) = (&jobs[at], counts[at]);
             let step = job.step(held);
-            let faster = || held == 0 || job.job.rate(held + step) > job.job.rate(held);
+            let faster = || held == 0 || rate(at, held + step) > rate(at, held);
             let takes = step <= *left && held + step <= job.max && faster();
             if takes {
                 counts[at] += step;
@@ -259,7 +245,6 @@ fn give_leftovers(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32
 impl Policy for Themis {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.contention.update(view);
-        let mut plan = Plan::keep();
         let Trigger { arrival, completion, fault, .. } = view.trigger;
         // Other free accelerators than were left over last time are a change that no trigger names.
         let churn = arrival || completion || fault || view.total_free() != self.unwanted;
@@ -268,7 +253,7 @@ impl Policy for Themis {
         let expired = view.jobs().any(|job| job.state.is_allocated() && !leased(&job));
         let anything = expired || (churn && view.total_free() > 0);
         if !anything {
-            return plan;
+            return Plan::keep();
         }
         let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
         let jobs: Vec<AgentStanding<'_>> = view
@@ -278,17 +263,12 @@ impl Policy for Themis {
                 AgentStanding::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
             })
             .collect();
-        let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
-        let available = capacity - counts.iter().sum::<u32>();
-        let (takes_part, ends) = self.auction(&jobs, &mut counts, available);
-        let mut left = capacity - counts.iter().sum::<u32>();
-        give_leftovers(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
-        give_leftovers(&jobs, &mut counts, &mut left, |at| takes_part[at]);
-        self.unwanted = left;
-        self.grant(view.now, &jobs, &counts, ends);
-        let sizes: Vec<(JobView<'_>, u32)> = jobs.iter().map(|standing| standing.job).zip(counts).collect();
-        resize(view, &mut self.free, &sizes, &mut plan);
-        plan
+        let available = capacity - jobs.iter().map(|job| job.leased).sum::<u32>();
+        let (bidders, ends) = self.invite(&jobs, available);
+        let division = self.divide(view, &jobs, &bidders);
+        self.unwanted = capacity - held_after(view, &division.plan);
+        self.grant(view.now, &jobs, &division.counts, ends);
+        division.plan
     }
 
     fn wake_at(&self) -> Option<SimTime> {
