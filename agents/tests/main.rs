@@ -12,6 +12,7 @@ mod framework;
 mod gandiva;
 mod gavel_programs;
 mod gavel_rounds;
+mod gavel_shortest_first;
 mod knapsack;
 mod kueue;
 mod learned_bench;

@@ -20,8 +20,10 @@ pub enum GavelObjective {
     FinishTime,
     /// Makespan of the active jobs.
     Makespan,
-    /// Sum of completion times.
+    /// Sum of completion times, as if all jobs ran at their shares to the end.
     MinJct,
+    /// Time of the shortest job, then of the next.
+    ShortestFirst,
     /// Sum of throughputs.
     MaxThroughput,
     /// Sum of throughputs over the price of their types. Prices are dollars an hour by name; where

@@ -70,7 +70,20 @@ pub const LISTED: &[ListedPolicy] = &[
     listed!("gavel-makespan-agnostic", "least time for all jobs, blind to types", UNAWARE, |_seed, _form| {
         GavelObjective::Makespan
     }),
-    listed!("gavel-min-jct", "least sum of completion times", AWARE, |_seed, _form| GavelObjective::MinJct),
+    listed!(
+        "gavel-min-jct",
+        "least sum of completion times if all jobs ran at fixed shares to the end; long jobs get the larger shares",
+        AWARE,
+        |_seed, _form| { GavelObjective::MinJct }
+    ),
+    ListedPolicy {
+        name: "gavel-sjf",
+        about: "shortest job first on the fastest types, then the next",
+        source: SOURCE,
+        traits: AWARE,
+        build: |seed| made(GavelObjective::ShortestFirst, AWARE, seed, GavelForm::Published),
+        replica: None,
+    },
     listed!("gavel-max-throughput", "most steps per second over all jobs", AWARE, |_seed, _form| {
         GavelObjective::MaxThroughput
     }),

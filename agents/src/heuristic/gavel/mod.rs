@@ -26,9 +26,11 @@ mod policy;
 pub mod program;
 mod python_random;
 pub mod rounds;
+mod shortest_first;
 pub mod water_filling;
 
 pub use config::{GavelConfig, GavelObjective, TypeSpeeds};
 pub use form::GavelForm;
 pub use listed::LISTED;
 pub use policy::Gavel;
+pub use shortest_first::shortest_first;

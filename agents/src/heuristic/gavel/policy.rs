@@ -17,6 +17,7 @@ use super::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use super::isolated::{isolated, isolated_rate};
 use super::objectives;
 use super::rounds::{ChosenAccount, Combination, MayRun, OpeningCredit, RoundLedger, RoundTask};
+use super::shortest_first::shortest_first;
 use super::water_filling::{Entity, Inside, water_filling};
 
 /// Gavel over a cluster. Jobs run at the size they asked for, on one type at a time. Nothing starts
@@ -210,9 +211,10 @@ impl Gavel {
     /// Instance as an objective sees it that does not know speeds: one speed on all types.
     fn unaware(&self, instance: &GavelInstance) -> GavelInstance {
         match self.config.objective {
-            GavelObjective::FinishTime | GavelObjective::Makespan | GavelObjective::MinJct => {
-                instance.unaware(|job| self.departures.unaware_rate(instance, job))
-            }
+            GavelObjective::FinishTime
+            | GavelObjective::Makespan
+            | GavelObjective::MinJct
+            | GavelObjective::ShortestFirst => instance.unaware(|job| self.departures.unaware_rate(instance, job)),
             _ => instance.unaware(|_| 1.0),
         }
     }
@@ -231,6 +233,7 @@ impl Gavel {
             GavelObjective::FinishTime => objectives::finish_time_fairness(instance),
             GavelObjective::Makespan => self.departures.makespan(instance),
             GavelObjective::MinJct => objectives::min_jct(instance),
+            GavelObjective::ShortestFirst => Some(shortest_first(instance)),
             GavelObjective::MaxThroughput => objectives::max_throughput(instance),
             GavelObjective::Cost(prices) => {
                 objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &[])
@@ -346,6 +349,7 @@ impl Policy for Gavel {
             GavelObjective::FinishTime
             | GavelObjective::Makespan
             | GavelObjective::MinJct
+            | GavelObjective::ShortestFirst
             | GavelObjective::CostWithDeadlines(_) => Information::Oracle,
             _ => Information::Profiled,
         })

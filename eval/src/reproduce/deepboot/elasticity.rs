@@ -1,5 +1,5 @@
 //! Adaptive fast elasticity on and off (DeepBoot, figure 10): how much faster jobs get, how much of
-//! their time they wait, and what the cluster is used for, at the large inference load.
+//! their time they wait, and what the cluster is used for, at three inference loads.
 
 use std::path::Path;
 
@@ -16,25 +16,26 @@ use crate::stats::quantiles;
 /// Reproduction of the gain of DeepBoot's elasticity.
 pub const ELASTICITY: Reproduction = Reproduction {
     name: "deepboot-afe",
-    about: "DeepBoot with and without adaptive fast elasticity: speedups, waiting shares and usage at the large load",
+    about: "DeepBoot with and without adaptive fast elasticity: speedups, waiting shares and usage at three loads",
     source: "Chen et al., TPDS 2023, figure 10, of which we have no numbers",
     files: &[loads::FILE],
     run,
 };
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
-    let load = loads(data)?.pop().map(|load| load.workload).unwrap_or_default();
     let options = |name| fair_options(Batching::Agent, Information::Profiled, cost(name));
-    let without = without_lending(&load, options("deepboot_full"), "without idle inference GPUs")?;
-    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> =
-        [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
-            .into_par_iter()
-            .map(|(case, costs)| {
-                let outcome = with_lending(&load, options(costs), case)?;
-                let figure = |(metric, ours)| ReproducedFigure { case: case.into(), metric, theirs: None, ours };
-                Ok(facts(&outcome, &without).into_iter().map(figure).collect())
-            })
-            .collect();
+    let modes = [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")];
+    let cases: Vec<_> = loads(data)?.into_iter().flat_map(|load| modes.map(|mode| (load.clone(), mode))).collect();
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = cases
+        .into_par_iter()
+        .map(|(load, (mode, costs))| {
+            let case = format!("{} load, {mode}", load.name);
+            let without = without_lending(&load.workload, options("deepboot_full"), "without idle inference GPUs")?;
+            let outcome = with_lending(&load.workload, options(costs), &case)?;
+            let figure = |(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: None, ours };
+            Ok(facts(&outcome, &without).into_iter().map(figure).collect())
+        })
+        .collect();
     Ok(figures?.into_iter().flatten().collect())
 }
 

@@ -7,11 +7,10 @@
 use std::path::Path;
 
 use goodput_env::scenario::{Batching, Information};
-use goodput_env::sim::Outcome;
 use rayon::prelude::*;
 
 use super::loads::{self, loads};
-use super::{COSTS, SHAPE, cost, fair_options, jct_mean_secs, simulate, with_lending, without_lending};
+use super::{COSTS, SHAPE, cost, fair_options, jct_mean_secs, simulate, usage_percent, with_lending, without_lending};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
@@ -53,13 +52,4 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())
-}
-
-/// Accelerators held by jobs or by instances that run, over the time in which training jobs arrive
-/// and run.
-fn usage_percent(outcome: &Outcome) -> f64 {
-    let held: i64 = outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum();
-    let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or_default();
-    let capacity = f64::from(SHAPE.0 * SHAPE.1) * end.as_millis() as f64;
-    100.0 * (held + outcome.instance_run_millis) as f64 / capacity.max(1.0)
 }

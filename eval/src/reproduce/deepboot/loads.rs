@@ -20,6 +20,7 @@ pub(super) const FILE: &str = "data/deepboot/small.csv";
 const SPAN_SECS: i64 = 55_387;
 
 /// A workload by name.
+#[derive(Clone)]
 pub(super) struct InferenceLoad {
     pub(super) name: &'static str,
     pub(super) workload: Arc<Workload>,

@@ -138,3 +138,12 @@ fn mean_secs(times: impl Iterator<Item = SimTime>) -> f64 {
 fn jct_mean_secs(outcome: &Outcome) -> f64 {
     mean_secs(outcome.jobs.iter().filter_map(|job| job.jct()))
 }
+
+/// Accelerators held by jobs or by instances that run, over the time in which training jobs arrive
+/// and run.
+fn usage_percent(outcome: &Outcome) -> f64 {
+    let held: i64 = outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum();
+    let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or_default();
+    let capacity = f64::from(SHAPE.0 * SHAPE.1) * end.as_millis() as f64;
+    100.0 * (held + outcome.instance_run_millis) as f64 / capacity.max(1.0)
+}
