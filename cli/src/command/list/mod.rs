@@ -4,12 +4,14 @@ mod evaluation;
 mod formats;
 mod models;
 mod policies;
+mod presets;
 
 use std::process::ExitCode;
 
 pub use self::evaluation::{metrics, reproductions};
 pub use self::formats::formats;
 pub use self::models::{accelerators, switch_costs};
+pub use self::presets::presets;
 pub use self::policies::{placements, policies, zoo};
 use crate::args::{List, What};
 use goodput_console::CommandError;
@@ -23,6 +25,7 @@ pub fn run(args: &List) -> Result<ExitCode, CommandError> {
         What::Reproductions => reproductions(),
         What::Accelerators => accelerators(),
         What::Placements => placements(),
+        What::Presets => presets(),
         What::SwitchCosts => switch_costs(),
         What::Formats => formats(),
     };

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use goodput_agents::compose;
 use goodput_datasets::import::pollux_profiles;
-use goodput_datasets::read_workload;
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::scenario::Preset;
 use goodput_env::sim::{Outcome, Served};
 use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{SHAPE, artifact_options, catalog_of_artifact, jct_mean_secs, mean_secs, simulate};
+use super::{SEED, SHAPE, jct_mean_secs, mean_secs, simulate};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's run on `small.csv`.
@@ -52,7 +53,7 @@ struct ArtifactMean {
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let traces = data.join("data/pollux/traces");
-    let catalogs = [pollux_profiles::catalog(&traces, None)?, catalog_of_artifact(&traces)?];
+    let catalogs = [pollux_profiles::catalog(&traces, None)?, pollux_profiles::deepboot_catalog(&traces)?];
     let mut figures = Vec::new();
     for (policy, artifact) in RUNS {
         let theirs =
@@ -61,12 +62,9 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             .into_par_iter()
             .map(|(name, added, longer)| {
                 let catalog = &catalogs[usize::from(added)];
-                let workload = Arc::new(read_workload(&data.join("data/deepboot/small.csv"), catalog)?.workload);
-                let built = compose::by_name(policy, 1).expect("policies of the table are in the list");
-                let mut options = artifact_options(built.batching(), built.information());
-                options.instances.protect_more = SimTime::from_secs(i64::from(longer));
-                let case = format!("{policy}{name}");
-                Ok((simulate(policy, SHAPE.0, &workload, options, &case)?, case))
+                let file = data.join("data/deepboot/small.csv");
+                let protect_more = SimTime::from_secs(i64::from(longer));
+                Ok((artifact_run(policy, &file, catalog, protect_more)?, format!("{policy}{name}")))
             })
             .collect();
         let runs = runs?;
@@ -87,6 +85,23 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         });
     }
     Ok(figures)
+}
+
+/// One policy under the conventions of the artifact but for the time added to the protection of instances.
+///
+/// # Errors
+/// Where the workload cannot be read or the run fails.
+pub fn artifact_run(
+    policy: &str,
+    workload: &Path,
+    catalog: &Catalog,
+    protect_more: SimTime,
+) -> Result<Outcome, ReproduceError> {
+    let workload = Arc::new(read_workload(workload, catalog)?.workload);
+    let built = compose::by_name(policy, SEED).expect("policies of the table are in the list");
+    let mut options = Preset::DeepbootTpds23.options(policy, built.batching(), built.information());
+    options.instances.protect_more = protect_more;
+    simulate(policy, SHAPE.0, &workload, options, policy)
 }
 
 fn summary(path: &Path) -> Result<ArtifactSummary, ReproduceError> {
