@@ -43,7 +43,7 @@ fn sim(args: &[&str]) -> (Vec<Row>, String) {
     (rows.collect(), stderr)
 }
 
-/// The same rows of a run in this process.
+/// Rows of a run in this process, as `sim` prints them.
 fn rows(outcome: &Outcome) -> Vec<Row> {
     let number = |value: f64| {
         let text = format!("{value:.3}");
@@ -63,7 +63,8 @@ fn text(path: &Path) -> &str {
 
 /// File with jobs of the catalog's applications that no publication has.
 fn drawn(dir: &Path) -> PathBuf {
-    let kinds = [("cifar10", 4, 512), ("bert", 2, 24), ("deepspeech2", 4, 160), ("ncf", 1, 32_768), ("cifar10", 1, 128)];
+    let kinds =
+        [("cifar10", 4, 512), ("bert", 2, 24), ("deepspeech2", 4, 160), ("ncf", 1, 32_768), ("cifar10", 1, 128)];
     let mut trace = String::from("name,time,application,num_replicas,batch_size\n");
     for at in 0..30 {
         let (application, gpus, batch) = kinds[at * 7 % 5];
@@ -163,8 +164,9 @@ fn deepboot_simulator() {
     fs::write(&first, whole.lines().take(250).collect::<Vec<_>>().join("\n") + "\n").unwrap();
     for trace in [first, drawn(dir.path())] {
         for policy in ["deepboot@replica", "tiresias+ats-i"] {
-            let table = deepboot::artifact_run(policy, &trace, &catalog, SimTime::from_secs(1)).unwrap();
-            let args = ["--profiles", text(&profiles), "--policy", policy, "--preset", "deepboot-tpds23", "--seed", "1"];
+            let table = deepboot::artifact_run(policy, &trace, &catalog, |_| {}).unwrap();
+            let args =
+                ["--profiles", text(&profiles), "--policy", policy, "--preset", "deepboot-tpds23", "--seed", "1"];
             assert_eq!(sim(&[&["--workload", text(&trace)][..], &args].concat()).0, rows(&table), "{policy}");
         }
     }
@@ -197,7 +199,8 @@ fn fgd_simulator() {
         fs::write(dir.path().join(name), text).unwrap();
         dir.path().join(name)
     });
-    let own = ["openb_node_list_gpu_node.csv", "openb_pod_list_default.csv"].map(|name| shared("data/openb").join(name));
+    let own =
+        ["openb_node_list_gpu_node.csv", "openb_pod_list_default.csv"].map(|name| shared("data/openb").join(name));
     for [nodes, pods] in [own, drawn] {
         let trace = fgd::Openb::of_files(&nodes, &pods).unwrap();
         for strategy in ["fgd", "best-fit"] {
@@ -256,7 +259,8 @@ fn an_experiment_runs_under_a_preset() {
     let mean = |name: &str, preset: &str, options: &[&str]| {
         let file = dir.path().join(name);
         fs::write(&file, experiment.replace("PRESET", preset)).unwrap();
-        let args: Vec<&str> = ["eval", text(&file), "--run-dir", "out", "-o", "json"].iter().chain(options).copied().collect();
+        let args: Vec<&str> =
+            ["eval", text(&file), "--run-dir", "out", "-o", "json"].iter().chain(options).copied().collect();
         let (code, stdout, stderr) = run(dir.path(), &args);
         assert_eq!(code, 0, "{stderr}");
         let notes: Vec<String> = stderr.lines().filter(|line| line.starts_with("note: ")).map(String::from).collect();
@@ -274,7 +278,8 @@ fn an_experiment_runs_under_a_preset() {
         let args = ["sim", "--workload", text(&trace), "--policy", policy, "--preset", "pollux-osdi21", "-o", "csv"];
         let (code, stdout, stderr) = run(dir_of.path(), &args);
         assert_eq!(code, 0, "{stderr}");
-        let jcts: Vec<f64> = stdout.lines().skip(1).map(|line| line.split(',').nth(5).unwrap().parse().unwrap()).collect();
+        let jcts: Vec<f64> =
+            stdout.lines().skip(1).map(|line| line.split(',').nth(5).unwrap().parse().unwrap()).collect();
         let mean = jcts.iter().sum::<f64>() / jcts.len() as f64;
         let found = by_file.contains(&format!("{mean:.0}")) || by_file.contains(&format!("{mean:.1}"));
         assert!(found, "{policy}: {mean} s under sim, and under eval {by_file}");

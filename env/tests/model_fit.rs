@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // clippy.toml allows the first in test functions, not in their helpers
 
 use goodput_env::model::{AgentFit, BatchConfig, Sample, ThroughputParams, fit, fit::objective, fit_by};
-use serde::Deserialize;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Deserialize;
 
 const TRUTH: ThroughputParams = ThroughputParams {
     alpha_c: 0.06,
@@ -135,11 +135,18 @@ fn the_published_search_stops_where_scipy_stops() {
         let samples: Vec<Sample> = published
             .samples
             .iter()
-            .map(|&(nodes, replicas, atomic, step_secs, sync_secs)| Sample { nodes, replicas, atomic, step_secs, sync_secs })
+            .map(|&(nodes, replicas, atomic, step_secs, sync_secs)| Sample {
+                nodes,
+                replicas,
+                atomic,
+                step_secs,
+                sync_secs,
+            })
             .collect();
         let ours = fit_by(AgentFit::Lbfgsb, &samples);
         let loss = objective(&ours, &samples);
-        let close = (loss / published.objective - 1.0).abs() < 1e-3 && (ours.gamma / published.gamma - 1.0).abs() < 0.01;
+        let close =
+            (loss / published.objective - 1.0).abs() < 1e-3 && (ours.gamma / published.gamma - 1.0).abs() < 0.01;
         println!("{at}: {loss} against {}, gamma {} against {}", published.objective, ours.gamma, published.gamma);
         equal += usize::from(close);
         early += usize::from(loss > 1.01 * objective(&fit(&samples), &samples));

@@ -83,7 +83,12 @@ fn replicas_follow_the_artifact_on_jobs_of_several_sizes() {
         let ours = jcts(&MAX_MIN_FAIRNESS, policy, &jobs, 0);
         let exact = ours.iter().zip(&published).filter(|(ours, theirs)| (*ours - *theirs).abs() < 0.1).count();
         let off_mean = mean(&ours) / mean(&published) - 1.0;
-        println!("{theirs:>36} {exact:>2} of 96 exact, mean {:.0} against {:.0} s, {:+.3} %", mean(&ours), mean(&published), 100.0 * off_mean);
+        println!(
+            "{theirs:>36} {exact:>2} of 96 exact, mean {:.0} against {:.0} s, {:+.3} %",
+            mean(&ours),
+            mean(&published),
+            100.0 * off_mean
+        );
         if off_mean.abs() > 0.02 {
             missed.push(format!("{theirs}: mean {off_mean}"));
         }

@@ -1,8 +1,8 @@
 //! Conventions of a run: those of a preset, the options that replace some of them, and replicas outside of theirs.
 
 use goodput_agents::compose::preset_of;
-use goodput_console::{CommandError, say};
 use goodput_configs::scenario::EnvironmentConfig;
+use goodput_console::{CommandError, say};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Preset, SimOptions};

@@ -16,9 +16,8 @@ use crate::args::Sim;
 /// none leaves.
 pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     if args.information.is_some() || args.switch_cost.is_some() || args.profiles.is_some() {
-        return Err(CommandError::input("fgd-atc23 has no speeds, costs or information to set").with_help(
-            "under this preset only --workload, --cluster, --policy, --seed and --output have a meaning",
-        ));
+        return Err(CommandError::input("fgd-atc23 has no speeds, costs or information to set")
+            .with_help("under this preset only --workload, --cluster, --policy, --seed and --output have a meaning"));
     }
     let trace = Openb::of_files(Path::new(&args.cluster), &args.workload).map_err(|error| {
         CommandError::input(error)

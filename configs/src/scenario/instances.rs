@@ -27,7 +27,13 @@ pub struct InstancesConfig {
 
 impl Default for InstancesConfig {
     fn default() -> Self {
-        Self { cold_start: "deepboot_infer".into(), protect_times: 1.0, protect_more_secs: 0.0, keep: true, evicted_answer: false }
+        Self {
+            cold_start: "deepboot_infer".into(),
+            protect_times: 1.0,
+            protect_more_secs: 0.0,
+            keep: true,
+            evicted_answer: false,
+        }
     }
 }
 

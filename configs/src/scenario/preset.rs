@@ -123,7 +123,8 @@ impl EnvironmentConfig {
     pub fn rounds_of(&self, policy: &str) -> Option<Rounds> {
         let preset = self.preset?;
         let usual = preset.rounds("");
-        let kept = self.on_churn == usual.on_churn && self.round_secs == usual.period.map(|period| period.as_secs_f64());
+        let kept =
+            self.on_churn == usual.on_churn && self.round_secs == usual.period.map(|period| period.as_secs_f64());
         let own = preset.rounds(policy);
         (kept && own != usual).then_some(own)
     }

@@ -71,14 +71,13 @@ pub struct InstanceOptions {
 
 impl InstanceOptions {
     /// Options as published for DeepBoot.
-    pub const DEEPBOOT: Self =
-        Self {
-            cold_start: SwitchCost::DeepbootInfer,
-            protect_times: 1.0,
-            protect_more: SimTime::ZERO,
-            keep: true,
-            evicted_answer: false,
-        };
+    pub const DEEPBOOT: Self = Self {
+        cold_start: SwitchCost::DeepbootInfer,
+        protect_times: 1.0,
+        protect_more: SimTime::ZERO,
+        keep: true,
+        evicted_answer: false,
+    };
 
     /// Time for which an instance is protected after a request: 30 s, and 15 s more for each of the
     /// requests before that found it so, at most 120 s.

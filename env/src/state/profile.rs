@@ -95,7 +95,13 @@ impl Profile {
         self.stats = Some(stats);
         let at = self.types.iter().position(|seen| seen.kind == kind).unwrap_or_else(|| {
             let search = self.search;
-            self.types.push(TypeProfile { kind, samples: Vec::new(), max_replicas: 0, search, fitted: OnceLock::new() });
+            self.types.push(TypeProfile {
+                kind,
+                samples: Vec::new(),
+                max_replicas: 0,
+                search,
+                fitted: OnceLock::new(),
+            });
             self.types.len() - 1
         });
         let seen = &mut self.types[at];

@@ -79,9 +79,7 @@ pub fn simulate(
     let options = SimOptions { interference, ..preset };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(16, 4)), Arc::new(jobs), options, seed);
     let case = || format!("{policy} {}", workload.display());
-    Simulator::new(Arc::new(scenario))
-        .run(&mut *made)
-        .map_err(|source| ReproduceError::Run { case: case(), source })
+    Simulator::new(Arc::new(scenario)).run(&mut *made).map_err(|source| ReproduceError::Run { case: case(), source })
 }
 
 /// Mean published completion time by configuration and workload, seconds.

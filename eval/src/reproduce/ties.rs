@@ -40,9 +40,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let static_jobs = MEDIUM_TEST.workload(data)?;
     let rules: Vec<&str> = MEDIUM_TEST.policies.iter().map(|(_, replica)| rule(replica)).collect();
     let mut figures =
-        sensitivity("medium_test", &static_jobs, &rules, |policy, jobs| {
-            MEDIUM_TEST.simulate(policy, jobs, 0)
-        })?;
+        sensitivity("medium_test", &static_jobs, &rules, |policy, jobs| MEDIUM_TEST.simulate(policy, jobs, 0))?;
     let philly = busiest(read_workload(&data.join("data/philly/philly.csv"), Catalog::shipped())?.workload);
     figures.append(&mut sensitivity("philly", &philly, &PHILLY_POLICIES, on_philly)?);
     Ok(figures)

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 pub use self::evaluation::{metrics, reproductions};
 pub use self::formats::formats;
 pub use self::models::{accelerators, switch_costs};
-pub use self::presets::presets;
 pub use self::policies::{placements, policies, zoo};
+pub use self::presets::presets;
 use crate::args::{List, What};
 use goodput_console::CommandError;
 

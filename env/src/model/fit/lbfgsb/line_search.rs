@@ -25,7 +25,7 @@ struct End {
 }
 
 impl End {
-    /// Same end of the loss less a line of slope `by` through the start.
+    /// End on the loss less a line of slope `by` through the start.
     fn lowered(self, by: f64) -> Self {
         Self { value: self.value - self.step * by, slope: self.slope - by, ..self }
     }
@@ -116,7 +116,8 @@ impl LineSearch {
         let (best, other) = (self.best, self.other);
         let opposite = here.slope * best.slope.signum();
         let distance = here.step - best.step;
-        let cubic_root = |theta: f64, scale: f64, one: f64, two: f64| (theta / scale).powi(2) - one / scale * (two / scale);
+        let cubic_root =
+            |theta: f64, scale: f64, one: f64, two: f64| (theta / scale).powi(2) - one / scale * (two / scale);
         let toward_best = 3.0 * (best.value - here.value) / distance + best.slope + here.slope;
         let scale = toward_best.abs().max(best.slope.abs()).max(here.slope.abs());
         let next = if here.value > best.value {
@@ -125,7 +126,8 @@ impl LineSearch {
             let root = if here.step < best.step { -root } else { root };
             let part = (root - best.slope + toward_best) / (root - best.slope + root + here.slope);
             let cubic = best.step + part * distance;
-            let quadratic = best.step + best.slope / ((best.value - here.value) / distance + best.slope) / 2.0 * distance;
+            let quadratic =
+                best.step + best.slope / ((best.value - here.value) / distance + best.slope) / 2.0 * distance;
             self.bracketed = true;
             match (cubic - best.step).abs() < (quadratic - best.step).abs() {
                 true => cubic,

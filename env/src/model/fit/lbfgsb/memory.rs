@@ -38,13 +38,13 @@ impl Memory {
         changes.chain(self.pairs.iter().map(|(step, _)| self.scale * step[index])).collect()
     }
 
-    /// `W' v`.
+    /// Product of `W'` and a vector.
     pub(super) fn project(&self, vector: &Theta) -> Vec<f64> {
         let changes = self.pairs.iter().map(|(_, change)| dot(change, vector));
         changes.chain(self.pairs.iter().map(|(step, _)| self.scale * dot(step, vector))).collect()
     }
 
-    /// `M v`.
+    /// Product of `M` and a vector.
     pub(super) fn middle(&self, vector: &[f64]) -> Vec<f64> {
         self.middle.solve(vector)
     }
@@ -64,7 +64,7 @@ impl Memory {
         self.middle = Factors::new(self.inverse_middle());
     }
 
-    /// `[[-D, L'], [L, scale * S'S]]` with `D` the diagonal and `L` the part below it of `S'Y`.
+    /// Inverse of `M`: `[[-D, L'], [L, scale * S'S]]` with `D` the diagonal and `L` the part below it of `S'Y`.
     fn inverse_middle(&self) -> Vec<Vec<f64>> {
         let count = self.pairs.len();
         let step_change = |one: usize, other: usize| dot(&self.pairs[one].0, &self.pairs[other].1);

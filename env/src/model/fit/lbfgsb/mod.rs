@@ -60,7 +60,12 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
                 first = false;
                 let scale = here.value.abs().max(there.value.abs()).max(1.0);
                 let done = here.value - there.value <= LEAST_DECREASE * scale;
-                memory.take(direction.map(|part| part * step), difference(&there.gradient, &here.gradient), slopes, step);
+                memory.take(
+                    direction.map(|part| part * step),
+                    difference(&there.gradient, &here.gradient),
+                    slopes,
+                    step,
+                );
                 here = there;
                 if done {
                     break;

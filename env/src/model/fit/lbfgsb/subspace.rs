@@ -38,7 +38,8 @@ fn newton_step(here: &Point, memory: &Memory, cauchy: &CauchyPoint, free: &[usiz
         .collect();
     let curvature = rows.iter().enumerate().map(|(at, row)| {
         let middle = memory.middle(row);
-        let entry = |(other, column): (usize, &Vec<f64>)| if at == other { scale } else { 0.0 } - inner(column, &middle);
+        let entry =
+            |(other, column): (usize, &Vec<f64>)| if at == other { scale } else { 0.0 } - inner(column, &middle);
         rows.iter().enumerate().map(entry).collect()
     });
     Factors::new(curvature.collect()).solve(&residual)
