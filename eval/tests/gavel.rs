@@ -7,7 +7,7 @@ use std::sync::Arc;
 use goodput_env::job::{Work, Workload};
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use goodput_eval::reproduce::gavel::{GavelTrace, MAX_MIN_FAIRNESS, MEDIUM_TEST};
+use goodput_eval::reproduce::gavel::{GavelCase, MAX_MIN_FAIRNESS, MEDIUM_TEST};
 
 fn data() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -32,7 +32,7 @@ fn latest(values: &[f64]) -> f64 {
 }
 
 /// Completion times under one policy in the order of the trace, seconds.
-fn jcts(trace: &GavelTrace, policy: &str, jobs: &Arc<Workload>, seed: u64) -> Vec<f64> {
+fn jcts(trace: &GavelCase, policy: &str, jobs: &Arc<Workload>, seed: u64) -> Vec<f64> {
     let outcome = trace.simulate(policy, jobs, seed).unwrap();
     outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect()
 }

@@ -32,13 +32,15 @@ pub struct Sim {
     /// Conventions of a published simulator (see `goodput list presets`).
     #[arg(long, value_parser = sim_preset(), value_name = "NAME")]
     pub preset: Option<SimPreset>,
-    /// Measured profiles, a directory per application, instead of the catalog; read as the preset's simulator reads them.
+    /// Measured profiles, a directory per application, instead of the catalog; read as the preset's simulator
+    /// reads them.
     #[arg(long, value_name = "DIR")]
     pub profiles: Option<PathBuf>,
     /// Exact step times for placements that the profiles have to interpolate.
     #[arg(long, value_name = "FILE", requires = "profiles")]
     pub step_times: Option<PathBuf>,
-    /// Cost of a change of placement by name (see `goodput list switch-costs`) [default: the preset's, or pollux_const].
+    /// Cost of a change of placement by name (see `goodput list switch-costs`) [default: the preset's, or
+    /// pollux_const].
     #[arg(long, value_name = "NAME")]
     pub switch_cost: Option<String>,
     /// Slowdown of distributed jobs that share a node, in [0, 1).

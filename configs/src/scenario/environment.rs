@@ -45,6 +45,8 @@ pub struct EnvironmentConfig {
     pub checkpoint: Option<Checkpointing>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
+    /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered.
+    pub batches_at_events: bool,
     /// Information about jobs that policies are given.
     pub information: Information,
     /// Conventions that heuristics of a comparison take from their own publications.
@@ -93,6 +95,7 @@ impl Default for EnvironmentConfig {
             faults: None,
             checkpoint: None,
             batching: Batching::Catalog,
+            batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
             as_published: AsPublished::default(),
             agent_fit: AgentFit::Converged,
@@ -193,6 +196,7 @@ impl EnvironmentConfig {
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
             batching: self.batching,
+            batches_at_events: self.batches_at_events,
             information: self.information,
             agent_fit: self.agent_fit,
             shared_profiles: self.shared_profiles,

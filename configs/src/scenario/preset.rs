@@ -21,7 +21,7 @@ pub struct AsPublished {
 /// Key of a file that replaces a convention of its preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// Dotted key.
+    /// Dotted key in the file.
     pub key: &'static str,
     /// Value in the file.
     pub given: String,
@@ -57,6 +57,7 @@ const CONVENTIONS: &[Convention] = &[
     convention!(free_moves),
     convention!(switch_cost),
     convention!(batching),
+    convention!(batches_at_events),
     convention!(information),
     convention!(agent_fit),
     convention!(as_published.batching),
@@ -79,6 +80,7 @@ impl EnvironmentConfig {
             free_moves: options.free_moves,
             switch_cost: options.switch_cost.name().unwrap_or_default().into(),
             batching: options.batching,
+            batches_at_events: options.batches_at_events,
             information: options.information,
             agent_fit: options.agent_fit,
             as_published: AsPublished {

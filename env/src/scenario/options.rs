@@ -110,6 +110,9 @@ pub struct SimOptions {
     pub interference: f64,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
+    /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered, and
+    /// not at decisions only (DeepBoot artifact).
+    pub batches_at_events: bool,
     /// Knowledge that policies have of jobs.
     pub information: Information,
     /// Search by which jobs' agents fit their models to what they measure.
@@ -141,6 +144,7 @@ impl SimOptions {
             instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             batching: Batching::Catalog,
+            batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
             agent_fit: AgentFit::Converged,
             shared_profiles: false,

@@ -133,6 +133,7 @@ impl Preset {
             Self::DeepbootTpds23 => SimOptions {
                 epoch_end: EpochEnd::WholeSecond,
                 switch_cost: SwitchCost::DeepbootAfe,
+                batches_at_events: true,
                 instances: InstanceOptions {
                     protect_more: SimTime::from_secs(1),
                     evicted_answer: true,

@@ -148,15 +148,16 @@ impl Simulator {
     }
 
     /// An instance has answered, or its protection is over.
-    pub(super) fn instance_due(&mut self) {
+    pub(super) fn instance_due(&mut self) -> Result<(), SimError> {
         self.records.events += 1;
         let (now, options) = (self.state.now, self.state.scenario.options.instances);
-        let Some(Reverse(InstanceEnd { id, .. })) = self.requests.ends.pop() else { return };
-        let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { return };
+        let Some(Reverse(InstanceEnd { id, .. })) = self.requests.ends.pop() else { return Ok(()) };
+        let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { return Ok(()) };
         match state {
             InstanceState::Run { request, .. } => {
-                self.requests.evicted.clear();
+                self.requests.forget_evicted();
                 self.requests.records[request.index()].finish = Some(now);
+                self.choose_batches_at_event()?;
                 let until = now + options.protection(hits);
                 if !options.keep {
                     self.state.instances.remove(id);
@@ -173,6 +174,7 @@ impl Simulator {
         }
         self.requests.wake(&self.state);
         self.requests.log(&self.state);
+        Ok(())
     }
 
     fn set_free(&mut self, id: InstanceId, node: NodeId) {

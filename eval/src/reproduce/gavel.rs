@@ -42,7 +42,7 @@ pub const SIZES: Reproduction = Reproduction {
 
 /// Trace of the artifact with the cluster of its reference results.
 #[derive(Clone, Copy, Debug)]
-pub struct GavelTrace {
+pub struct GavelCase {
     /// Name of the trace, and of its file without the extension.
     pub name: &'static str,
     /// Number of V100, P100 and K80.
@@ -52,7 +52,7 @@ pub struct GavelTrace {
 }
 
 /// 20 jobs of one accelerator, all there from the start.
-pub const MEDIUM_TEST: GavelTrace = GavelTrace {
+pub const MEDIUM_TEST: GavelCase = GavelCase {
     name: "medium_test",
     accelerators: [2, 4, 6],
     policies: &[
@@ -72,7 +72,7 @@ pub const MEDIUM_TEST: GavelTrace = GavelTrace {
 };
 
 /// 96 jobs of one, two and four accelerators, arriving over 13 hours.
-pub const MAX_MIN_FAIRNESS: GavelTrace = GavelTrace {
+pub const MAX_MIN_FAIRNESS: GavelCase = GavelCase {
     name: "max_min_fairness",
     accelerators: [8, 16, 24],
     policies: &[
@@ -88,7 +88,7 @@ pub const MAX_MIN_FAIRNESS: GavelTrace = GavelTrace {
     ],
 };
 
-impl GavelTrace {
+impl GavelCase {
     /// The trace over the classes of the throughput file.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl GavelTrace {
     }
 }
 
-fn run(data: &Path, trace: &GavelTrace) -> Result<Vec<ReproducedFigure>, ReproduceError> {
+fn run(data: &Path, trace: &GavelCase) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let workload = Arc::new(trace.workload(data)?);
     let figures = trace.policies.par_iter().map(|&(artifact, ours)| {
         let published = trace.published(data, artifact)?;

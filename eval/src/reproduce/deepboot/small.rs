@@ -47,16 +47,17 @@ const READINGS: [Reading; 4] = [
 ];
 
 /// Defects of the artifact, each taken away alone.
-const WITHOUT: [Reading; 2] = [
-    Reading {
-        name: ", fits to the minimum",
-        added: true,
-        change: |options| options.agent_fit = AgentFit::Converged,
-    },
+const WITHOUT: [Reading; 3] = [
+    Reading { name: ", fits to the minimum", added: true, change: |options| options.agent_fit = AgentFit::Converged },
     Reading {
         name: ", no answers of evicted instances",
         added: true,
         change: |options| options.instances.evicted_answer = false,
+    },
+    Reading {
+        name: ", batches chosen at decisions only",
+        added: true,
+        change: |options| options.batches_at_events = false,
     },
 ];
 

@@ -2,8 +2,8 @@
 //! the bounds.
 
 use super::super::loss::Theta;
-use super::memory::Memory;
-use super::{Bounds, Point};
+use super::memory::StepMemory;
+use super::{SearchBox, SearchPoint};
 
 /// End of the path.
 pub(super) struct CauchyPoint {
@@ -15,7 +15,7 @@ pub(super) struct CauchyPoint {
 }
 
 /// Cauchy point of the model of `memory` around `here`.
-pub(super) fn point(here: &Point, bounds: &Bounds<'_>, memory: &Memory) -> CauchyPoint {
+pub(super) fn point(here: &SearchPoint, bounds: &SearchBox<'_>, memory: &StepMemory) -> CauchyPoint {
     let scale = memory.scale();
     let mut free = [true; 7];
     let mut direction = [0.0; 7];

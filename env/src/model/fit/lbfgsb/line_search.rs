@@ -16,16 +16,16 @@ pub(super) enum Verdict {
     Go,
 }
 
-/// End of the interval: step, value and slope there.
+/// LineEnd of the interval: step, value and slope there.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct LineEnd {
     step: f64,
     value: f64,
     slope: f64,
 }
 
-impl End {
-    /// End on the loss less a line of slope `by` through the start.
+impl LineEnd {
+    /// LineEnd on the loss less a line of slope `by` through the start.
     fn lowered(self, by: f64) -> Self {
         Self { value: self.value - self.step * by, slope: self.slope - by, ..self }
     }
@@ -37,9 +37,9 @@ impl End {
 
 /// Search along one direction.
 pub(super) struct LineSearch {
-    start: End,
-    best: End,
-    other: End,
+    start: LineEnd,
+    best: LineEnd,
+    other: LineEnd,
     step: f64,
     longest: f64,
     limits: [f64; 2],
@@ -51,7 +51,7 @@ pub(super) struct LineSearch {
 impl LineSearch {
     /// Search from a point of this value and slope, with the first step and the longest one.
     pub(super) fn new(value: f64, slope: f64, step: f64, longest: f64) -> Self {
-        let start = End { step: 0.0, value, slope };
+        let start = LineEnd { step: 0.0, value, slope };
         Self {
             start,
             best: start,
@@ -84,7 +84,7 @@ impl LineSearch {
         if narrow || at_end || at_start || good || value.is_nan() || slope.is_nan() {
             return Verdict::Stop;
         }
-        let here = End { step: self.step, value, slope };
+        let here = LineEnd { step: self.step, value, slope };
         // In the first stage a lowered function has its minimum where the decrease is enough.
         if !self.second_stage && value <= self.best.value && value > enough {
             (self.best, self.other) = (self.best.lowered(line), self.other.lowered(line));
@@ -112,7 +112,7 @@ impl LineSearch {
     }
 
     /// Takes `here` into the interval and chooses the next step in it.
-    fn narrow(&mut self, here: End) {
+    fn narrow(&mut self, here: LineEnd) {
         let (best, other) = (self.best, self.other);
         let opposite = here.slope * best.slope.signum();
         let distance = here.step - best.step;

@@ -9,7 +9,7 @@ const STEPS: usize = 10;
 
 /// Last steps with the changes of the gradient over them, the oldest first.
 #[derive(Clone, Debug)]
-pub(super) struct Memory {
+pub(super) struct StepMemory {
     pairs: Vec<(Theta, Theta)>,
     /// Multiple of the identity that the curvature starts from.
     scale: f64,
@@ -17,13 +17,13 @@ pub(super) struct Memory {
     middle: Factors,
 }
 
-impl Default for Memory {
+impl Default for StepMemory {
     fn default() -> Self {
         Self { pairs: Vec::new(), scale: 1.0, middle: Factors::default() }
     }
 }
 
-impl Memory {
+impl StepMemory {
     pub(super) fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }

@@ -13,7 +13,7 @@ mod subspace;
 
 use super::loss::{Quadratic, Theta};
 use line_search::{LineSearch, Verdict};
-use memory::Memory;
+use memory::StepMemory;
 
 /// Relative decrease at which the search stops: scipy's `ftol`.
 const LEAST_DECREASE: f64 = 2.220_446_049_250_313e-9;
@@ -27,29 +27,29 @@ const MOST_IN_LINE: usize = 20;
 const FAR: f64 = 1e10;
 
 /// Box of the parameters. Equal bounds hold a parameter fixed; an upper bound may be infinite.
-struct Bounds<'a> {
+struct SearchBox<'a> {
     lower: &'a Theta,
     upper: &'a Theta,
 }
 
-/// Point of the search with the loss and its gradient.
+/// SearchPoint of the search with the loss and its gradient.
 #[derive(Clone, Copy)]
-struct Point {
+struct SearchPoint {
     at: Theta,
     value: f64,
     gradient: Theta,
 }
 
-/// Point at which scipy's L-BFGS-B stops from `start` in the box `lower..=upper`.
+/// SearchPoint at which scipy's L-BFGS-B stops from `start` in the box `lower..=upper`.
 pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower: &Theta, upper: &Theta) -> Theta {
-    let bounds = Bounds { lower, upper };
+    let bounds = SearchBox { lower, upper };
     let evaluate = |at: Theta| {
         let Quadratic { value, gradient, .. } = expand(&at);
-        Point { at, value, gradient }
+        SearchPoint { at, value, gradient }
     };
     let mut here = evaluate(bounds.clamp(start));
     let mut evaluations = 1;
-    let mut memory = Memory::default();
+    let mut memory = StepMemory::default();
     let mut first = true;
     while bounds.projected_gradient(&here) > LEAST_GRADIENT && evaluations < MOST_EVALUATIONS {
         let towards = cauchy::point(&here, &bounds, &memory);
@@ -73,7 +73,7 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
             }
             // A search that fails starts again without its memory; where it has none, it ends.
             None if memory.is_empty() => break,
-            None => memory = Memory::default(),
+            None => memory = StepMemory::default(),
         }
     }
     here.at
@@ -82,14 +82,14 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
 /// Line search from `here` along `direction`: the new point, the step, and the slopes at both ends. `None` where the
 /// direction does not descend or no step is good enough.
 fn along(
-    here: &Point,
+    here: &SearchPoint,
     direction: &Theta,
     target: &Theta,
-    bounds: &Bounds<'_>,
+    bounds: &SearchBox<'_>,
     first: bool,
-    evaluate: &impl Fn(Theta) -> Point,
+    evaluate: &impl Fn(Theta) -> SearchPoint,
     evaluations: &mut usize,
-) -> Option<(Point, f64, [f64; 2])> {
+) -> Option<(SearchPoint, f64, [f64; 2])> {
     let slope = dot(&here.gradient, direction);
     if slope >= 0.0 {
         return None;
@@ -111,13 +111,13 @@ fn along(
     None
 }
 
-impl Bounds<'_> {
+impl SearchBox<'_> {
     fn clamp(&self, theta: Theta) -> Theta {
         std::array::from_fn(|i| theta[i].max(self.lower[i]).min(self.upper[i]))
     }
 
     /// Largest part of the gradient that the box lets a step follow.
-    fn projected_gradient(&self, here: &Point) -> f64 {
+    fn projected_gradient(&self, here: &SearchPoint) -> f64 {
         let part = |i: usize| match here.gradient[i] {
             slope if slope < 0.0 => (here.at[i] - self.upper[i]).max(slope),
             slope => (here.at[i] - self.lower[i]).min(slope),

@@ -3,11 +3,11 @@
 use super::super::loss::Theta;
 use super::cauchy::CauchyPoint;
 use super::linear::Factors;
-use super::memory::Memory;
-use super::{Bounds, Point, difference, dot};
+use super::memory::StepMemory;
+use super::{SearchBox, SearchPoint, difference, dot};
 
 /// Target of the next line search: the minimum, brought into the box.
-pub(super) fn minimum(here: &Point, bounds: &Bounds<'_>, memory: &Memory, cauchy: &CauchyPoint) -> Theta {
+pub(super) fn minimum(here: &SearchPoint, bounds: &SearchBox<'_>, memory: &StepMemory, cauchy: &CauchyPoint) -> Theta {
     let free: Vec<usize> = (0..7).filter(|&i| cauchy.free[i]).collect();
     if free.is_empty() || memory.is_empty() {
         return cauchy.at;
@@ -26,7 +26,7 @@ pub(super) fn minimum(here: &Point, bounds: &Bounds<'_>, memory: &Memory, cauchy
 }
 
 /// Newton step of the model in the free parameters, from the Cauchy point.
-fn newton_step(here: &Point, memory: &Memory, cauchy: &CauchyPoint, free: &[usize]) -> Vec<f64> {
+fn newton_step(here: &SearchPoint, memory: &StepMemory, cauchy: &CauchyPoint, free: &[usize]) -> Vec<f64> {
     let scale = memory.scale();
     let rows: Vec<Vec<f64>> = free.iter().map(|&i| memory.row(i)).collect();
     let inner = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
@@ -46,7 +46,7 @@ fn newton_step(here: &Point, memory: &Memory, cauchy: &CauchyPoint, free: &[usiz
 }
 
 /// Newton step from the Cauchy point up to the first bound.
-fn shortened(bounds: &Bounds<'_>, cauchy: &CauchyPoint, free: &[usize], step: &[f64]) -> Theta {
+fn shortened(bounds: &SearchBox<'_>, cauchy: &CauchyPoint, free: &[usize], step: &[f64]) -> Theta {
     let (mut part, mut stops) = (1.0, None);
     for (&i, &step) in free.iter().zip(step) {
         let (room, bound) = match step < 0.0 {
