@@ -13,7 +13,7 @@ use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Information, Preset, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, SimError, Simulator, Status};
 use goodput_env::time::SimTime;
@@ -57,7 +57,7 @@ fn scenario(name: &str, seed: u64, jobs: usize, shape: u32, flavour: u32) -> Arc
     let made = policy(name, seed);
     let (batching, information) = (made.batching(), made.information());
     let plain = match flavour {
-        0 => SimOptions::pollux_osdi21(batching, information),
+        0 => Preset::PolluxOsdi21.options(name, batching, information),
         1 => SimOptions { batching, information: Information::Oracle, ..SimOptions::standard() },
         _ => SimOptions {
             rounds: Rounds { period: Some(SimTime::from_secs(300)), on_churn: true },

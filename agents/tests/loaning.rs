@@ -17,7 +17,7 @@ use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information, Release, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Preset, Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Outcome, Simulator, Status};
@@ -126,7 +126,7 @@ fn every_training_policy_runs_with_loaning() {
             let (batching, information) = (policy.batching(), policy.information());
             let standard = SimOptions { batching, information, ..SimOptions::standard() };
             let options = match (flavour as u64 + seed) % 3 {
-                0 => SimOptions::pollux_osdi21(batching, information),
+                0 => Preset::PolluxOsdi21.options("", batching, information),
                 1 => SimOptions { rounds: Rounds { period: None, on_churn: true }, ..standard },
                 _ => SimOptions {
                     rounds: Rounds { period: Some(secs(300)), on_churn: true },

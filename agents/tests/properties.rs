@@ -12,7 +12,7 @@ use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Information, Release, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Information, Preset, Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
@@ -45,7 +45,7 @@ fn cluster(shape: u32) -> Cluster {
 fn options(policy: &dyn Policy, flavour: u32) -> SimOptions {
     let (batching, information) = (policy.batching(), policy.information());
     match flavour {
-        0 => SimOptions::pollux_osdi21(batching, information),
+        0 => Preset::PolluxOsdi21.options("", batching, information),
         1 => SimOptions { batching, information: Information::Oracle, ..SimOptions::standard() },
         _ => SimOptions {
             rounds: Rounds { period: Some(SimTime::from_secs(300)), on_churn: true },

@@ -11,7 +11,7 @@ use goodput_agents::heuristic::sia::restart_factor;
 use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, TypeId};
 use goodput_env::placement::Placement;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Scenario};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::state::Phase;
@@ -292,7 +292,7 @@ fn run_mixed(name: &str, seed: u64) -> Outcome {
         app.params = [("slow".to_owned(), params), ("fast".to_owned(), fast)].into();
     }
     let mut policy = by_name(name, seed).unwrap();
-    let options = SimOptions::sia_sosp23(policy.batching(), policy.information());
+    let options = Preset::SiaSosp23.options(name, policy.batching(), policy.information());
     let scenario = Arc::new(Scenario::new(Arc::new(mixed()), Arc::new(workload), options, seed));
     let mut simulator = Simulator::new(scenario);
     while simulator.run_until_decision().unwrap() == Status::Decision {

@@ -56,8 +56,17 @@ fn help() {
 #[test]
 fn listings() {
     let dir = tempfile::tempdir().unwrap();
-    for what in ["policies", "zoo", "metrics", "formats", "reproductions", "accelerators", "placements", "switch-costs"]
-    {
+    for what in [
+        "policies",
+        "zoo",
+        "metrics",
+        "formats",
+        "reproductions",
+        "accelerators",
+        "placements",
+        "switch-costs",
+        "presets",
+    ] {
         insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
     }
 }

@@ -3,6 +3,7 @@ mod cli;
 mod env_serve;
 mod federate;
 mod forecast;
+mod presets;
 mod reference;
 mod support;
 mod train_forecaster;

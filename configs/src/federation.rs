@@ -266,6 +266,10 @@ impl MemberConfig {
 impl ConfigFile for FederationConfig {
     const KIND: Kind = Kind::Federation;
 
+    fn complete(&mut self, written: &dyn Fn(&str) -> bool) {
+        self.environment.complete(written);
+    }
+
     fn check(&self) -> Result<(), CheckError> {
         Ok(self.setups().map(drop)?)
     }

@@ -2,5 +2,6 @@
 mod experiment_fuzz;
 mod live;
 mod messages;
+mod presets;
 mod reader;
 mod schemas;

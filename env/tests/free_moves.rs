@@ -11,7 +11,7 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Preset, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::view::ClusterView;
 
@@ -37,7 +37,8 @@ impl Policy for Swap {
 fn run(free_moves: bool) -> Outcome {
     let jobs = vec![fixed("a", 0, 2, 300), fixed("b", 0, 2, 300), fixed("c", 0, 1, 300)];
     let workload = Workload::new(Vec::new(), jobs);
-    let options = SimOptions { free_moves, ..SimOptions::sia_sosp23(Batching::Requested, Information::Profiled) };
+    let options =
+        SimOptions { free_moves, ..Preset::SiaSosp23.options("", Batching::Requested, Information::Profiled) };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(2, 3)), Arc::new(workload), options, 0);
     Simulator::new(Arc::new(scenario)).run(&mut Swap::default()).unwrap()
 }

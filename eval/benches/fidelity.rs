@@ -9,7 +9,7 @@ use std::sync::Arc;
 use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use rayon::prelude::*;
 
@@ -62,11 +62,12 @@ fn published() -> BTreeMap<(String, String), f64> {
 fn mean_jct(policy: &str, seed: u64, folder: &str, workload: u32, interference: f64, catalog: &Catalog) -> f64 {
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).expect("the workload").workload;
-    let mut policy = compose::by_name(policy, seed).expect("a policy");
-    let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
+    let mut made = compose::by_name(policy, seed).expect("a policy");
+    let options =
+        SimOptions { interference, ..Preset::PolluxOsdi21.options(policy, made.batching(), made.information()) };
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(jobs), options, seed));
-    let outcome = Simulator::new(scenario).run(&mut *policy).expect("a run");
+    let outcome = Simulator::new(scenario).run(&mut *made).expect("a run");
     let jct: f64 = outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64()).sum();
     jct / outcome.jobs.len() as f64
 }

@@ -11,7 +11,7 @@ use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::SwitchCost;
-use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Rounds, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
@@ -47,12 +47,12 @@ fn main() {
 
 fn workload_6(policy: &str, catalog: &Catalog) -> f64 {
     let jobs = read_workload(&shared("data/pollux/workloads/workload-6.csv"), catalog).expect("the workload").workload;
-    let mut policy = compose::by_name(policy, 1).expect("a policy");
-    let options = SimOptions::pollux_osdi21(policy.batching(), policy.information());
+    let mut made = compose::by_name(policy, 1).expect("a policy");
+    let options = Preset::PolluxOsdi21.options(policy, made.batching(), made.information());
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let start = Instant::now();
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(jobs), options, 1));
-    Simulator::new(scenario).run(&mut *policy).expect("a run");
+    Simulator::new(scenario).run(&mut *made).expect("a run");
     start.elapsed().as_secs_f64()
 }
 
@@ -70,7 +70,7 @@ fn repeated(jobs: &[JobSpec], copies: f64) -> Vec<JobSpec> {
 }
 
 fn philly(policy: &str, jobs: Vec<JobSpec>) -> f64 {
-    let mut policy = compose::by_name(policy, 1).expect("a policy");
+    let mut made = compose::by_name(policy, 1).expect("a policy");
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },
         switch_cost: SwitchCost::Zero,

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 
 /// Workloads with per-job results in the artifact: load, workload numbers.
@@ -61,10 +61,11 @@ fn simulate(
 ) -> BTreeMap<String, f64> {
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).unwrap().workload;
-    let mut policy = compose::by_name(policy, seed).unwrap();
-    let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
+    let mut made = compose::by_name(policy, seed).unwrap();
+    let options =
+        SimOptions { interference, ..Preset::PolluxOsdi21.options(policy, made.batching(), made.information()) };
     let scenario = Arc::new(Scenario::new(Arc::new(Cluster::parse("16x4").unwrap()), Arc::new(jobs), options, seed));
-    let outcome = Simulator::new(scenario.clone()).run(&mut *policy).unwrap();
+    let outcome = Simulator::new(scenario.clone()).run(&mut *made).unwrap();
     let name = |job: &goodput_env::sim::JobRecord| scenario.workload.jobs[job.job.index()].request.name.clone();
     outcome.jobs.iter().map(|job| (name(job), job.jct().unwrap().as_secs_f64())).collect()
 }

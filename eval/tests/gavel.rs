@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_env::job::Work;
+use goodput_env::job::{Work, Workload};
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use goodput_eval::reproduce::gavel_medium::{POLICIES, published, simulate, workload};
+use goodput_eval::reproduce::gavel::{GavelCase, MAX_MIN_FAIRNESS, MEDIUM_TEST};
 
 fn data() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -31,16 +31,19 @@ fn latest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
+/// Completion times under one policy in the order of the trace, seconds.
+fn jcts(trace: &GavelCase, policy: &str, jobs: &Arc<Workload>, seed: u64) -> Vec<f64> {
+    let outcome = trace.simulate(policy, jobs, seed).unwrap();
+    outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect()
+}
+
 #[test]
 fn replicas_follow_the_artifact() {
-    let jobs = Arc::new(workload(&data()).unwrap());
-    let jcts = |policy: &str, seed| -> Vec<f64> {
-        let outcome = simulate(policy, &jobs, seed).unwrap();
-        outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect()
-    };
+    let jobs = Arc::new(MEDIUM_TEST.workload(&data()).unwrap());
+    let jcts = |policy: &str, seed| jcts(&MEDIUM_TEST, policy, &jobs, seed);
     let mut missed = Vec::new();
-    for (theirs, policy) in POLICIES {
-        let published = published(&data(), theirs).unwrap();
+    for &(theirs, policy) in MEDIUM_TEST.policies {
+        let published = MEDIUM_TEST.published(&data(), theirs).unwrap();
         let ours = jcts(policy, 0);
         let exact = ours.iter().zip(&published).filter(|(ours, theirs)| (*ours - *theirs).abs() < 0.1).count();
         let off_mean = mean(&ours) / mean(&published) - 1.0;
@@ -70,11 +73,34 @@ fn replicas_follow_the_artifact() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
+/// Jobs of one, two and four accelerators that arrive one by one.
+#[test]
+fn replicas_follow_the_artifact_on_jobs_of_several_sizes() {
+    let jobs = Arc::new(MAX_MIN_FAIRNESS.workload(&data()).unwrap());
+    let mut missed = Vec::new();
+    for &(theirs, policy) in MAX_MIN_FAIRNESS.policies {
+        let published = MAX_MIN_FAIRNESS.published(&data(), theirs).unwrap();
+        let ours = jcts(&MAX_MIN_FAIRNESS, policy, &jobs, 0);
+        let exact = ours.iter().zip(&published).filter(|(ours, theirs)| (*ours - *theirs).abs() < 0.1).count();
+        let off_mean = mean(&ours) / mean(&published) - 1.0;
+        println!(
+            "{theirs:>36} {exact:>2} of 96 exact, mean {:.0} against {:.0} s, {:+.3} %",
+            mean(&ours),
+            mean(&published),
+            100.0 * off_mean
+        );
+        if off_mean.abs() > 0.02 {
+            missed.push(format!("{theirs}: mean {off_mean}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
 #[test]
 fn allocations_by_the_papers_rule_beat_the_baselines() {
-    let jobs = Arc::new(workload(&data()).unwrap());
+    let jobs = Arc::new(MEDIUM_TEST.workload(&data()).unwrap());
     let run = |policy: &str| -> Vec<f64> {
-        let outcome = simulate(policy, &jobs, 1).unwrap();
+        let outcome = MEDIUM_TEST.simulate(policy, &jobs, 1).unwrap();
         outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect()
     };
     let [makespan, fair, blind, jct, allox] =
@@ -92,8 +118,8 @@ fn mean_jct(outcome: &Outcome) -> f64 {
 /// Section 3.1 of the paper: pairs are used where they are faster together than in turns.
 #[test]
 fn sharing_accelerators_shortens_completion_times() {
-    let jobs = Arc::new(workload(&data()).unwrap());
-    let mean = |policy: &str| mean_jct(&simulate(policy, &jobs, 0).unwrap());
+    let jobs = Arc::new(MEDIUM_TEST.workload(&data()).unwrap());
+    let mean = |policy: &str| mean_jct(&MEDIUM_TEST.simulate(policy, &jobs, 0).unwrap());
     let (packed, alone) = (mean("gavel-max-min-packed"), mean("gavel-max-min"));
     assert!(packed < 0.95 * alone, "{packed} s packed, {alone} s alone");
 }
@@ -102,7 +128,7 @@ fn sharing_accelerators_shortens_completion_times() {
 /// more of them.
 #[test]
 fn deadlines_are_kept_where_the_program_has_them() {
-    let mut workload = workload(&data()).unwrap();
+    let mut workload = MEDIUM_TEST.workload(&data()).unwrap();
     let classes = workload.classes.clone();
     for (at, job) in workload.jobs.iter_mut().enumerate() {
         let Work::Steps { class, steps } = job.work else { panic!("jobs of Gavel are counted in steps") };
@@ -111,7 +137,7 @@ fn deadlines_are_kept_where_the_program_has_them() {
     }
     let jobs = Arc::new(workload);
     let kept = |policy: &str| {
-        let outcome = simulate(policy, &jobs, 0).unwrap();
+        let outcome = MEDIUM_TEST.simulate(policy, &jobs, 0).unwrap();
         let due =
             jobs.jobs.iter().zip(&outcome.jobs).filter_map(|(job, done)| Some((job.request.deadline?, done.finish?)));
         due.filter(|(deadline, finish)| finish <= deadline).count()

@@ -12,10 +12,10 @@ use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Scenario;
+use goodput_env::scenario::{Batching, Information, Preset, Scenario};
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::view::ClusterView;
-use goodput_eval::reproduce::tiresias::{options, play};
+use goodput_eval::reproduce::tiresias::play;
 use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
@@ -160,7 +160,8 @@ fn preemptive_schedules_under_yarn_with_and_without_the_leak() {
         let path = shared().join("reference/tiresias").join(trace);
         let workload = Arc::new(read_workload(&path, Catalog::shipped()).unwrap().workload);
         let cluster = Cluster::homogeneous(nodes, 4);
-        let scenario = Arc::new(Scenario::new(Arc::new(cluster.clone()), workload.clone(), options(), 0));
+        let options = Preset::TiresiasNsdi19.options("", Batching::Requested, Information::Oracle);
+        let scenario = Arc::new(Scenario::new(Arc::new(cluster.clone()), workload.clone(), options, 0));
         let yarn = Yarn { nodes_per_switch: nodes };
         let mean = |jcts: &[f64]| jcts.iter().sum::<f64>() / jcts.len() as f64;
         for (name, shortest) in

@@ -47,14 +47,27 @@ pub fn held_out(experiment: &Experiment, seeds: u64) -> Result<Vec<NamedScenario
 /// # Errors
 /// [`TrainError`] where there is none of this name.
 pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
-    let mut entry = entries::heuristic_entry(name, setup.sharing())?;
+    let mut entry = by_preset(&experiment.environment, entries::heuristic_entry(name, setup.sharing())?);
     let needs = (entry.make)(0).needs();
+    let given = entry.information.unwrap_or(experiment.environment.information);
     if let Some(sigma) = experiment.evaluate.estimates_sigma
-        && (!experiment.environment.information.allows(needs) || leaves_types_unknown(&experiment.environment, name))
+        && (!given.allows(needs) || leaves_types_unknown(&experiment.environment, name))
     {
         entry.information = Some(Information::Estimate { sigma });
     }
     Ok(entry)
+}
+
+/// A heuristic with the conventions that the environment leaves to its publication, and with the rounds that the
+/// environment's preset gives to it.
+pub fn by_preset(environment: &EnvironmentConfig, entry: PolicyEntry) -> PolicyEntry {
+    let policy = (entry.make)(0);
+    PolicyEntry {
+        batching: environment.batching_of(policy.batching()).or(entry.batching),
+        information: environment.information_of(policy.information()).or(entry.information),
+        rounds: environment.rounds_of(&entry.name).or(entry.rounds),
+        ..entry
+    }
 }
 
 /// Whether a heuristic chooses accelerator types by speeds that it expects to be known beforehand, where they are only

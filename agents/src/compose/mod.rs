@@ -6,11 +6,14 @@
 //!   crash loops.
 //! - [`coordinator`]: servers that move between clusters.
 //! - [`by_name`]: the policy that users call by a name, variants included.
+//! - [`preset_of`]: the conventions under which the replica of an artifact is one.
 
+mod conventions;
 pub mod coordinator;
 pub mod loaning;
 mod registry;
 pub mod resilience;
 pub mod serving;
 
+pub use conventions::preset_of;
 pub use registry::{BESIDE_REQUESTS, REPLICA, VARIANT, by_name, names, policies};

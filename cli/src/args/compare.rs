@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use goodput_console::OutputFormat;
+use goodput_env::scenario::Preset;
 
 use super::Split;
 
@@ -35,6 +36,9 @@ pub struct Eval {
     /// some seconds for each workload and seed.
     #[arg(long)]
     pub bound: bool,
+    /// Conventions of a published simulator instead of the file's preset; keys of the file replace them.
+    #[arg(long, value_parser = super::preset(), value_name = "NAME")]
+    pub preset: Option<Preset>,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,

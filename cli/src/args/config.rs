@@ -71,6 +71,8 @@ pub enum What {
     Accelerators,
     /// Placement strategies for whole and shared accelerators.
     Placements,
+    /// Conventions of published simulators.
+    Presets,
     /// Switch cost models: what a change of accelerators costs a job, event by event.
     SwitchCosts,
 }

@@ -22,7 +22,7 @@ pub use self::data::Data;
 pub use self::environment::{Env, Split};
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
-pub use self::simulation::{InformationLevel, Preset, Sim};
+pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, preset};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]

@@ -14,6 +14,7 @@ use goodput_train::run_dir::RunDir;
 
 use crate::args::Eval;
 use crate::command::config::resolved;
+use crate::command::conventions;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::threads;
 use crate::command::sim::bundle;
@@ -23,7 +24,10 @@ use crate::progress::{Meter, Verbosity};
 /// Runs `goodput eval` and gives its exit code.
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
-    let experiment = config::read(&args.experiment, &args.sets)?;
+    let preset = args.preset.map(|preset| format!("environment.preset={}", preset.name()));
+    let sets: Vec<String> = preset.into_iter().chain(args.sets.iter().cloned()).collect();
+    let experiment = config::read(&args.experiment, &sets)?;
+    conventions::say_overrides(&experiment.environment);
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
     let setup = experiment.setup().map_err(config::setup_error)?;
     let entries = names.iter().map(|name| entry(name, &experiment, &setup)).collect::<Result<Vec<_>, _>>()?;
@@ -82,8 +86,9 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Com
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
+        conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
         return match name.strip_suffix(compose::REPLICA) {
-            Some(_) => replica_entry(name),
+            Some(_) => Ok(comparison::by_preset(&experiment.environment, replica_entry(name)?)),
             None => comparison::heuristic(experiment, name, setup).map_err(CommandError::input),
         };
     }

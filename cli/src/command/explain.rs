@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::args::Explain;
 use crate::command::results;
-use crate::command::sim;
+use crate::command::{sim, sim_inputs};
 use crate::config;
 
 /// Advice on the policies that can be explained.
@@ -95,7 +95,7 @@ fn of_file(args: &Explain, bundle: &PolicyBundle) -> Result<Arc<Scenario>, Comma
     let (batching, information) = (policy.batching(), policy.information());
     let options = SimOptions { batching, information, ..SimOptions::standard() };
     let workload = read_workload(path, Catalog::shipped()).map_err(sim::data_fault)?.workload;
-    Ok(Arc::new(Scenario::new(Arc::new(sim::cluster(&args.cluster)?), Arc::new(workload), options, 0)))
+    Ok(Arc::new(Scenario::new(Arc::new(sim_inputs::cluster(&args.cluster)?), Arc::new(workload), options, 0)))
 }
 
 /// Refuses what the explanation would be wrong about.

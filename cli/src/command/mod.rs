@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod config;
+mod conventions;
 pub mod data;
 pub mod env;
 pub mod eval;
@@ -14,5 +15,7 @@ pub mod reproduce;
 pub mod results;
 mod run;
 pub mod sim;
+mod sim_inputs;
+mod sim_pods;
 pub mod train;
 mod train_forecaster;

@@ -335,6 +335,10 @@ impl Experiment {
 impl ConfigFile for Experiment {
     const KIND: Kind = Kind::Experiment;
 
+    fn complete(&mut self, written: &dyn Fn(&str) -> bool) {
+        self.environment.complete(written);
+    }
+
     fn check(&self) -> Result<(), CheckError> {
         self.setup()?;
         self.evaluate.policies.iter().try_for_each(|name| policies::check("evaluate.policies", name))

@@ -106,6 +106,11 @@ impl Document {
         Some((message, close.unwrap_or_else(|| "remove all tables but one".into())))
     }
 
+    /// Whether a dotted key is written in the text.
+    pub fn writes(&self, key: &str) -> bool {
+        self.span(key, &[]).1
+    }
+
     /// Error about the value of a dotted key, with the place of the key as far as it is written
     /// out.
     pub fn at_key(&self, key: &str, message: impl std::fmt::Display) -> ReadError {

@@ -21,6 +21,9 @@ pub trait ConfigFile: DeserializeOwned + Serialize {
     /// Kind of the file.
     const KIND: Kind;
 
+    /// Fills in what depends on other keys of the file, given whether a dotted key is written in it.
+    fn complete(&mut self, _written: &dyn Fn(&str) -> bool) {}
+
     /// Checks values that parse.
     ///
     /// # Errors
@@ -52,7 +55,8 @@ pub fn parse<T: ConfigFile>(name: &str, text: &str) -> Result<T, ReadError> {
 /// # Errors
 /// As [`read`].
 pub fn of_document<T: ConfigFile>(document: &Document) -> Result<T, ReadError> {
-    let config: T = document.parse(T::KIND)?;
+    let mut config: T = document.parse(T::KIND)?;
+    config.complete(&|key| document.writes(key));
     config.check().map_err(|error| document.at_error(&error))?;
     Ok(config)
 }

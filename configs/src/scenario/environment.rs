@@ -3,23 +3,33 @@
 use std::collections::BTreeSet;
 
 use goodput_env::gym::{EnvOptions, Reward};
-use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
-use goodput_env::scenario::{Batching, Information, Resize, Rounds, SimOptions};
+use goodput_env::model::{AgentFit, Checkpointing, FaultModel, SwitchCost};
+use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClusterConfig, InstancesConfig, SetupError, faults};
+use super::{AsPublished, ClusterConfig, InstancesConfig, SetupError, faults};
 
 /// Behaviour of the cluster: `[environment]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnvironmentConfig {
+    /// Conventions of a published simulator, as `goodput list presets` lists them. Keys that stand beside
+    /// the preset replace its conventions; absent: every key has its own default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// Seconds between scheduling rounds; absent: none.
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
+    /// Moment at which a completed job gives its accelerators back.
+    pub release: Release,
+    /// Rounding of the ends of epochs.
+    pub epoch_end: EpochEnd,
+    /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free.
+    pub free_moves: bool,
     /// Cost of a change of a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ...
     /// as `goodput list switch-costs` names them.
     pub switch_cost: String,
@@ -35,8 +45,15 @@ pub struct EnvironmentConfig {
     pub checkpoint: Option<Checkpointing>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
+    /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered.
+    pub batches_at_events: bool,
     /// Information about jobs that policies are given.
     pub information: Information,
+    /// Conventions that heuristics of a comparison take from their own publications.
+    pub as_published: AsPublished,
+    /// Search by which the jobs' agents fit their models, for `batching = "agent"` and for policies that go by
+    /// these models.
+    pub agent_fit: AgentFit,
     /// Whether jobs of one application share the measurements of their agents; for `batching =
     /// "agent"`. In the published scheduler the jobs do not share them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -65,8 +82,12 @@ pub struct EnvironmentConfig {
 impl Default for EnvironmentConfig {
     fn default() -> Self {
         Self {
+            preset: None,
             round_secs: Some(300.0),
             on_churn: true,
+            release: Release::Immediately,
+            epoch_end: EpochEnd::Millisecond,
+            free_moves: false,
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
             instances: InstancesConfig::default(),
@@ -74,7 +95,10 @@ impl Default for EnvironmentConfig {
             faults: None,
             checkpoint: None,
             batching: Batching::Catalog,
+            batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
+            as_published: AsPublished::default(),
+            agent_fit: AgentFit::Converged,
             shared_profiles: false,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
@@ -162,6 +186,9 @@ impl EnvironmentConfig {
         };
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
+            release: self.release,
+            epoch_end: self.epoch_end,
+            free_moves: self.free_moves,
             switch_cost,
             resize,
             instances: self.instances.options()?,
@@ -169,7 +196,9 @@ impl EnvironmentConfig {
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
             batching: self.batching,
+            batches_at_events: self.batches_at_events,
             information: self.information,
+            agent_fit: self.agent_fit,
             shared_profiles: self.shared_profiles,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,
             ..SimOptions::standard()

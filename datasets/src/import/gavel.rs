@@ -27,6 +27,20 @@ pub struct GavelTrace {
     pub report: ImportReport,
 }
 
+/// Reads a trace over the classes of a file of throughputs. Strict: a row that cannot be used is an error.
+///
+/// # Errors
+/// Where a file cannot be read, and at the first bad row.
+pub fn read(trace: &Path, throughputs: &Path) -> Result<Workload, DataError> {
+    let bytes = |path: &Path| std::fs::read(path).map_err(DataError::read(path));
+    let classes = super::gavel_throughputs::parse(throughputs, &bytes(throughputs)?)?;
+    let parsed = parse(trace, &bytes(trace)?, &classes)?;
+    match parsed.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
+        Some((line, problem)) => Err(DataError::Row { path: trace.to_owned(), line, problem }),
+        None => Ok(parsed.workload),
+    }
+}
+
 /// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its
 /// line. A deadline is a multiple of the time that the job takes alone on the class's fastest type,
 /// after its arrival.

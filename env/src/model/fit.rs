@@ -7,10 +7,11 @@
 //! or the policy would never try two nodes.
 //!
 //! The optimiser is a new one. The published optimiser spends 85 % of a simulation in automatic
-//! differentiation and stops at the first residual that is exactly zero; `fit/descent.rs` describes
-//! the replacement.
+//! differentiation and stops at the first residual that is exactly zero, or where one step hardly lowers the
+//! loss; `fit/descent.rs` describes the replacement. `fit/lbfgsb` is the published one, for replicas.
 
 mod descent;
+mod lbfgsb;
 mod loss;
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,18 @@ pub struct Sample {
     pub sync_secs: f64,
 }
 
-/// Fits the seven parameters to samples in any order; deterministic for a given order.
+/// Search for the parameters that a job's agent fits to its measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentFit {
+    /// Descent to a minimum.
+    #[default]
+    Converged,
+    /// L-BFGS-B up to where scipy's stop rule ends it, as in the public simulators.
+    Lbfgsb,
+}
+
+/// Fits the seven parameters to samples in any order, by [`AgentFit::Converged`]; deterministic for a given order.
 ///
 /// The samples do not always determine all parameters. These are held fixed:
 /// - `alpha_c` at half the mean pass if all samples have one atomic batch size (optimistic about
@@ -60,12 +72,18 @@ pub struct Sample {
 /// counts as 1e-8 s.
 #[must_use]
 pub fn fit(samples: &[Sample]) -> ThroughputParams {
+    fit_by(AgentFit::Converged, samples)
+}
+
+/// Fits as [`fit`](fn@fit) by a given search.
+#[must_use]
+pub fn fit_by(search: AgentFit, samples: &[Sample]) -> ThroughputParams {
     let (start, lower, upper) = search_space(samples);
-    let theta = if samples.is_empty() {
-        start
-    } else {
-        let loss = Loss::new(samples);
-        descent::minimise(|theta| loss.expand(theta), start, &lower, &upper)
+    let loss = Loss::new(samples);
+    let theta = match search {
+        _ if samples.is_empty() => start,
+        AgentFit::Converged => descent::minimise(|theta| loss.expand(theta), start, &lower, &upper),
+        AgentFit::Lbfgsb => lbfgsb::minimise(|theta| loss.expand(theta), start, &lower, &upper),
     };
     let mut params = ThroughputParams::from(theta);
     if samples.iter().all(|sample| sample.nodes == 1) {

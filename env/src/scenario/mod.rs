@@ -2,6 +2,7 @@
 
 mod information;
 mod options;
+mod preset;
 mod shapes;
 mod speeds;
 
@@ -15,6 +16,7 @@ use crate::service::{Service, ServiceId, ServingProfile};
 
 pub use information::{Batching, Information};
 pub use options::{EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
+pub use preset::Preset;
 pub use shapes::{JobShape, JobShapes};
 pub use speeds::{Best, SpeedTables};
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Batching, Information};
-use crate::model::{Checkpointing, FaultModel, SwitchCost};
+use crate::model::{AgentFit, Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
 
 /// Moments at which the policy is asked.
@@ -17,7 +17,7 @@ pub struct Rounds {
 }
 
 /// Moment at which a completed job gives its accelerators back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
     /// At the completion itself.
@@ -27,7 +27,7 @@ pub enum Release {
 }
 
 /// To what epoch ends are rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpochEnd {
     /// The clock's resolution.
@@ -63,12 +63,21 @@ pub struct InstanceOptions {
     pub protect_more: SimTime,
     /// Whether an instance stays after its request. Without that every request pays a cold start.
     pub keep: bool,
+    /// Whether a free instance that loses its accelerator to a job at a scheduling round is known until
+    /// something else happens: a request that comes first then starts warm, wherever it is placed (DeepBoot
+    /// artifact).
+    pub evicted_answer: bool,
 }
 
 impl InstanceOptions {
     /// Options as published for DeepBoot.
-    pub const DEEPBOOT: Self =
-        Self { cold_start: SwitchCost::DeepbootInfer, protect_times: 1.0, protect_more: SimTime::ZERO, keep: true };
+    pub const DEEPBOOT: Self = Self {
+        cold_start: SwitchCost::DeepbootInfer,
+        protect_times: 1.0,
+        protect_more: SimTime::ZERO,
+        keep: true,
+        evicted_answer: false,
+    };
 
     /// Time for which an instance is protected after a request: 30 s, and 15 s more for each of the
     /// requests before that found it so, at most 120 s.
@@ -101,8 +110,13 @@ pub struct SimOptions {
     pub interference: f64,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
+    /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered, and
+    /// not at decisions only (DeepBoot artifact).
+    pub batches_at_events: bool,
     /// Knowledge that policies have of jobs.
     pub information: Information,
+    /// Search by which jobs' agents fit their models to what they measure.
+    pub agent_fit: AgentFit,
     /// Whether jobs of one application share what their agents measure, so that a job need not find
     /// out by itself how fast others have run.
     pub shared_profiles: bool,
@@ -130,32 +144,14 @@ impl SimOptions {
             instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             batching: Batching::Catalog,
+            batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
+            agent_fit: AgentFit::Converged,
             shared_profiles: false,
             faults: None,
             checkpoint: None,
             horizon: None,
             log_allocations: false,
-        }
-    }
-
-    /// The conventions of the Sia SOSP'23 artifact: those of Pollux's with restarts by application
-    /// and free moves between equal nodes. Gavel's rounds in it take 360 s.
-    pub fn sia_sosp23(batching: Batching, information: Information) -> Self {
-        Self { switch_cost: SwitchCost::SiaFull, free_moves: true, ..Self::pollux_osdi21(batching, information) }
-    }
-
-    /// The conventions of the Pollux OSDI'21 artifact: rounds of 60 s, accelerators released at
-    /// round ends, epoch ends at whole seconds, 30 s restarts. Batching and information are the
-    /// policy's own, as published.
-    pub fn pollux_osdi21(batching: Batching, information: Information) -> Self {
-        Self {
-            rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
-            release: Release::NextRound,
-            epoch_end: EpochEnd::WholeSecond,
-            batching,
-            information,
-            ..Self::standard()
         }
     }
 }

@@ -67,10 +67,13 @@ impl Simulator {
     fn handle(&mut self, event: Event) -> Result<bool, SimError> {
         let job = JobId(event.id);
         match event.kind {
-            EventKind::InstanceEnd => self.instance_due(),
+            EventKind::InstanceEnd => self.instance_due()?,
             EventKind::Request => self.request_arrives(),
             EventKind::Hardware => self.hardware_due()?,
-            EventKind::Arrival => self.arrive(),
+            EventKind::Arrival => {
+                self.arrive();
+                self.choose_batches_at_event()?;
+            }
             EventKind::Round => {
                 self.state.trigger.wake = self.decisions.wake == self.state.now;
                 self.decisions.last_round = self.state.now;

@@ -205,7 +205,7 @@ impl Simulator {
         // What free accelerators do not cover was held by jobs that have completed.
         self.take_from_completed(node, lost.saturating_sub(self.state.idle[node.index()]));
         self.take_free(node, lost);
-        self.state.trim_instances(node);
+        self.state.trim_instances(node, |_| {});
         // Survivors start again only now, on what is left in service.
         for change in &survivors {
             self.occupy(change)?;

@@ -40,7 +40,7 @@ use crate::plan::{Change, Plan};
 use crate::policy::Policy;
 use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
-use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase};
+use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase, Profile};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
@@ -358,6 +358,7 @@ impl Simulator {
     }
 
     fn arrive(&mut self) {
+        self.requests.forget_evicted();
         let id = JobId(self.jobs.arrived as u32);
         let factor = match self.state.scenario.options.information {
             Information::Estimate { sigma } => {
@@ -369,6 +370,7 @@ impl Simulator {
             Information::Oracle | Information::Profiled => 1.0,
         };
         let mut state = JobState::new(id, self.state.now, factor);
+        state.profile = Profile::new(self.state.scenario.options.agent_fit);
         let faults = self.state.scenario.options.faults.as_ref();
         let tenant = self.state.scenario.workload.jobs[id.index()].request.tenant;
         state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.state.scenario.seed, id, tenant));

@@ -21,6 +21,8 @@ pub(super) struct RunRequests {
     pub due: bool,
     /// The decision at hand is about requests alone.
     pub alone: bool,
+    /// Models of free instances that jobs took the accelerators of at the last round, as long as they are known.
+    evicted: Vec<u16>,
     /// Ends of the states of instances; those of states that have been left are void.
     ends: BinaryHeap<Reverse<InstanceEnd>>,
     pub records: Vec<RequestRecord>,
@@ -82,6 +84,11 @@ impl RunRequests {
         self.due |= state.scenario.options.rounds.on_churn && !state.jobs.active().is_empty();
     }
 
+    /// Something happens, after which no instance is known that has lost its accelerator.
+    pub fn forget_evicted(&mut self) {
+        self.evicted.clear();
+    }
+
     /// Reasons for the decision at hand. News of jobs wait for a decision about jobs.
     pub fn trigger(&self, state: &ClusterState) -> Trigger {
         let of_jobs = if self.alone { Trigger::default() } else { state.trigger };
@@ -141,14 +148,16 @@ impl Simulator {
     }
 
     /// An instance has answered, or its protection is over.
-    pub(super) fn instance_due(&mut self) {
+    pub(super) fn instance_due(&mut self) -> Result<(), SimError> {
         self.records.events += 1;
         let (now, options) = (self.state.now, self.state.scenario.options.instances);
-        let Some(Reverse(InstanceEnd { id, .. })) = self.requests.ends.pop() else { return };
-        let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { return };
+        let Some(Reverse(InstanceEnd { id, .. })) = self.requests.ends.pop() else { return Ok(()) };
+        let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { return Ok(()) };
         match state {
             InstanceState::Run { request, .. } => {
+                self.requests.forget_evicted();
                 self.requests.records[request.index()].finish = Some(now);
+                self.choose_batches_at_event()?;
                 let until = now + options.protection(hits);
                 if !options.keep {
                     self.state.instances.remove(id);
@@ -165,6 +174,7 @@ impl Simulator {
         }
         self.requests.wake(&self.state);
         self.requests.log(&self.state);
+        Ok(())
     }
 
     fn set_free(&mut self, id: InstanceId, node: NodeId) {
@@ -198,13 +208,20 @@ impl Simulator {
                 Target::Node(node) => {
                     let model = &self.state.scenario.workload.served[spec.model as usize];
                     let cold_start = self.state.scenario.options.instances.cold_start;
-                    let cold = SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1));
+                    let known = self.requests.evicted.iter().position(|&evicted| evicted == spec.model);
+                    let cold = match known {
+                        Some(at) => {
+                            self.requests.evicted.swap_remove(at);
+                            SimTime::ZERO
+                        }
+                        None => SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1)),
+                    };
                     let until = now + cold + spec.duration;
                     let state = InstanceState::Run { request, until };
                     let end = self.state.instances.start(spec.model, node, state, now);
                     self.requests.ends.extend(end.map(Reverse));
                     self.take_free(node, 1);
-                    (cold, Served::Cold)
+                    (cold, if known.is_some() { Served::Reused } else { Served::Cold })
                 }
             };
             self.requests.cold_millis += cold.as_millis();
@@ -223,8 +240,14 @@ impl Simulator {
             Target::Node(node) => Some(node),
             Target::Instance(_) => None,
         });
+        let round = self.state.trigger.round && !self.requests.alone;
+        if !round {
+            self.requests.evicted.clear();
+        }
+        let known = round && self.state.scenario.options.instances.evicted_answer;
+        let (state, requests) = (&mut self.state, &mut self.requests);
         for node in jobs.chain(started).chain(plan.scale.iter().map(|scale| scale.node)) {
-            self.state.trim_instances(node);
+            state.trim_instances(node, |model| requests.evicted.extend(known.then_some(model)));
         }
         if !plan.assign.is_empty() {
             self.requests.log(&self.state);

@@ -145,6 +145,11 @@ impl Simulator {
         self.queue.push(Event::of_job(at, kind, job, state.generation));
     }
 
+    /// Chooses batch sizes again at an event that is no decision, where the conventions of the run have it so.
+    pub(super) fn choose_batches_at_event(&mut self) -> Result<(), SimError> {
+        if self.state.scenario.options.batches_at_events { self.rechoose_batches() } else { Ok(()) }
+    }
+
     /// Chooses batch sizes again where an agent's model has changed.
     pub(super) fn rechoose_batches(&mut self) -> Result<(), SimError> {
         // Segments that start here may become stale again and queue behind the ones looked at now.

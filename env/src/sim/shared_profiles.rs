@@ -15,7 +15,7 @@ use crate::state::{ClusterState, Profile};
 /// Shared measurements at the beginning: none, by application.
 pub(super) fn empty(scenario: &Scenario) -> Vec<Profile> {
     let count = if scenario.options.shared_profiles { scenario.workload.applications.len() } else { 0 };
-    vec![Profile::default(); count]
+    vec![Profile::new(scenario.options.agent_fit); count]
 }
 
 impl RunJobs {

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::TypeId;
-use crate::model::{self, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams};
+use crate::model::{AgentFit, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams, fit_by};
 
 /// Measurements of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
+    /// Search for the models; a restored profile fits to the minimum.
+    #[serde(skip)]
+    search: AgentFit,
     stats: Option<GradientStats>,
     /// Accelerator types in the order they were first used.
     types: SmallVec<[TypeProfile; 1]>,
@@ -23,6 +26,8 @@ pub struct TypeProfile {
     kind: TypeId,
     samples: Vec<Sample>,
     max_replicas: u32,
+    #[serde(skip)]
+    search: AgentFit,
     /// Fitted on first use after a new sample: policies that never look at the model do not pay for
     /// it.
     #[serde(skip)]
@@ -54,20 +59,26 @@ impl TypeProfile {
 
     /// Parameters fitted to the measurements on this type.
     pub fn params(&self) -> ThroughputParams {
-        *self.fitted.get_or_init(|| model::fit(&self.samples))
+        *self.fitted.get_or_init(|| fit_by(self.search, &self.samples))
     }
 }
 
 impl Profile {
+    /// Profile without measurements, of an agent that fits its models by `search`.
+    pub fn new(search: AgentFit) -> Self {
+        Self { search, ..Self::default() }
+    }
+
     /// Profile from measurements that were averaged elsewhere, as for a live job with steps of
     /// varying length. The models are fitted here, once, so that copies need not fit them again.
     pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (TypeId, Vec<Sample>)>) -> Self {
         let of_type = |(kind, samples): (TypeId, Vec<Sample>)| {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
-            let fitted = OnceLock::from(model::fit(&samples));
-            TypeProfile { kind, samples, max_replicas, fitted }
+            let search = AgentFit::Converged;
+            let fitted = OnceLock::from(fit_by(search, &samples));
+            TypeProfile { kind, samples, max_replicas, search, fitted }
         };
-        Self { stats: Some(stats), types: types.into_iter().map(of_type).collect() }
+        Self { stats: Some(stats), types: types.into_iter().map(of_type).collect(), ..Self::default() }
     }
 
     /// Takes a measurement on accelerator type `kind`. Returns whether the model may have changed.
@@ -83,7 +94,14 @@ impl Profile {
         let changed = self.stats != Some(stats);
         self.stats = Some(stats);
         let at = self.types.iter().position(|seen| seen.kind == kind).unwrap_or_else(|| {
-            self.types.push(TypeProfile { kind, samples: Vec::new(), max_replicas: 0, fitted: OnceLock::new() });
+            let search = self.search;
+            self.types.push(TypeProfile {
+                kind,
+                samples: Vec::new(),
+                max_replicas: 0,
+                search,
+                fitted: OnceLock::new(),
+            });
             self.types.len() - 1
         });
         let seen = &mut self.types[at];
@@ -113,8 +131,8 @@ impl Profile {
             let samples = [own, &new[..]].concat();
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
             // The model is fitted once here, so that copies of the profile need not do it.
-            let fitted = OnceLock::from(model::fit(&samples));
-            let known = TypeProfile { kind: seen.kind, samples, max_replicas, fitted };
+            let fitted = OnceLock::from(fit_by(self.search, &samples));
+            let known = TypeProfile { kind: seen.kind, samples, max_replicas, search: self.search, fitted };
             match self.types.iter_mut().find(|own| own.kind == seen.kind) {
                 Some(own) => *own = known,
                 None => self.types.push(known),

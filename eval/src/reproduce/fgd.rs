@@ -87,8 +87,16 @@ impl Openb {
     /// # Errors
     /// Where a file is unusable or any row of it refused: a part of a trace compares with nothing.
     pub fn read(data: &Path, list: &str) -> Result<Self, ReproduceError> {
-        let node_rows = strict(&data.join(FILES[0]), openb::nodes)?;
-        let pod_rows = strict(&data.join(format!("data/openb/openb_pod_list_{list}.csv")), openb::pods)?;
+        Self::of_files(&data.join(FILES[0]), &data.join(format!("data/openb/openb_pod_list_{list}.csv")))
+    }
+
+    /// Reads a list of nodes and a list of pods.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_files(nodes: &Path, pods: &Path) -> Result<Self, ReproduceError> {
+        let node_rows = strict(nodes, openb::nodes)?;
+        let pod_rows = strict(pods, openb::pods)?;
         let mut kinds = BTreeMap::new();
         let nodes: Vec<Node> = node_rows.iter().map(|row| node(row, &mut kinds)).collect();
         let pods: Vec<Request> = pod_rows.iter().map(|row| pod(row, &mut kinds)).collect();
@@ -118,10 +126,23 @@ impl Openb {
 
     /// Accelerators allocated after all arrivals of a seed, percent.
     pub fn allocated_percent(&self, strategy: Box<dyn Strategy>, ties: TieBreak, seed: u64) -> f64 {
+        self.percent(&self.placements(strategy, ties, seed))
+    }
+
+    /// The pods in the order of arrival, each with the index of its node; `None` where no node had room.
+    pub fn placements(&self, strategy: Box<dyn Strategy>, ties: TieBreak, seed: u64) -> Vec<(Request, Option<u32>)> {
         let mut placer = Placer::new(self.nodes.clone(), strategy, ties, seed);
-        let arrivals = self.arrivals(seed);
-        let placed = arrivals.iter().filter(|pod| placer.place(pod).is_some());
-        let milli: u64 = placed.map(|pod| u64::from(pod.total_milli())).sum();
+        let place = |pod: Request| {
+            let node = placer.place(&pod).map(|placed| placed.node);
+            (pod, node)
+        };
+        self.arrivals(seed).into_iter().map(place).collect()
+    }
+
+    /// Thousandths that these placements hold of all accelerators, percent.
+    pub fn percent(&self, placements: &[(Request, Option<u32>)]) -> f64 {
+        let placed = placements.iter().filter(|(_, node)| node.is_some());
+        let milli: u64 = placed.map(|(pod, _)| u64::from(pod.total_milli())).sum();
         milli as f64 * 100.0 / self.total_milli as f64
     }
 

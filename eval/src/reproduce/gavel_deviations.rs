@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::gavel_medium::{POLICIES, simulate, workload};
+use super::gavel::MEDIUM_TEST;
 use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of each policy of Gavel beside its replica.
@@ -24,13 +24,13 @@ pub const TABLE: Reproduction = Reproduction {
 const SEEDS: u64 = 10;
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
-    let jobs = Arc::new(workload(data)?);
-    let figures = POLICIES.into_par_iter().map(|(_, replica)| {
+    let jobs = Arc::new(MEDIUM_TEST.workload(data)?);
+    let figures = MEDIUM_TEST.policies.par_iter().map(|&(_, replica)| {
         let rule = replica.trim_end_matches("@replica");
         let measure = |policy: &str| -> Result<[f64; 2], ReproduceError> {
             let mut sums = [0.0; 2];
             for seed in 0..SEEDS {
-                let outcome = simulate(policy, &jobs, seed)?;
+                let outcome = MEDIUM_TEST.simulate(policy, &jobs, seed)?;
                 let times = || outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64());
                 sums[0] += times().sum::<f64>() / outcome.jobs.len() as f64;
                 sums[1] += times().fold(0.0, f64::max);

@@ -8,10 +8,10 @@ mod afs_direction;
 mod contended;
 pub mod deepboot;
 pub mod fgd;
+pub mod gavel;
 mod gavel_deviations;
-pub mod gavel_medium;
 mod pipeswitch;
-mod pollux_table;
+pub mod pollux_table;
 pub mod sia;
 mod themis_fairness;
 mod ties;
@@ -99,7 +99,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     tiresias::SMALL,
     tiresias::LARGE,
     tiresias::SAMPLED,
-    gavel_medium::TABLE,
+    gavel::MEDIUM,
+    gavel::SIZES,
     gavel_deviations::TABLE,
     afs_direction::TABLE,
     deepboot::SMALL,

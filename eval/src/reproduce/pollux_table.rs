@@ -12,8 +12,8 @@ use std::sync::Arc;
 use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::scenario::{Scenario, SimOptions};
-use goodput_env::sim::Simulator;
+use goodput_env::scenario::{Preset, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use rayon::prelude::*;
 
 use super::{ReproduceError, ReproducedFigure, Reproduction};
@@ -53,30 +53,33 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         .map(|(config, policy, interference, folder, workload)| {
             let path = data.join("data/pollux").join(folder).join(format!("{workload}.csv"));
             let case = format!("{config} {workload}");
-            let ours = jct_mean_secs(policy, &path, interference, &measured, &case)?;
+            let jobs = simulate(policy, &path, interference, &measured)?.jobs;
+            let sum: f64 = jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64()).sum();
+            let ours = sum / jobs.len() as f64;
             let theirs = published.get(&(config.to_string(), workload)).copied();
             Ok(ReproducedFigure { case, metric: "jct_mean_secs", theirs, ours })
         })
         .collect()
 }
 
-fn jct_mean_secs(
+/// One policy on one workload over measured applications.
+///
+/// # Errors
+/// Where the workload cannot be read or the run fails.
+pub fn simulate(
     policy: &str,
     workload: &Path,
     interference: f64,
     catalog: &Catalog,
-    case: &str,
-) -> Result<f64, ReproduceError> {
+) -> Result<Outcome, ReproduceError> {
     let seed = 1;
     let jobs = read_workload(workload, catalog)?.workload;
-    let mut policy = compose::by_name(policy, seed).expect("policies of the table are in the list");
-    let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
+    let mut made = compose::by_name(policy, seed).expect("policies of the table are in the list");
+    let preset = Preset::PolluxOsdi21.options(policy, made.batching(), made.information());
+    let options = SimOptions { interference, ..preset };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(16, 4)), Arc::new(jobs), options, seed);
-    let outcome = Simulator::new(Arc::new(scenario))
-        .run(&mut *policy)
-        .map_err(|source| ReproduceError::Run { case: case.into(), source })?;
-    let sum: f64 = outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64()).sum();
-    Ok(sum / outcome.jobs.len() as f64)
+    let case = || format!("{policy} {}", workload.display());
+    Simulator::new(Arc::new(scenario)).run(&mut *made).map_err(|source| ReproduceError::Run { case: case(), source })
 }
 
 /// Mean published completion time by configuration and workload, seconds.

@@ -15,7 +15,7 @@ use goodput_agents::heuristic::sia::deviations::Deviations;
 use goodput_datasets::Catalog;
 use goodput_datasets::import::{sia_profiles, sia_workloads};
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 use rayon::prelude::*;
@@ -56,8 +56,6 @@ const RIVALS: [&str; 7] = ["sia", "sia@replica", "gavel-max-min", "gavel-max-thr
 const SEED: u64 = 1;
 /// Policy that the artifact runs as Gavel (`max_sum_throughput_perf`).
 const GAVEL_OF_ARTIFACT: &str = "gavel-max-throughput";
-/// Gavel's round in the artifact.
-const GAVEL_ROUND_SECS: i64 = 360;
 
 /// Facts of a run of the artifact.
 #[derive(Debug, Deserialize)]
@@ -77,12 +75,8 @@ struct SiaReference {
 pub fn run(policy: &str, workload: &Path, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
     let unknown = || ReproduceError::Reference { path: workload.to_owned(), problem: format!("no policy {policy}") };
     let built = compose::by_name(policy, SEED).ok_or_else(unknown)?;
-    let options = SimOptions::sia_sosp23(built.batching(), built.information());
-    let rounds = match policy.starts_with("gavel") {
-        true => Rounds { period: Some(SimTime::from_secs(GAVEL_ROUND_SECS)), ..options.rounds },
-        false => options.rounds,
-    };
-    simulate(built, SimOptions { rounds, ..options }, workload, catalog)
+    let options = Preset::SiaSosp23.options(policy, built.batching(), built.information());
+    simulate(built, options, workload, catalog)
 }
 
 fn simulate(
@@ -157,7 +151,7 @@ fn run_philly(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
 fn run_deviations(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let policy = Sia::default();
-    let usual = SimOptions::sia_sosp23(policy.batching(), policy.information());
+    let usual = Preset::SiaSosp23.options("sia", policy.batching(), policy.information());
     let charged = SimOptions { free_moves: false, ..usual.clone() };
     let mut cases = vec![("paper", Deviations::default(), usual.clone())];
     cases.extend(Deviations::each().map(|(name, alone)| (name, alone, usual.clone())));

@@ -18,7 +18,7 @@ use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::tie_break::TieBreak;
 use rayon::prelude::*;
 
-use super::gavel_medium::{self, POLICIES};
+use super::gavel::MEDIUM_TEST;
 use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Spread of results over the order of equal jobs.
@@ -37,11 +37,10 @@ const PHILLY_POLICIES: [&str; 9] =
     ["fifo", "fifo-backfill", "smallest-first", "srtf", "srsf", "las", "tiresias-l", "gandiva", "drf"];
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
-    let static_jobs = gavel_medium::workload(data)?;
+    let static_jobs = MEDIUM_TEST.workload(data)?;
+    let rules: Vec<&str> = MEDIUM_TEST.policies.iter().map(|(_, replica)| rule(replica)).collect();
     let mut figures =
-        sensitivity("medium_test", &static_jobs, &POLICIES.map(|(_, replica)| rule(replica)), |policy, jobs| {
-            gavel_medium::simulate(policy, jobs, 0)
-        })?;
+        sensitivity("medium_test", &static_jobs, &rules, |policy, jobs| MEDIUM_TEST.simulate(policy, jobs, 0))?;
     let philly = busiest(read_workload(&data.join("data/philly/philly.csv"), Catalog::shipped())?.workload);
     figures.append(&mut sensitivity("philly", &philly, &PHILLY_POLICIES, on_philly)?);
     Ok(figures)

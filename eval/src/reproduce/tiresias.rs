@@ -20,9 +20,8 @@ use goodput_datasets::import::tiresias_samples;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
-use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Preset, Scenario};
 use goodput_env::sim::{Outcome, SimError, Simulator};
 use rayon::prelude::*;
 use serde::Deserialize;
@@ -269,20 +268,9 @@ fn simulate(
 /// # Errors
 /// Where the policy breaks a rule or the run stalls.
 pub fn play(cluster: &Cluster, workload: &Arc<Workload>, policy: &mut dyn Policy) -> Result<Outcome, SimError> {
-    let scenario = Scenario::new(Arc::new(cluster.clone()), workload.clone(), options(), 0);
+    let options = Preset::TiresiasNsdi19.options("", policy.batching(), policy.information());
+    let scenario = Scenario::new(Arc::new(cluster.clone()), workload.clone(), options, 0);
     Simulator::new(Arc::new(scenario)).run(policy)
-}
-
-/// Conventions of the artifact: decisions on churn and at moments that the policy asks for, no cost
-/// of any action, and lengths known to the policies that ask.
-pub fn options() -> SimOptions {
-    SimOptions {
-        rounds: Rounds { period: None, on_churn: true },
-        switch_cost: SwitchCost::Zero,
-        batching: Batching::Requested,
-        information: Information::Oracle,
-        ..SimOptions::standard()
-    }
 }
 
 /// One job of the artifact's result.

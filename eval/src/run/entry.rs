@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information, Scenario};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario};
 
 /// Makes a fresh policy for a run with this seed.
 pub type PolicyFactory = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
@@ -27,6 +27,8 @@ pub struct PolicyEntry {
     pub batching: Option<Batching>,
     /// Information level of the policy, in place of the scenario's.
     pub information: Option<Information>,
+    /// Moments at which the policy is asked, in place of the scenario's.
+    pub rounds: Option<Rounds>,
 }
 
 impl std::fmt::Debug for PolicyEntry {
@@ -38,7 +40,7 @@ impl std::fmt::Debug for PolicyEntry {
 impl PolicyEntry {
     /// A policy under the scenario's own batching and information level.
     pub fn new(name: impl Into<String>, make: impl Fn(u64) -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), make: Box::new(make), batching: None, information: None }
+        Self { name: name.into(), make: Box::new(make), batching: None, information: None, rounds: None }
     }
 
     /// Policy entry with the batching and the information level of the publication.
@@ -54,6 +56,7 @@ impl PolicyEntry {
         let mut options = scenario.options.clone();
         options.batching = self.batching.unwrap_or(options.batching);
         options.information = self.information.unwrap_or(options.information);
+        options.rounds = self.rounds.unwrap_or(options.rounds);
         options.log_allocations |= log == AllocationLog::Kept;
         if options == scenario.options {
             scenario.clone()

@@ -4,7 +4,8 @@
 //! The simulator counts whole steps. A job stops after the whole steps that fit into a round, and
 //! the time up to then is what it has received. A job that completes in a round runs on until it is
 //! done, and the round with it. Shares are only computed when the counts of received time are
-//! reset, and the lengths of jobs are always known.
+//! reset, and a job that has come since then takes up accelerators in a round without running on them.
+//! The lengths of jobs are always known.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use super::departures::Departures;
 use super::instance::{GavelInstance, TimeShares};
 use super::objectives::{makespan as least_makespan, makespan_secs, within};
 use super::python_random::PythonRandom;
-use super::rounds::{OpeningCredit, RoundTask};
+use super::rounds::{CombinationAccount, OpeningCredit, RoundTask};
 
 /// State of the simulator beside the policy's own.
 pub(super) struct Artifact {
@@ -104,6 +105,10 @@ impl Departures for Artifact {
 
     fn allocates_at_resets_only(&self) -> bool {
         true
+    }
+
+    fn starts(&self, account: &CombinationAccount) -> bool {
+        account.share.is_some()
     }
 
     /// The simulator's clock runs in fractions of a millisecond, which the environment's clock

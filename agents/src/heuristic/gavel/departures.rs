@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::instance::{GavelInstance, TimeShares};
 use super::objectives;
-use super::rounds::{OpeningCredit, RoundTask};
+use super::rounds::{CombinationAccount, OpeningCredit, RoundTask};
 
 /// Behaviour that differs between the paper and its simulator. Tasks are those of the present
 /// round, and always in the order in which [`start_round`](Self::start_round) got them.
@@ -56,6 +56,12 @@ pub(super) trait Departures: Send {
     /// Whether shares are computed only when the counts of received time are due to be reset as well.
     fn allocates_at_resets_only(&self) -> bool {
         false
+    }
+
+    /// Whether a combination that is chosen for a round runs in it. One that does not still takes up its
+    /// accelerators.
+    fn starts(&self, _account: &CombinationAccount) -> bool {
+        true
     }
 
     /// Start of the next round, seconds. `previous_end` is the end of the round before, if anything

@@ -21,8 +21,8 @@ pub enum TypeChoice {
     /// A type drawn at random.
     Random(Box<ChaCha8Rng>),
     /// Defect of the artifact: a type is drawn at random and never used. Every job is put on the
-    /// last type, whatever room there is, and the drawn type is struck off when the last one has
-    /// none left.
+    /// last type that is still open, whatever room there is, and the drawn type is struck off when the
+    /// last one has none left.
     LastOfAll(Box<PythonRandom>),
 }
 
@@ -83,7 +83,7 @@ impl TypeFifo {
                 TypeChoice::LastOfAll(random) => {
                     let kinds: Vec<usize> = open.iter().copied().filter(|&kind| fits(kind)).collect();
                     let drawn = (!kinds.is_empty()).then(|| kinds[random.below(kinds.len())]);
-                    (drawn.and(by_name.last().copied()), drawn)
+                    (drawn.and(open.last().copied()), drawn)
                 }
             };
             let (Some(kind), Some(retired)) = (kind, retired) else { break };

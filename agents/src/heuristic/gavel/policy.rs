@@ -277,7 +277,8 @@ impl Gavel {
             GavelObjective::Fifo(_) => MayRun::Allocated,
             _ => MayRun::All,
         };
-        let chosen = ledger.choose(&order, of_types(view, &free), may_run);
+        let mut chosen = ledger.choose(&order, of_types(view, &free), may_run);
+        chosen.retain(|chosen| self.departures.starts(&ledger.accounts()[chosen.account]));
         let held = |combination: Combination| {
             let task = self.tasks.iter().find(|task| task.combination == combination)?;
             Some((task.kind, task.placement.clone()))
@@ -340,8 +341,12 @@ impl Policy for Gavel {
     }
 
     fn wake_at(&self) -> Option<SimTime> {
-        let end = (!self.tasks.is_empty()).then(|| SimTime::from_secs_f64(self.end_secs));
-        self.departures.wake_at().into_iter().chain(end).min()
+        let end = match self.ledger.as_ref().map(RoundLedger::last_reset) {
+            // Nothing runs, and jobs may wait for shares that come with the next reset.
+            Some(reset) if self.tasks.is_empty() => self.stale.then_some(reset + self.config.reset_secs),
+            _ => (!self.tasks.is_empty()).then_some(self.end_secs),
+        };
+        self.departures.wake_at().into_iter().chain(end.map(SimTime::from_secs_f64)).min()
     }
 
     fn information(&self) -> Information {

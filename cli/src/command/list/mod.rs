@@ -4,6 +4,7 @@ mod evaluation;
 mod formats;
 mod models;
 mod policies;
+mod presets;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ pub use self::evaluation::{metrics, reproductions};
 pub use self::formats::formats;
 pub use self::models::{accelerators, switch_costs};
 pub use self::policies::{placements, policies, zoo};
+pub use self::presets::presets;
 use crate::args::{List, What};
 use goodput_console::CommandError;
 
@@ -23,6 +25,7 @@ pub fn run(args: &List) -> Result<ExitCode, CommandError> {
         What::Reproductions => reproductions(),
         What::Accelerators => accelerators(),
         What::Placements => placements(),
+        What::Presets => presets(),
         What::SwitchCosts => switch_costs(),
         What::Formats => formats(),
     };

@@ -51,12 +51,12 @@ pub fn formats() -> String {
     page
 }
 
-/// Page of accelerator types, switching costs and reproductions.
+/// Page of accelerator types, switching costs, presets and reproductions.
 pub fn models() -> String {
     let mut page = head(
-        "Accelerators, switching costs and reproductions",
-        "`goodput list accelerators`, `goodput list switch-costs` and `goodput list reproductions` print these\n\
-         tables.",
+        "Accelerators, switching costs, presets and reproductions",
+        "`goodput list accelerators`, `goodput list switch-costs`, `goodput list presets` and `goodput list\n\
+         reproductions` print these tables.",
     );
     page.push_str("\n## Accelerator types\n\n");
     page.push_str(&list::accelerators().markdown(&[]));
@@ -69,6 +69,19 @@ pub fn models() -> String {
     page.push_str(&costs.markdown(&["model", "application", "cold", "grow", "shrink", "move", "resume"]));
     page.push_str("\n## Sources of switching costs\n\n");
     page.push_str(&costs.markdown(&["model", "about", "source"]));
+    page.push_str(
+        "\n## Presets\n\n\
+         A preset is the conventions of a published simulator: `--preset NAME` of `goodput sim` and `goodput eval`,\n\
+         and `environment.preset` of a file. Batching and information are those of the whole simulator, or each\n\
+         policy's own as published. [Compare under a published simulator's\n\
+         conventions](../how-to/use-published-conventions.md) shows the use.\n\n",
+    );
+    let presets = list::presets();
+    let conventions =
+        ["preset", "rounds", "release", "epoch_end", "switch_cost", "batching", "information", "agent_fit"];
+    page.push_str(&presets.markdown(&conventions));
+    page.push_str("\n## Sources of presets\n\n");
+    page.push_str(&presets.markdown(&["preset", "about", "source"]));
     page.push_str(
         "\n## Published tables that can be computed again\n\n\
          `goodput reproduce NAME --data DIR` reads the public files below `DIR`.\n\n",

@@ -103,6 +103,12 @@ impl SwitchCost {
         NAMED.iter().find(|named| named.name == name).map(|named| named.cost)
     }
 
+    /// Name of the model in the list; `None` where it is not one of [`NAMED`].
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        NAMED.iter().find(|named| named.cost == self).map(|named| named.name)
+    }
+
     /// Parts of the time of `switch`. A preemption is free: its cost is charged when the job
     /// resumes, while it holds accelerators.
     #[must_use]

@@ -7,68 +7,30 @@ mod lending;
 mod loads;
 mod small;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::compose;
 use goodput_agents::heuristic::deepboot::DeepBoot;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::heuristic::deepboot::sizes::StartValue;
-use goodput_datasets::import::pollux_profiles;
-use goodput_datasets::{Catalog, DataError};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
-use goodput_env::model::{PlacementSample, SwitchCost};
+use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, EpochEnd, Information, InstanceOptions, Release, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 
 pub use elasticity::ELASTICITY;
 pub use fair::FAIR;
 pub use lending::LENDING;
-pub use small::SMALL;
+pub use small::{SMALL, artifact_run};
 
 use super::ReproduceError;
 
 /// Nodes and accelerators a node of the published experiments.
 const SHAPE: (u32, u32) = (16, 4);
 const SEED: u64 = 1;
-
-/// The artifact's conventions: training decided every 60 s, epoch ends at whole seconds, protection
-/// a tick too long, AFE.
-fn artifact_options(batching: Batching, information: Information) -> SimOptions {
-    SimOptions {
-        rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
-        release: Release::Immediately,
-        epoch_end: EpochEnd::WholeSecond,
-        switch_cost: SwitchCost::DeepbootAfe,
-        instances: InstanceOptions { protect_more: SimTime::from_secs(1), ..InstanceOptions::DEEPBOOT },
-        batching,
-        information,
-        ..SimOptions::standard()
-    }
-}
-
-/// The measurements with which the artifact simulates: to every placement it adds one with four
-/// more accelerators on each node, and says it is as fast.
-fn catalog_of_artifact(dir: &Path) -> Result<Catalog, DataError> {
-    let shipped = Catalog::shipped();
-    let mut catalog = Catalog::default();
-    for mut profile in pollux_profiles::read(dir)? {
-        let more: Vec<PlacementSample> = profile
-            .placements
-            .iter()
-            .map(|row| PlacementSample { shape: row.shape.iter().map(|gpus| gpus + 4).collect(), ..row.clone() })
-            .collect();
-        profile.placements.extend(more);
-        let known = shipped.get(&profile.name).and_then(|app| app.params.get(goodput_datasets::catalog::ACCELERATOR));
-        let params = known.copied().unwrap_or_else(|| goodput_env::model::fit(&profile.samples()));
-        let tuned = shipped.tuned(&profile.name).to_vec();
-        catalog.push(profile.application(params, &[])?, tuned);
-    }
-    Ok(catalog)
-}
 
 /// Options of a fair comparison: decisions every 60 s, accelerators returned at once, and equal
 /// measurements for all policies.

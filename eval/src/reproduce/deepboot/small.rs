@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use goodput_agents::compose;
 use goodput_datasets::import::pollux_profiles;
-use goodput_datasets::read_workload;
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::model::AgentFit;
+use goodput_env::scenario::{Preset, SimOptions};
 use goodput_env::sim::{Outcome, Served};
 use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{SHAPE, artifact_options, catalog_of_artifact, jct_mean_secs, mean_secs, simulate};
+use super::{SEED, SHAPE, jct_mean_secs, mean_secs, simulate};
 use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's run on `small.csv`.
@@ -27,14 +29,41 @@ pub const SMALL: Reproduction = Reproduction {
 /// Our policy, its name in the artifact.
 const RUNS: [(&str, &str); 2] = [("deepboot@replica", "dp"), ("tiresias+ats-i", "tiresias")];
 
-/// Conventions of the artifact that are in doubt. The mean is the more telling figure: a knapsack
+/// Reading of the artifact's conventions.
+struct Reading {
+    name: &'static str,
+    /// Whether the simulator knows the made-up measurements.
+    added: bool,
+    change: fn(&mut SimOptions),
+}
+
+/// Conventions of the artifact that are in doubt. The mean of these is the more telling figure: a knapsack
 /// that moves a job for the slightest reason makes every later schedule a different one.
-const VARIANTS: [(&str, bool, bool); 4] = [
-    ("", true, true),
-    (", protection to the second", true, false),
-    (", measured placements only", false, true),
-    (", both", false, false),
+const READINGS: [Reading; 4] = [
+    Reading { name: "", added: true, change: |_| {} },
+    Reading { name: ", protection to the second", added: true, change: to_the_second },
+    Reading { name: ", measured placements only", added: false, change: |_| {} },
+    Reading { name: ", both", added: false, change: to_the_second },
 ];
+
+/// Defects of the artifact, each taken away alone.
+const WITHOUT: [Reading; 3] = [
+    Reading { name: ", fits to the minimum", added: true, change: |options| options.agent_fit = AgentFit::Converged },
+    Reading {
+        name: ", no answers of evicted instances",
+        added: true,
+        change: |options| options.instances.evicted_answer = false,
+    },
+    Reading {
+        name: ", batches chosen at decisions only",
+        added: true,
+        change: |options| options.batches_at_events = false,
+    },
+];
+
+fn to_the_second(options: &mut SimOptions) {
+    options.instances.protect_more = SimTime::ZERO;
+}
 
 #[derive(Deserialize)]
 struct ArtifactSummary {
@@ -52,28 +81,26 @@ struct ArtifactMean {
 
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let traces = data.join("data/pollux/traces");
-    let catalogs = [pollux_profiles::catalog(&traces, None)?, catalog_of_artifact(&traces)?];
+    let catalogs = [pollux_profiles::catalog(&traces, None)?, pollux_profiles::deepboot_catalog(&traces)?];
     let mut figures = Vec::new();
     for (policy, artifact) in RUNS {
         let theirs =
             summary(&data.join(format!("reference/deepboot/deepboot_small_{artifact}-AISS_AFE.summary.json")))?;
-        let runs: Result<Vec<_>, ReproduceError> = VARIANTS
+        let readings: Vec<&Reading> = READINGS.iter().chain(&WITHOUT).collect();
+        let runs: Result<Vec<_>, ReproduceError> = readings
             .into_par_iter()
-            .map(|(name, added, longer)| {
-                let catalog = &catalogs[usize::from(added)];
-                let workload = Arc::new(read_workload(&data.join("data/deepboot/small.csv"), catalog)?.workload);
-                let built = compose::by_name(policy, 1).expect("policies of the table are in the list");
-                let mut options = artifact_options(built.batching(), built.information());
-                options.instances.protect_more = SimTime::from_secs(i64::from(longer));
-                let case = format!("{policy}{name}");
-                Ok((simulate(policy, SHAPE.0, &workload, options, &case)?, case))
+            .map(|reading| {
+                let catalog = &catalogs[usize::from(reading.added)];
+                let file = data.join("data/deepboot/small.csv");
+                Ok((artifact_run(policy, &file, catalog, reading.change)?, format!("{policy}{}", reading.name)))
             })
             .collect();
         let runs = runs?;
-        let mean = runs.iter().map(|(outcome, _)| jct_mean_secs(outcome)).sum::<f64>() / runs.len() as f64;
+        let count = READINGS.len();
+        let mean = runs[..count].iter().map(|(outcome, _)| jct_mean_secs(outcome)).sum::<f64>() / count as f64;
         for (at, (outcome, case)) in runs.iter().enumerate() {
-            // All figures for the artifact's own conventions, the first one for the others.
-            let shown = if at == 0 { 5 } else { 1 };
+            // All figures for the artifact's own conventions and without its defects, the first for the readings.
+            let shown = if at == 0 || at >= count { 5 } else { 1 };
             figures.extend(ours(outcome, &theirs).into_iter().take(shown).map(|(metric, theirs, ours)| {
                 ReproducedFigure { case: case.clone(), metric, theirs: Some(theirs), ours }
             }));
@@ -87,6 +114,23 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         });
     }
     Ok(figures)
+}
+
+/// One policy under the conventions of the artifact, changed by `change`.
+///
+/// # Errors
+/// Where the workload cannot be read or the run fails.
+pub fn artifact_run(
+    policy: &str,
+    workload: &Path,
+    catalog: &Catalog,
+    change: impl FnOnce(&mut SimOptions),
+) -> Result<Outcome, ReproduceError> {
+    let workload = Arc::new(read_workload(workload, catalog)?.workload);
+    let built = compose::by_name(policy, SEED).expect("policies of the table are in the list");
+    let mut options = Preset::DeepbootTpds23.options(policy, built.batching(), built.information());
+    change(&mut options);
+    simulate(policy, SHAPE.0, &workload, options, policy)
 }
 
 fn summary(path: &Path) -> Result<ArtifactSummary, ReproduceError> {

@@ -1,0 +1,33 @@
+//! Conventions for which the replica of an artifact was made.
+
+use goodput_env::scenario::Preset;
+
+use super::REPLICA;
+
+/// Preset under which the policy called `name` behaves as its artifact does; `None` where it is no replica.
+pub fn preset_of(name: &str) -> Option<Preset> {
+    let (plain, _) = name.split_once(REPLICA)?;
+    match plain {
+        "sia" => Some(Preset::SiaSosp23),
+        // This AFS is the one of DeepBoot's simulator.
+        "deepboot" | "afs-l" => Some(Preset::DeepbootTpds23),
+        "srtf" | "srsf" | "tiresias-l" => Some(Preset::TiresiasNsdi19),
+        _ if plain.starts_with("gavel") => Some(Preset::GavelOsdi20),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preset_of;
+    use crate::compose::{REPLICA, policies};
+
+    #[test]
+    fn every_replica_has_a_preset_and_no_other_policy_has() {
+        for policy in policies() {
+            let replica = format!("{}{}", policy.name, REPLICA);
+            assert_eq!(preset_of(&replica).is_some(), policy.replica.is_some(), "{replica}");
+            assert_eq!(preset_of(policy.name), None);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Inputs of `goodput sim`: the cluster, the applications and the workload, from files.
+
+use std::path::Path;
+
+use goodput_configs::scenario::{SetupError, known_speeds, too_large};
+use goodput_console::CommandError;
+use goodput_datasets::{Catalog, DataError, import, read_workload};
+use goodput_env::cluster::Cluster;
+use goodput_env::job::Workload;
+use goodput_env::scenario::Preset;
+
+use super::sim::data_fault;
+use crate::args::Sim;
+use crate::config::setup_error;
+
+/// The machines: groups of nodes, or a file.
+pub fn cluster(text: &str) -> Result<Cluster, CommandError> {
+    let path = Path::new(text);
+    if path.is_file() {
+        return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
+    }
+    Cluster::parse(text).map_err(CommandError::input)
+}
+
+/// The jobs, over speeds that are known on `cluster` and with sizes that it has.
+pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError> {
+    let measured;
+    let catalog = match &args.profiles {
+        Some(dir) => {
+            measured = profiles(args, dir).map_err(data_fault)?;
+            &measured
+        }
+        None => Catalog::shipped(),
+    };
+    let workload = match &args.throughputs {
+        Some(throughputs) => import::gavel::read(&args.workload, throughputs).map_err(data_fault)?,
+        // Only Sia's reader knows which of its jobs are rigid.
+        None if args.conventions() == Some(Preset::SiaSosp23) && is_csv(&args.workload) => {
+            import::sia_workloads::read(&args.workload, catalog).map_err(data_fault)?
+        }
+        None => read_workload(&args.workload, catalog).map_err(data_fault)?.workload,
+    };
+    known_speeds(cluster, &workload).map_err(|error| match error {
+        SetupError::Value { value, expected, .. } => {
+            CommandError::input(format!("--cluster has {value}, expected {expected}"))
+        }
+        error => setup_error(error),
+    })?;
+    if let Some(request) = too_large(cluster, &workload) {
+        let (name, needs, has) = (&request.name, request.min_gpus(), cluster.total_gpus());
+        return Err(CommandError::input(format!(
+            "job {name:?} needs {needs} accelerators, and --cluster {} has {has}: it would wait for ever",
+            args.cluster
+        ))
+        .with_help("choose a larger cluster; `goodput data validate FILE --cluster CLUSTER` lists all such jobs"));
+    }
+    Ok(workload)
+}
+
+/// Measured applications as the simulator of the preset reads them, and as Pollux's does without a preset.
+fn profiles(args: &Sim, dir: &Path) -> Result<Catalog, DataError> {
+    match args.conventions() {
+        Some(Preset::SiaSosp23) => import::sia_profiles::catalog(dir),
+        Some(Preset::DeepbootTpds23) if args.step_times.is_none() => import::pollux_profiles::deepboot_catalog(dir),
+        _ => import::pollux_profiles::catalog(dir, args.step_times.as_deref()),
+    }
+}
+
+fn is_csv(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "csv")
+}
