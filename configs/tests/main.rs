@@ -2,5 +2,6 @@
 mod experiment_fuzz;
 mod live;
 mod messages;
+mod policies;
 mod reader;
 mod schemas;
