@@ -39,9 +39,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let meter = Meter::new(verbosity);
     let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
-    // Entries go by names without parameters at their defaults.
-    let written = |name: &String| name.parse::<NamedPolicy>().map_or_else(|_| name.clone(), |named| named.to_string());
-    comparison.reference = args.reference.as_ref().map(written);
+    comparison.reference = args.reference.as_deref().map(policies::written);
     let evaluation = compare(&comparison, &meter)?;
     let about = ReportContext {
         title: format!("{}: comparison", experiment.name),

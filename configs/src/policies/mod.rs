@@ -54,6 +54,11 @@ fn refused(key: Cow<'static, str>, error: &NameError) -> CheckError {
     }
 }
 
+/// Name as results write it, without parameters at their defaults; a name that names no published policy as it is.
+pub fn written(name: &str) -> String {
+    name.parse::<NamedPolicy>().map_or_else(|_| name.to_owned(), |named| named.to_string())
+}
+
 /// Sentence about a name that names no policy, with the nearest name that does.
 pub fn explain(error: &NameError) -> String {
     match error {
