@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{fixed, jcts, on_slow_and_fast, oracle, random_workload};
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{NameError, NamedPolicy, policies, split_list, with_parameters};
+use goodput_agents::compose::{PolicyNameError, NamedPolicy, policies, split_list, with_parameters};
 use goodput_agents::heuristic::parameters::ParameterError;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::job::{Elasticity, Workload};
@@ -55,12 +55,12 @@ fn what_is_wrong_about_a_name_has_a_name() {
     let error = |text: &str| text.parse::<NamedPolicy>().map(drop).unwrap_err();
     for text in ["gandiva(", "gandiva(60)", "gandiva(quantum_secs=)", "gandiva(a=1, a=1)", "fifo none", "fifo+"] {
         let error = error(text);
-        let unread = matches!(error, NameError::Syntax { .. } | NameError::UnknownVariant { .. });
-        assert!(unread || matches!(&error, NameError::Unknown { name } if name.contains(' ')), "{text}: {error:?}");
+        let unread = matches!(error, PolicyNameError::Syntax { .. } | PolicyNameError::UnknownVariant { .. });
+        assert!(unread || matches!(&error, PolicyNameError::Unknown { name } if name.contains(' ')), "{text}: {error:?}");
     }
-    assert!(matches!(error("fifoo(x=1)"), NameError::Unknown { name } if name == "fifoo"));
-    assert!(matches!(error("gandiva@replica"), NameError::NoReplica { policy: "gandiva" }));
-    let NameError::Parameter { policy: "gandiva", problem: ParameterError::Unknown { name, known } } =
+    assert!(matches!(error("fifoo(x=1)"), PolicyNameError::Unknown { name } if name == "fifoo"));
+    assert!(matches!(error("gandiva@replica"), PolicyNameError::NoReplica { policy: "gandiva" }));
+    let PolicyNameError::Parameter { policy: "gandiva", problem: ParameterError::Unknown { name, known } } =
         error("gandiva(quantum=1)")
     else {
         panic!("an unknown parameter")
@@ -68,7 +68,7 @@ fn what_is_wrong_about_a_name_has_a_name() {
     assert_eq!((name.as_str(), known.as_slice()), ("quantum", &["quantum_secs".to_owned()][..]));
     for refused in ["\"60\"", "true", "0", "-1", "[60]", "1e99", "NaN"] {
         let found = error(&format!("gandiva(quantum_secs={refused})"));
-        assert!(matches!(found, NameError::Parameter { problem: ParameterError::Value { .. }, .. }), "{found:?}");
+        assert!(matches!(found, PolicyNameError::Parameter { problem: ParameterError::Value { .. }, .. }), "{found:?}");
     }
 }
 

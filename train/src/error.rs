@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use goodput_agents::compose::NameError;
+use goodput_agents::compose::PolicyNameError;
 use goodput_agents::learning::learner::{CheckpointError, Diverged};
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
@@ -68,7 +68,7 @@ pub enum TrainError {
     },
     /// There is no such heuristic, or it has no such parameter.
     #[error("{}", goodput_configs::policies::explain(.0))]
-    Policy(#[from] NameError),
+    Policy(#[from] PolicyNameError),
     /// A policy with services or requests beside it, where only training is decided.
     #[error("{name} decides more than training; name the training policy alone")]
     Composed {

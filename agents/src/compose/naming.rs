@@ -40,7 +40,7 @@ enum NamedForm {
 
 /// Name that names no policy.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum NameError {
+pub enum PolicyNameError {
     /// The text is no name.
     #[error("{text:?} is no name of a policy: {problem}")]
     Syntax {
@@ -133,12 +133,12 @@ impl NamedPolicy {
 }
 
 impl FromStr for NamedPolicy {
-    type Err = NameError;
+    type Err = PolicyNameError;
 
-    fn from_str(text: &str) -> Result<Self, NameError> {
+    fn from_str(text: &str) -> Result<Self, PolicyNameError> {
         let (name, given, rest) = parts(text)?;
         let entry = policies().find(|entry| entry.name == name);
-        let entry = entry.ok_or_else(|| NameError::Unknown { name: name.to_owned() })?;
+        let entry = entry.ok_or_else(|| PolicyNameError::Unknown { name: name.to_owned() })?;
         let (replica, rest) = match rest.strip_prefix(REPLICA) {
             Some(rest) => (true, rest),
             None => (false, rest),
@@ -147,9 +147,9 @@ impl FromStr for NamedPolicy {
             if !given.is_empty() {
                 return Err(wrong(text, "a replica has the settings of its artifact and takes no parameters"));
             }
-            NamedForm::Replica(entry.replica.ok_or(NameError::NoReplica { policy: entry.name })?)
+            NamedForm::Replica(entry.replica.ok_or(PolicyNameError::NoReplica { policy: entry.name })?)
         } else {
-            let refused = |problem| NameError::Parameter { policy: entry.name, problem };
+            let refused = |problem| PolicyNameError::Parameter { policy: entry.name, problem };
             NamedForm::Published(entry.constructor.prepare(&given).map_err(refused)?)
         };
         let (rest, beside_requests) = match rest.strip_suffix(SUFFIX) {
@@ -161,7 +161,7 @@ impl FromStr for NamedPolicy {
             None => return Err(wrong(text, "after the policy and its parameters comes @replica or +VARIANT")),
             Some(variant) => {
                 let known = Variant::by_name(variant);
-                let unknown = || NameError::UnknownVariant { policy: entry.name, variant: variant.to_owned() };
+                let unknown = || PolicyNameError::UnknownVariant { policy: entry.name, variant: variant.to_owned() };
                 Some((variant.to_owned(), known.ok_or_else(unknown)?))
             }
         };
@@ -237,7 +237,7 @@ pub fn value_text(value: &Value) -> String {
 }
 
 /// Policy, parameters, and what follows them.
-fn parts(text: &str) -> Result<(&str, ParameterValues, &str), NameError> {
+fn parts(text: &str) -> Result<(&str, ParameterValues, &str), PolicyNameError> {
     let name = policy_part(text);
     let Some((before, rest)) = text.split_once('(').filter(|(before, _)| before.trim() == name) else {
         return Ok((name, ParameterValues::new(), &text[text.find(['+', '@']).unwrap_or(text.len())..]));
@@ -257,8 +257,8 @@ fn parts(text: &str) -> Result<(&str, ParameterValues, &str), NameError> {
     Ok((name, given, after.trim()))
 }
 
-fn wrong(text: &str, problem: &'static str) -> NameError {
-    NameError::Syntax { text: text.to_owned(), problem }
+fn wrong(text: &str, problem: &'static str) -> PolicyNameError {
+    PolicyNameError::Syntax { text: text.to_owned(), problem }
 }
 
 /// Value that `text` says; a list may hold words.

@@ -17,11 +17,11 @@ use super::expectation::Expectation;
 pub type ParameterValues = Map<String, Value>;
 
 /// Maker of a policy for a seed.
-pub type MakePolicy = Arc<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
+pub type PolicyMaker = Arc<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
 
 /// Parameter of a policy, as the list of parameters shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
+pub struct PolicyParameter {
     /// Name of the parameter in files and on the command line.
     pub name: String,
     /// Description of the parameter.
@@ -65,7 +65,7 @@ pub struct Prepared {
     /// Parameters that differ from their defaults.
     pub changed: ParameterValues,
     /// Maker of the policy.
-    pub make: MakePolicy,
+    pub make: PolicyMaker,
 }
 
 /// Constructor of a listed policy, whatever the type of its table of parameters.
@@ -86,13 +86,13 @@ pub trait Constructor: Debug + Sync {
     fn build(&self, seed: u64) -> Box<dyn Policy>;
 
     /// Parameters of the policy, by name.
-    fn parameters(&self) -> Vec<Parameter> {
+    fn parameters(&self) -> Vec<PolicyParameter> {
         let schema = self.schema();
         let properties = schema.get("properties").and_then(Value::as_object);
         let defaults = self.defaults();
         let parameter = |(name, property): (&String, &Value)| {
             let text = |key: &str| property[key].as_str().unwrap_or_default().to_owned();
-            Parameter {
+            PolicyParameter {
                 name: name.clone(),
                 about: text("description"),
                 default: defaults.get(name).cloned().unwrap_or_default(),

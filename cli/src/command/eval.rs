@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{self, NameError, NamedPolicy, split_list};
+use goodput_agents::compose::{self, PolicyNameError, NamedPolicy, split_list};
 use goodput_agents::heuristic::ListedPolicy;
 use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
@@ -113,23 +113,23 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
 }
 
 /// Error about a name that names no policy, with what to do about it.
-pub fn unnamed(error: &NameError) -> CommandError {
+pub fn unnamed(error: &PolicyNameError) -> CommandError {
     let message = match error {
-        NameError::Unknown { name } => {
+        PolicyNameError::Unknown { name } => {
             let near = did_you_mean(name, compose::names());
             CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))
         }
         _ => CommandError::input(policies::explain(error)),
     };
     match error {
-        NameError::NoReplica { .. } => {
+        PolicyNameError::NoReplica { .. } => {
             let has = |entry: &&ListedPolicy| entry.replica.is_some();
             let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
             message.with_help(format!("policies with one: {}", known.join(", ")))
         }
-        NameError::Parameter { .. } => message.with_help(policies::PARAMETERS),
-        NameError::Syntax { .. } => message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\""),
-        NameError::Unknown { .. } => message.with_help("`goodput list policies` and `goodput list zoo` name all policies"),
-        NameError::UnknownVariant { .. } => message,
+        PolicyNameError::Parameter { .. } => message.with_help(policies::PARAMETERS),
+        PolicyNameError::Syntax { .. } => message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\""),
+        PolicyNameError::Unknown { .. } => message.with_help("`goodput list policies` and `goodput list zoo` name all policies"),
+        PolicyNameError::UnknownVariant { .. } => message,
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use goodput_agents::compose::loaning::Variant;
-use goodput_agents::compose::{self, NameError, NamedPolicy};
+use goodput_agents::compose::{self, PolicyNameError, NamedPolicy};
 use goodput_agents::heuristic::parameters::ParameterError;
 use goodput_agents::zoo;
 
@@ -43,9 +43,9 @@ pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(),
 }
 
 /// Error about the policy at `key`, or about its parameter where that is what is wrong.
-fn refused(key: Cow<'static, str>, error: &NameError) -> CheckError {
+fn refused(key: Cow<'static, str>, error: &PolicyNameError) -> CheckError {
     match error {
-        NameError::Parameter {
+        PolicyNameError::Parameter {
             problem: ParameterError::Unknown { name, .. } | ParameterError::Value { name, .. }, ..
         } => {
             CheckError { remedy: Some(PARAMETERS), ..CheckError::at(format!("{key}.{name}"), explain(error)) }
@@ -60,24 +60,24 @@ pub fn written(name: &str) -> String {
 }
 
 /// Sentence about a name that names no policy, with the nearest name that does.
-pub fn explain(error: &NameError) -> String {
+pub fn explain(error: &PolicyNameError) -> String {
     match error {
-        NameError::Unknown { name } => {
+        PolicyNameError::Unknown { name } => {
             format!("{error}{}; `goodput list policies` names all", did_you_mean(name, compose::names()))
         }
-        NameError::UnknownVariant { variant, .. } => {
+        PolicyNameError::UnknownVariant { variant, .. } => {
             let known = Variant::ALL.map(|(name, _)| name);
             let near = did_you_mean(variant, known);
             format!("{error}{near}; there are {}, and forecast:MODEL", known.join(", "))
         }
-        NameError::Parameter { policy, problem: ParameterError::Unknown { name, known } } => match known.as_slice() {
+        PolicyNameError::Parameter { policy, problem: ParameterError::Unknown { name, known } } => match known.as_slice() {
             [] => format!("policy {policy} has no parameters, and {name:?} is given"),
             known => {
                 let near = did_you_mean(name, known.iter().map(String::as_str));
                 format!("{error}{near}; there are: {}", known.join(", "))
             }
         },
-        NameError::Parameter { .. } | NameError::Syntax { .. } | NameError::NoReplica { .. } => error.to_string(),
+        PolicyNameError::Parameter { .. } | PolicyNameError::Syntax { .. } | PolicyNameError::NoReplica { .. } => error.to_string(),
     }
 }
 
