@@ -11,9 +11,9 @@ pub enum Expectation {
     Number {
         /// Whether the number has to be whole.
         whole: bool,
-        /// Least value.
+        /// Lower bound, negative infinity where there is none.
         least: f64,
-        /// Largest value.
+        /// Upper bound, infinity where there is none.
         most: f64,
     },
     /// `true` or `false`.

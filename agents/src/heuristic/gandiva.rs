@@ -15,8 +15,8 @@
 //! Only the time slicing is here: no packing of several jobs on one accelerator, no growing and
 //! shrinking, no introspection of profiles. Suspending costs as much as a restart costs in the run.
 //! Gandiva suspends in under a second of a turn of 60 s, so at most a sixtieth is lost. With restarts
-//! of 30 s the default turn of 1,800 s loses as much. The `gandiva` of the public Tiresias simulator shares only the name: on its own
-//! trace it never ends, and is not copied.
+//! of 30 s the default turn of 1,800 s loses as much. The `gandiva` of the public Tiresias simulator
+//! shares only the name: on its own trace it never ends, and is not copied.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
