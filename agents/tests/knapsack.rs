@@ -167,7 +167,7 @@ fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
         cost: program::WITHOUT - offer.value / largest,
     };
     let columns: Vec<Vec<program::SiaColumn>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
-    let chosen = program::choose(&columns, capacity, 0.0);
+    let chosen = program::choose(&columns, capacity, program::WITHOUT, 0.0);
     let best = chosen.iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)?].value)).sum();
     (taken.iter().map(|offer| offer.value).sum(), best)
 }

@@ -25,6 +25,7 @@ mod learned_probes;
 mod learned_support;
 mod loaning;
 mod oracles;
+mod parameters;
 mod pollux;
 mod properties;
 mod reclaim;

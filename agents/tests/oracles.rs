@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::support::{fixed, jcts, oracle};
 use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::heuristic::optimus;
-use goodput_agents::heuristic::pollux::objective::{fitness, restart_factor};
+use goodput_agents::heuristic::pollux::objective::ObjectiveParameters;
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_agents::heuristic::tiresias::{ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_agents::placement::{Free, Packer};
@@ -106,16 +106,18 @@ fn pollux_fitness() {
         &[(1.5, 600.0, 1, true), (1.5, 600.0, 1, true)],
         &[(1.5, 60.0, 0, true), (1.5, 60.0, 0, true)],
     ];
+    let objective = ObjectiveParameters::default();
     // Two nodes of four: a share is an eighth, and a node's worth counts 1.
     for (case, expected) in cases.iter().zip(oracle("pollux_fitness").as_array().unwrap()) {
         let scaled: Vec<f64> = case
             .iter()
             .map(|&(speedup, age, restarts, moved)| {
-                speedup / 8.0 * 2.0 * if moved { restart_factor(age, restarts) } else { 1.0 }
+                speedup / 8.0 * 2.0 * if moved { objective.restart_factor(age, restarts) } else { 1.0 }
             })
             .collect();
         let expected = expected.as_f64().unwrap();
-        assert!((fitness(&scaled) - expected).abs() < 1e-12, "{} is not {expected}", fitness(&scaled));
+        let found = objective.fitness(&scaled);
+        assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
     }
 }
 

@@ -69,11 +69,50 @@ fn listings() {
     ] {
         insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
     }
+    insta::assert_snapshot!("list_parameters", run(dir.path(), &["list", "policies", "--parameters"]));
 }
 
 #[test]
 fn a_job_alone() {
     insta::assert_snapshot!("sim_one_job", sim(format!("{HEADER}cifar10-0,53,cifar10,4,512\n")));
+}
+
+/// Two settings of one policy are two rows, each with its own name and its own figures.
+#[test]
+fn a_table_names_the_parameters_that_differ_from_their_defaults() {
+    let dir = with("x.toml", quickstart());
+    let wanted = "gandiva,gandiva(quantum_secs=60),gandiva(quantum_secs=1800.0)";
+    let twice = run(dir.path(), &["eval", "x.toml", "--policies", wanted, "--seeds", "1"]);
+    assert!(twice.starts_with("exit: 2"), "two rows of one name: {twice}");
+    let wanted = "fifo,gandiva,gandiva(quantum_secs=60)";
+    let args = ["eval", "x.toml", "--policies", wanted, "--reference", "gandiva(quantum_secs=6e1)", "--seeds", "1", "-o"];
+    let said = run(dir.path(), &[&args[..], &["csv"]].concat());
+    let rows: Vec<&str> = said.lines().filter(|line| line.starts_with("gandiva")).collect();
+    let [usual, short] = rows[..] else { panic!("{said}") };
+    assert!(usual.starts_with("gandiva,") && short.starts_with("gandiva(quantum_secs=60),"), "{said}");
+    assert_ne!(usual.split_once(','), short.split_once(','));
+    let summary = fs::read_to_string(dir.path().join("runs/eval/summary.json")).unwrap();
+    assert!(summary.contains("gandiva(quantum_secs=60)"));
+    let report = fs::read_to_string(dir.path().join("runs/eval/report.html")).unwrap();
+    assert!(report.contains("gandiva(quantum_secs=60)"));
+}
+
+#[test]
+fn a_wrong_parameter_is_refused_before_a_simulation() {
+    let dir = with("w.csv", format!("{HEADER}cifar10-0,53,cifar10,4,512\n"));
+    for (policy, words) in [
+        ("gandiva(quantm_secs=60)", "did you mean \"quantum_secs\"?"),
+        ("gandiva(quantum_secs=0)", "expected a number from 1"),
+        ("gandiva(60)", "a parameter is PARAMETER=VALUE"),
+        ("srtf(quantum_secs=60)", "policy srtf has no parameters"),
+    ] {
+        let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", policy]);
+        assert!(said.starts_with("exit: 2") && said.contains(words) && said.contains("help"), "{policy}: {said}");
+    }
+    let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "gandiva(quantum_secs=60)+none"]);
+    assert!(said.starts_with("exit: 0") && said.contains("policy: gandiva(quantum_secs=60)+none"), "{said}");
+    let said = run(dir.path(), &["list", "zoo", "--parameters"]);
+    assert!(said.starts_with("exit: 2"), "{said}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Errors of configuration files: a file that cannot be read, and values that cannot be run.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -11,8 +12,9 @@ use thiserror::Error;
 pub struct CheckError {
     /// Sentence that names the key, its value and the values that are allowed.
     pub message: String,
-    /// Dotted key that the error is about; `None` where the error is about no single key.
-    pub key: Option<&'static str>,
+    /// Dotted key that the error is about, with the numbers of elements of lists; `None` where the error is about no
+    /// single key.
+    pub key: Option<Cow<'static, str>>,
     /// Tables on the way to the key: pairs of an array of tables and the `name` of one of its
     /// tables.
     pub names: Vec<(&'static str, String)>,
@@ -22,8 +24,8 @@ pub struct CheckError {
 
 impl CheckError {
     /// Error about the value of one key.
-    pub fn at(key: &'static str, message: impl Display) -> Self {
-        Self { message: message.to_string(), key: Some(key), names: Vec::new(), remedy: None }
+    pub fn at(key: impl Into<Cow<'static, str>>, message: impl Display) -> Self {
+        Self { message: message.to_string(), key: Some(key.into()), names: Vec::new(), remedy: None }
     }
 
     /// Error about a value outside its range.

@@ -3,7 +3,7 @@
 use goodput_agents::compose::coordinator::Coordinator;
 use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
 use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Now, Outlook};
-use goodput_agents::compose::{VARIANT, policies};
+use goodput_agents::compose::NamedPolicy;
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckError;
 use crate::kind::Kind;
-use crate::policies;
+use crate::policies::{self, PolicyText};
 use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, NodeGroup, ServiceConfig, Setup, SetupError,
@@ -106,6 +106,8 @@ pub struct MemberConfig {
     pub services: Vec<ServiceConfig>,
     /// Schedulers of the cluster: a training policy, and its way to borrow servers within the
     /// cluster, as in `srtf+forecast`.
+    #[serde(deserialize_with = "policies::name")]
+    #[schemars(with = "PolicyText")]
     pub policy: String,
 }
 
@@ -228,10 +230,11 @@ impl MemberConfig {
         let setup = setup.with_services(&self.services)?.with_sharing(&all.loaning, &self.forecaster(all))?;
         let requests = setup.scenario(0).workload.requests.len();
         expect(requests == 0, "workload", format!("one with {requests} requests"), "one of training jobs only")?;
+        policies::check_heuristic("policy", &self.policy)?;
         let policy = self.composite(0, setup.sharing()).ok_or_else(|| {
             let names = Variant::ALL.map(|(name, _)| name).join(", ");
             let expected = format!("a training policy of `goodput list policies`, alone or followed by + and {names}");
-            value("policy", format!("{:?}{}", self.policy, policies::near(&self.policy)), expected)
+            value("policy", format!("{:?}", self.policy), expected)
         })?;
         let (needs, given) = (policy.needs(), setup.options().information);
         let known = format!("{}, which needs information level {needs}", self.policy);
@@ -253,12 +256,12 @@ impl MemberConfig {
     /// Schedulers of the cluster. `None` where the name is unknown, or names a policy that
     /// schedules more than training.
     pub fn composite(&self, seed: u64, sharing: &Sharing) -> Option<Composite> {
-        let (plain, variant) = self.policy.split_once(VARIANT).unwrap_or((&self.policy, ""));
-        let training = policies().find(|entry| entry.name == plain)?.build(seed);
-        if training.scope() == Scope::Everything {
+        let named: NamedPolicy = self.policy.parse().ok()?;
+        let training = named.training(seed);
+        if training.scope() == Scope::Everything || named.is_beside_requests() || named.is_replica() {
             return None;
         }
-        let variant = if variant.is_empty() { Variant::usual(&*training) } else { Variant::by_name(variant)? };
+        let variant = named.variant().unwrap_or_else(|| Variant::usual(&*training));
         Some(variant.around(training, sharing))
     }
 }

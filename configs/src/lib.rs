@@ -27,7 +27,7 @@ pub mod forecast;
 pub mod kind;
 pub mod live;
 pub mod names;
-mod policies;
+pub mod policies;
 pub mod reader;
 #[cfg(feature = "scenarios")]
 pub mod scenario;

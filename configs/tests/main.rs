@@ -2,6 +2,7 @@
 mod experiment_fuzz;
 mod live;
 mod messages;
+mod policies;
 mod presets;
 mod reader;
 mod schemas;

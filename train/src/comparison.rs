@@ -1,7 +1,6 @@
 //! Scenarios and policies of a comparison: the held-out scenarios of an experiment, and its heuristics.
 
-use goodput_agents::compose;
-use goodput_agents::heuristic::ListedPolicy;
+use goodput_agents::compose::NamedPolicy;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
 use goodput_configs::seeds::HELD_OUT;
@@ -75,6 +74,9 @@ pub fn by_preset(environment: &EnvironmentConfig, entry: PolicyEntry) -> PolicyE
 fn leaves_types_unknown(environment: &EnvironmentConfig, name: &str) -> bool {
     let EnvironmentConfig { batching, information, .. } = *environment;
     let measured = (batching, information) == (Batching::Agent, Information::Profiled);
-    let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
-    measured && compose::policies().any(|known| known.name == name && told(known))
+    let told = |known: NamedPolicy| {
+        let alone = known.variant().is_none() && !known.is_beside_requests();
+        alone && known.entry().traits.heterogeneous && known.training(0).batching() != Batching::Agent
+    };
+    measured && name.parse().is_ok_and(told)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use goodput_agents::compose::PolicyNameError;
 use goodput_agents::learning::learner::{CheckpointError, Diverged};
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
@@ -65,21 +66,14 @@ pub enum TrainError {
         /// The policy by the paper's rule.
         plain: String,
     },
-    /// There is no such heuristic.
-    #[error("there is no policy {name:?}{near}; `goodput list policies` names all")]
-    UnknownPolicy {
+    /// There is no such heuristic, or it has no such parameter.
+    #[error("{}", goodput_configs::policies::explain(.0))]
+    Policy(#[from] PolicyNameError),
+    /// A policy with services or requests beside it, where only training is decided.
+    #[error("{name} decides more than training; name the training policy alone")]
+    Composed {
         /// Name in the configuration.
         name: String,
-        /// Question about the nearest known name, or nothing.
-        near: String,
-    },
-    /// There is no such way to share a cluster with services.
-    #[error("there is no policy {name:?}; there are: {known}")]
-    UnknownVariant {
-        /// Name in the configuration.
-        name: String,
-        /// Names that are known, separated by commas.
-        known: String,
     },
     /// A bundle does not say how it is to be run.
     #[error("the bundle's decoder options: {0}; export the policy again with this version")]

@@ -65,7 +65,7 @@ pub fn log(
 }
 
 fn check(behaviour: &Behaviour, experiment: &Experiment) -> Result<(), TrainError> {
-    let needs = published(&behaviour.name)?.build(0).needs();
+    let needs = published(&behaviour.name)?.training(0).needs();
     let given = experiment.environment.information;
     if !given.allows(needs) {
         let expected = format!("behaviours that run on `{given}`; {} needs `{needs}`", behaviour.name);
@@ -84,7 +84,7 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
     let layout = env.layout();
     let (mut now, mut then) = (Observation::zeros(&layout), Observation::zeros(&layout));
     let mut log = DecisionLog::new(layout, layout.schema_hash());
-    let mut guide = Scheduler::new(published(&behaviour.name)?.build(seed));
+    let mut guide = Scheduler::new(published(&behaviour.name)?.training(seed));
     let mut random = keyed(seed, Stream::Exploration, who as u64);
     env.reset(Some(seed), &ResetOptions::default(), now.as_mut())?;
     loop {

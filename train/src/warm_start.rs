@@ -41,7 +41,7 @@ pub fn imitate(
 ) -> Result<bool, TrainError> {
     let ImitationStudent { learner, rollout, experience, scale } = student;
     let teacher = published(&plan.teacher)?;
-    let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Scheduler::new(teacher.build(seed))) };
+    let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Scheduler::new(teacher.training(seed))) };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
     let config = ImitationConfig { epochs: plan.epochs, minibatch: plan.minibatch, ..ImitationConfig::default() };
     let (rows, total) = (rollout.rows() as u64, plan.decisions);

@@ -5,15 +5,17 @@
 //! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of
 //!   crash loops.
 //! - [`coordinator`]: servers that move between clusters.
-//! - [`by_name`]: the policy that users call by a name, variants included.
+//! - [`NamedPolicy`]: the policy that users call by a name, parameters and variants included.
 //! - [`preset_of`]: the conventions under which the replica of an artifact is one.
 
 mod conventions;
 pub mod coordinator;
 pub mod loaning;
+mod naming;
 mod registry;
 pub mod resilience;
 pub mod serving;
 
 pub use conventions::preset_of;
-pub use registry::{BESIDE_REQUESTS, REPLICA, VARIANT, by_name, names, policies};
+pub use naming::{NamedPolicy, PolicyNameError, REPLICA, split_list, value_text, with_parameters};
+pub use registry::{by_name, names, policies};

@@ -23,7 +23,10 @@ use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 use pathfinding::kuhn_munkres::kuhn_munkres_min;
 use pathfinding::matrix::Matrix;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 
 /// Entries of AlloX in the list of policies.
@@ -32,7 +35,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "jobs of one accelerator matched to types and positions in the queue for the least mean completion time",
     source: "Le et al., EuroSys 2020",
     traits: Traits { preemptive: false, elastic: false, heterogeneous: true },
-    build: |_| Box::new(Allox::default()),
+    constructor: &Parameterised { defaults: Allox::default, build: |allox, _| Box::new(allox.clone()) },
     replica: None,
 }];
 
@@ -42,14 +45,17 @@ const NEVER_MILLIS: i64 = 1 << 50;
 
 /// AlloX over a cluster. The matching breaks ties; its rows are jobs in order of arrival, its
 /// columns types in the order of the cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Allox {
-    /// Fraction of the waiting jobs, oldest first, that is matched, in (0, 1] (the paper's fairness
-    /// parameter). With less than 1 long jobs do not wait for ever. At least as many jobs are
-    /// matched as accelerators are free.
+    /// Fraction of the waiting jobs, oldest first, that is matched. With less than 1 long jobs do not wait for ever.
+    /// At least as many jobs are matched as accelerators are free.
+    #[schemars(range(min = 0.001, max = 1.0), extend("x-source" = "EuroSys 2020, fairness parameter"))]
     pub fraction: f64,
     /// Most waiting jobs that are matched, oldest first, unless more accelerators are free. The
     /// matching takes time with the cube of their number and memory with its square.
+    #[serde(rename = "most_jobs")]
+    #[schemars(range(min = 1), extend("x-unit" = "jobs", "x-source" = "this project: a bound on decision time"))]
     pub most: usize,
 }
 

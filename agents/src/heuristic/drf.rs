@@ -17,6 +17,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 
 /// Entries of DRF in the list of policies.
@@ -25,7 +26,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "the next grant to the tenant with the smallest dominant share; not preemptive",
     source: "Ghodsi et al., NSDI 2011",
     traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-    build: |_| Box::new(Drf::default()),
+    constructor: &Fixed(|_| Box::new(Drf::default())),
     replica: None,
 }];
 

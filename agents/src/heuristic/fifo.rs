@@ -9,6 +9,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 
@@ -19,7 +20,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "oldest first, at the requested size; no job passes one that does not fit",
         source: "common practice",
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Fifo::strict()),
+        constructor: &Fixed(|_| Box::new(Fifo::strict())),
         replica: None,
     },
     ListedPolicy {
@@ -27,7 +28,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "oldest first, at the requested size; jobs that fit may pass",
         source: "common practice",
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Fifo::backfill()),
+        constructor: &Fixed(|_| Box::new(Fifo::backfill())),
         replica: None,
     },
 ];

@@ -19,6 +19,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use crate::allocation::queue::{Line, Lines};
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::framework::plugins::{
     Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit,
@@ -36,7 +37,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "priority, then creation time; spread over nodes; lower priorities are evicted",
         source: "kube-scheduler (PrioritySort, NodeResourcesFit, DefaultPreemption) with coscheduling",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kubernetes::new(Allocated::Least)),
+        constructor: &Fixed(|_| Box::new(Kubernetes::new(Allocated::Least))),
         replica: None,
     },
     ListedPolicy {
@@ -44,7 +45,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "as kubernetes, filling nodes one after the other",
         source: "kube-scheduler (NodeResourcesFit, MostAllocated) with coscheduling",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kubernetes::new(Allocated::Most)),
+        constructor: &Fixed(|_| Box::new(Kubernetes::new(Allocated::Most))),
         replica: None,
     },
 ];

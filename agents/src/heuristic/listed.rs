@@ -3,6 +3,8 @@
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information};
 
+use super::parameters::Constructor;
+
 /// Kind of scheduler that a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
@@ -25,18 +27,18 @@ pub struct ListedPolicy {
     pub source: &'static str,
     /// Kind of scheduler.
     pub traits: Traits,
-    /// Builds the policy by the paper's rule. The seed matters only to policies that draw random
-    /// numbers.
-    pub build: fn(u64) -> Box<dyn Policy>,
+    /// Constructor of the policy by the paper's rule, with its parameters. The seed matters only to policies that
+    /// draw random numbers.
+    pub constructor: &'static dyn Constructor,
     /// Builds the policy as its public artifact behaves, defects included, where that differs from
     /// the paper: for reproduction only. Users type `NAME@replica`.
     pub replica: Option<fn(u64) -> Box<dyn Policy>>,
 }
 
 impl ListedPolicy {
-    /// Builds the policy by the paper's rule, in its published settings.
+    /// Builds the policy by the paper's rule, with every parameter at its default.
     pub fn build(&self, seed: u64) -> Box<dyn Policy> {
-        (self.build)(seed)
+        self.constructor.build(seed)
     }
 
     /// Knowledge of jobs that the policy has in its publication.

@@ -6,6 +6,7 @@ pub mod allox;
 pub mod aryl;
 pub mod deepboot;
 pub mod drf;
+mod expectation;
 pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
@@ -15,12 +16,14 @@ pub mod kubernetes;
 pub mod kueue;
 mod listed;
 pub mod optimus;
+pub mod parameters;
 pub mod pollux;
 pub mod sia;
 pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
+pub use expectation::Expectation;
 pub use listed::{ListedPolicy, Traits};
 
 /// Entries of each paper's file.

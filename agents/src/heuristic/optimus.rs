@@ -14,6 +14,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 
@@ -23,7 +24,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "accelerators one by one, each to the job with the largest cut of its remaining time",
     source: "Peng et al., EuroSys 2018; oracle form of the Pollux artifact",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-    build: |_| Box::new(Optimus::default()),
+    constructor: &Fixed(|_| Box::new(Optimus::default())),
     replica: None,
 }];
 

@@ -12,13 +12,16 @@ use super::Split;
 #[command(after_help = "\
 Example: heuristics and a trained policy on the experiment's held-out seeds
   goodput eval configs/experiment/quickstart.toml \\
-      --policies fifo,srtf,runs/quickstart/1/policy.bundle")]
+      --policies fifo,srtf,runs/quickstart/1/policy.bundle
+Example: a heuristic with other parameters (`goodput list policies --parameters`)
+  goodput eval configs/experiment/quickstart.toml \\
+      --policies 'gandiva,gandiva(quantum_secs=60),tiresias(starvation_knob=2)'")]
 pub struct Eval {
     /// Experiment file: its cluster, workload, environment and held-out seeds.
     #[arg(value_name = "EXPERIMENT.toml")]
     pub experiment: PathBuf,
-    /// Policies by name, bundles, or zoo:NAME [default: those of the file].
-    #[arg(long, value_delimiter = ',', value_name = "NAME|BUNDLE,...")]
+    /// Policies by name with their parameters, bundles, or zoo:NAME [default: those of the file].
+    #[arg(long, value_name = "NAME|BUNDLE,...")]
     pub policies: Vec<String>,
     /// Workload files instead of the experiment's own workload; once for each.
     #[arg(long = "workload", value_name = "FILE")]

@@ -50,6 +50,9 @@ pub struct List {
     /// List to print.
     #[arg(value_enum)]
     pub what: What,
+    /// List the parameters of policies instead: default, unit, range and source of each.
+    #[arg(long)]
+    pub parameters: bool,
     /// Form of the listing.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: OutputFormat,

@@ -33,8 +33,8 @@ pub enum Data {
     Log {
         /// Experiment file: its cluster, workload and environment.
         experiment: PathBuf,
-        /// Policies to log, by name [default: those that the file compares].
-        #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+        /// Policies to log, by name with their parameters [default: those that the file compares].
+        #[arg(long, value_name = "NAME,...")]
         policies: Vec<String>,
         /// Probabilities that a decision is drawn at random from the allowed ones. Each policy plays every
         /// workload with each probability.

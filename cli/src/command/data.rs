@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_agents::compose::split_list;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
@@ -83,7 +84,8 @@ fn log(
     out: &Path,
     verbosity: Verbosity,
 ) -> Result<ExitCode, CommandError> {
-    let names = if policies.is_empty() { &experiment.evaluate.policies } else { policies };
+    let asked: Vec<String> = policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
+    let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
     let disturbed = |name: &String| {
         let name = name.clone();
         noise.iter().map(move |&noise| Behaviour { name: name.clone(), noise })

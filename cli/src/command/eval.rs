@@ -3,8 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_agents::{compose, heuristic, zoo};
+use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::compose::{self, PolicyNameError, NamedPolicy, split_list};
+use goodput_agents::heuristic::ListedPolicy;
+use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
+use goodput_configs::names::did_you_mean;
+use goodput_configs::policies;
 use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
 use goodput_console::{CommandError, say};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
@@ -28,7 +33,8 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let sets: Vec<String> = preset.into_iter().chain(args.sets.iter().cloned()).collect();
     let experiment = config::read(&args.experiment, &sets)?;
     conventions::say_overrides(&experiment.environment);
-    let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
+    let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
+    let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
     let setup = experiment.setup().map_err(config::setup_error)?;
     let entries = names.iter().map(|name| entry(name, &experiment, &setup)).collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
@@ -37,7 +43,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let meter = Meter::new(verbosity);
     let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
-    comparison.reference = args.reference.clone();
+    comparison.reference = args.reference.as_deref().map(policies::written);
     let evaluation = compare(&comparison, &meter)?;
     let about = ReportContext {
         title: format!("{}: comparison", experiment.name),
@@ -86,11 +92,13 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Com
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
+        let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
         conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
-        return match name.strip_suffix(compose::REPLICA) {
-            Some(_) => Ok(comparison::by_preset(&experiment.environment, replica_entry(name)?)),
-            None => comparison::heuristic(experiment, name, setup).map_err(CommandError::input),
-        };
+        if !named.is_replica() {
+            return comparison::heuristic(experiment, name, setup).map_err(CommandError::input);
+        }
+        let entry = PolicyEntry::new(named.to_string(), move |seed| named.build(seed, &Sharing::default()));
+        return Ok(comparison::by_preset(&experiment.environment, entry));
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
     let label = parent
@@ -110,14 +118,24 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(CommandError::input)
 }
 
-/// A policy as its public artifact behaves.
-fn replica_entry(name: &str) -> Result<PolicyEntry, CommandError> {
-    if compose::by_name(name, 0).is_none() {
-        let has = |entry: &&heuristic::ListedPolicy| entry.replica.is_some();
-        let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
-        return Err(CommandError::input(format!("there is no replica {name:?}"))
-            .with_help(format!("policies with one: {}", known.join(", "))));
+/// Error about a name that names no policy, with what to do about it.
+pub fn unnamed(error: &PolicyNameError) -> CommandError {
+    let message = match error {
+        PolicyNameError::Unknown { name } => {
+            let near = did_you_mean(name, compose::names());
+            CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))
+        }
+        _ => CommandError::input(policies::explain(error)),
+    };
+    match error {
+        PolicyNameError::NoReplica { .. } => {
+            let has = |entry: &&ListedPolicy| entry.replica.is_some();
+            let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
+            message.with_help(format!("policies with one: {}", known.join(", ")))
+        }
+        PolicyNameError::Parameter { .. } => message.with_help(policies::PARAMETERS),
+        PolicyNameError::Syntax { .. } => message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\""),
+        PolicyNameError::Unknown { .. } => message.with_help("`goodput list policies` and `goodput list zoo` name all policies"),
+        PolicyNameError::UnknownVariant { .. } => message,
     }
-    let owned = name.to_owned();
-    Ok(PolicyEntry::new(name, move |seed| compose::by_name(&owned, seed).expect("it was found above")))
 }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::{compose, zoo};
-use goodput_configs::names::did_you_mean;
-use goodput_console::{Cell, CommandError, Listing};
+use goodput_agents::zoo;
+use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::DataError;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::ExpectedPeak;
@@ -19,6 +19,7 @@ use goodput_env::time::SimTime;
 
 use super::{conventions, sim_inputs, sim_pods};
 use crate::args::{Sim, SimPreset};
+use crate::command::eval::unnamed;
 
 /// Runs `goodput sim` and gives its exit code.
 pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
@@ -75,9 +76,6 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
 
 /// A policy by name, or from a bundle, for `cluster`.
 pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
-    if let Some(policy) = compose::by_name(name, seed) {
-        return Ok(policy);
-    }
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
         bundle.check_types(cluster).map_err(|error| CommandError::input(format!("{name}: {error}")))?;
@@ -85,9 +83,11 @@ pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy
             .policy_sharing(ExpectedPeak::default(), &Sharing::default())
             .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
     }
-    let near = did_you_mean(name, compose::names());
-    Err(CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))
-        .with_help("`goodput list policies` and `goodput list zoo` name all policies"))
+    let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
+    if named.changed().is_some() {
+        say(&format!("policy: {named}"));
+    }
+    Ok(named.build(seed, &Sharing::default()))
 }
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::policies::{self, PolicyText};
 use crate::scenario::SetupError;
 use goodput_agents::policies::utility::Theta;
 use schemars::JsonSchema;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct EvolutionAgent {
     /// The heuristic that episodes are measured against.
+    #[serde(deserialize_with = "policies::name")]
+    #[schemars(with = "PolicyText")]
     pub teacher: String,
     /// Candidates of a generation, at least 4.
     pub population: usize,

@@ -9,7 +9,7 @@ mod ppo;
 
 use crate::error::CheckError;
 use crate::kind::Kind;
-use crate::policies;
+use crate::policies::{self, PolicyText};
 use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError, WorkloadConfig,
@@ -178,7 +178,10 @@ impl Default for TrainConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluateConfig {
-    /// Heuristics, by name.
+    /// Heuristics by name, with their parameters: `"gandiva(quantum_secs=600)"`, or a table
+    /// `{ name = "gandiva", quantum_secs = 600 }`. `goodput list policies --parameters` names them.
+    #[serde(deserialize_with = "policies::names")]
+    #[schemars(with = "Vec<PolicyText>")]
     pub policies: Vec<String>,
     /// Held-out seeds: never trained on, never selected on.
     pub seeds: u64,
@@ -341,6 +344,7 @@ impl ConfigFile for Experiment {
 
     fn check(&self) -> Result<(), CheckError> {
         self.setup()?;
-        self.evaluate.policies.iter().try_for_each(|name| policies::check("evaluate.policies", name))
+        let named = self.evaluate.policies.iter().enumerate();
+        named.map(|(at, name)| policies::check(format!("evaluate.policies.{at}"), name)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Settings of `[agent.ppo]`: proximal policy optimisation.
 
+use crate::policies::{self, PolicyText};
 use crate::scenario::SetupError;
 use goodput_agents::nets::weights::NetConfig;
 use schemars::JsonSchema;
@@ -74,6 +75,8 @@ impl Default for PpoAgent {
 #[serde(deny_unknown_fields)]
 pub struct WarmStart {
     /// The heuristic, by name.
+    #[serde(deserialize_with = "policies::name")]
+    #[schemars(with = "PolicyText")]
     pub teacher: String,
     /// Number of labelled decisions to imitate.
     pub decisions: u64,

@@ -289,9 +289,9 @@ mod tests {
             slurm.check().err().and_then(|error| error.key)
         };
         assert_eq!(check(Some("https://head:7070"), "/etc/goodput/ca.pem"), None);
-        assert_eq!(check(Some("https://head:7070"), "ca.pem"), Some("engine.slurm.report_ca"));
+        assert_eq!(check(Some("https://head:7070"), "ca.pem"), Some("engine.slurm.report_ca".into()));
         for url in [None, Some("http://head:7070")] {
-            assert_eq!(check(url, "/etc/goodput/ca.pem"), Some("engine.slurm.report_url"));
+            assert_eq!(check(url, "/etc/goodput/ca.pem"), Some("engine.slurm.report_url".into()));
         }
     }
 }

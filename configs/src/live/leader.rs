@@ -216,7 +216,7 @@ mod tests {
             let mut etcd = etcd.clone();
             change(&mut etcd);
             let config = LeaderConfig { address: None, lease: LeaseKeeper::Etcd(etcd) };
-            config.check(lease_secs).err().map_or("", |error| error.key.unwrap_or_default())
+            config.check(lease_secs).err().and_then(|error| error.key).unwrap_or_default()
         };
         assert_eq!(problem(&|_| {}, 15), "");
         assert_eq!(problem(&|_| {}, 2), "state.lease_secs");
@@ -232,7 +232,7 @@ mod tests {
             change(&mut kubernetes);
             let config = LeaderConfig { address: None, lease: LeaseKeeper::Kubernetes(kubernetes) };
             assert!(config.outside());
-            config.check(lease_secs).err().map_or("", |error| error.key.unwrap_or_default())
+            config.check(lease_secs).err().and_then(|error| error.key).unwrap_or_default()
         };
         assert_eq!(problem(&|_| {}, 15), "");
         assert_eq!(problem(&|_| {}, 2), "state.lease_secs");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::times::{check_millis, check_secs};
 use crate::error::CheckError;
-use crate::policies;
+use crate::policies::{self, PolicyText};
 
 /// Policy of a deployment, by name or as a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,8 +16,10 @@ pub struct PolicyConfig {
     /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
-    /// Name of a heuristic. Either this or `bundle`.
-    #[serde(default)]
+    /// Name of a heuristic, with its parameters: `"tiresias(starvation_knob=2)"`, or a table
+    /// `{ name = "tiresias", starvation_knob = 2.0 }`. Either this or `bundle`.
+    #[serde(default, deserialize_with = "policies::optional_name")]
+    #[schemars(with = "Option<PolicyText>")]
     pub name: Option<String>,
     /// Seed of policies that draw random numbers.
     #[serde(default)]
@@ -56,7 +58,9 @@ pub enum InformationSetting {
 pub struct RelianceConfig {
     /// Longest a decision may take, milliseconds.
     pub timeout_ms: u64,
-    /// Heuristic that decides instead.
+    /// Heuristic that decides instead, as text or as a table with its parameters.
+    #[serde(deserialize_with = "policies::name")]
+    #[schemars(with = "PolicyText")]
     pub fallback: String,
     /// Shortest time for which the fallback decides, seconds.
     pub fallback_secs: f64,
@@ -85,8 +89,9 @@ pub struct ShadowConfig {
     /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
-    /// Name of a heuristic. Either this or `bundle`.
-    #[serde(default)]
+    /// Name of a heuristic, as text or as a table with its parameters. Either this or `bundle`.
+    #[serde(default, deserialize_with = "policies::optional_name")]
+    #[schemars(with = "Option<PolicyText>")]
     pub name: Option<String>,
     /// Seed of policies that draw random numbers.
     #[serde(default)]

@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::policy::ShadowConfig;
 use super::times::check_secs;
 use crate::error::CheckError;
-use crate::policies;
+use crate::policies::{self, PolicyText};
 
 /// Simulations of the mode `observe`: the jobs at hand under the policy, and under a stand-in for the
 /// cluster as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportConfig {
-    /// Heuristic that stands for the cluster as it runs without goodput.
+    /// Heuristic that stands for the cluster as it runs without goodput, as text or as a table with its parameters.
+    #[serde(deserialize_with = "policies::name")]
+    #[schemars(with = "PolicyText")]
     pub baseline: String,
     /// Horizon of the simulations, seconds of the policy's clock.
     pub horizon_secs: f64,

@@ -120,7 +120,7 @@ impl Document {
     /// Error about a configuration that parses but cannot be run.
     pub fn at_error(&self, error: &CheckError) -> ReadError {
         let CheckError { message, key, names, remedy } = error;
-        let span = key.and_then(|key| {
+        let span = key.as_deref().and_then(|key| {
             if !names.iter().any(|(array, _)| *array == "clusters") {
                 return self.span(key, names).0;
             }
@@ -161,7 +161,8 @@ impl Document {
     }
 
     /// Place of a dotted key. In an array of tables called `array`, the table is the one with the
-    /// name that `names` has for `array`, and otherwise the first with the key. The flag says
+    /// name that `names` has for `array`, and otherwise the first with the key. A number is the
+    /// place in a list. The flag says
     /// whether all of the key is written out; if not, the place is that of the longest part that
     /// is.
     fn span(&self, key: &str, names: &[(&'static str, String)]) -> (Option<Range<usize>>, bool) {
@@ -170,14 +171,15 @@ impl Document {
         let (mut span, mut inside) = (None, "");
         for part in key.split('.') {
             let name = names.iter().find(|(array, _)| *array == inside).map(|(_, name)| name.as_str());
-            let below = match item {
-                Item::ArrayOfTables(tables) => {
+            let below = match (item, part.parse::<usize>()) {
+                (list, Ok(at)) => list.get(at),
+                (Item::ArrayOfTables(tables), Err(_)) => {
                     let named = |table: &&toml_edit::Table| {
                         name.is_none_or(|name| table.get("name").and_then(Item::as_str) == Some(name))
                     };
                     tables.iter().filter(named).find_map(|table| table.get(part))
                 }
-                item => item.get(part),
+                (item, Err(_)) => item.get(part),
             };
             let Some(below) = below else { return (span, false) };
             (item, inside) = (below, part);

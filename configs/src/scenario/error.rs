@@ -81,12 +81,12 @@ impl From<SetupError> for CheckError {
             };
         }
         let key = match inner {
-            SetupError::Value { key, .. } => Some(*key),
+            SetupError::Value { key, .. } => Some((*key).into()),
             SetupError::Check(inner) => {
                 names.extend(inner.names.iter().cloned());
-                inner.key
+                inner.key.clone()
             }
-            SetupError::Data(_) if names.is_empty() => Some("workload.file.path"),
+            SetupError::Data(_) if names.is_empty() => Some("workload.file.path".into()),
             _ => None,
         };
         Self { message: error.to_string(), key, names, remedy: error.remedy() }

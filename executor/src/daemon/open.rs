@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
-use goodput_agents::{compose, zoo};
+use goodput_agents::zoo;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
+use goodput_configs::policies;
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
@@ -100,14 +102,8 @@ pub(super) fn deciders(
             "policy {name} needs {needs}; on real machines there is at most an estimate: use another policy"
         )));
     }
-    let fallback = compose::by_name(&settings.reliance.fallback, acting.seed).ok_or_else(|| {
-        let known = compose::names().join(", ");
-        refused(format!(
-            "[reliance] fallback = {:?}: there is no such heuristic; one of: {known}",
-            settings.reliance.fallback
-        ))
-    })?;
-    let fallback = around(fallback);
+    let fallback = named("[reliance] fallback", &settings.reliance.fallback)?;
+    let fallback = around(fallback.build(acting.seed, &Sharing::default()));
     let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told)).transpose()?;
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
@@ -157,18 +153,18 @@ fn maker(settings: PolicyConfig) -> Maker {
     })
 }
 
+/// Heuristic that the file names at `key`.
+fn named(key: &str, name: &str) -> Result<NamedPolicy, DaemonError> {
+    name.parse().map_err(|error| DaemonError::Refused(format!("{key} = {name:?}: {}", policies::explain(&error))))
+}
+
 type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
 
 fn policy(settings: &PolicyConfig) -> Result<ChosenPolicy, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
-        let policy = compose::by_name(name, settings.seed).ok_or_else(|| {
-            refused(format!(
-                "[policy] name = {name:?}: there is no such heuristic; one of: {}",
-                compose::names().join(", ")
-            ))
-        })?;
-        return Ok((name.clone(), policy, None));
+        let named = named("[policy] name", name)?;
+        return Ok((named.to_string(), named.build(settings.seed, &Sharing::default()), None));
     }
     let path: PathBuf = settings.bundle.clone().unwrap_or_default();
     let bundle = zoo::open(&path).map_err(|error| refused(format!("[policy] bundle: {error}")))?;

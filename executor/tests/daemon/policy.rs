@@ -43,8 +43,8 @@ fn again(mut daemon: Daemon<Lab>, directory: &Path, policy: &str) -> Daemon<Lab>
 fn a_policy_that_is_set_decides_at_once_and_after_a_restart_and_goes_back_step_by_step() {
     let directory = tempfile::tempdir().unwrap();
     let mut daemon = started(directory.path(), "fifo");
-    daemon.set_policy("anna", &asked("tiresias")).unwrap();
-    assert_eq!(policy(&daemon), "tiresias");
+    daemon.set_policy("anna", &asked("tiresias(starvation_knob=2.0)")).unwrap();
+    assert_eq!(policy(&daemon), "tiresias(starvation_knob=2)");
     daemon.set_policy("ben", &asked("zoo:elastic")).unwrap();
     rounds(&mut daemon, 2);
     let said = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
@@ -53,7 +53,7 @@ fn a_policy_that_is_set_decides_at_once_and_after_a_restart_and_goes_back_step_b
     let mut daemon = again(daemon, directory.path(), "fifo");
     assert_eq!(policy(&daemon), "zoo:elastic", "the journal keeps it");
     daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
-    assert_eq!(policy(&daemon), "tiresias");
+    assert_eq!(policy(&daemon), "tiresias(starvation_knob=2)");
     daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
     assert_eq!(policy(&daemon), "fifo");
     let error = daemon.roll_back_policy("anna", "", ChangeVerb::Rollback).unwrap_err().to_string();
@@ -64,9 +64,9 @@ fn a_policy_that_is_set_decides_at_once_and_after_a_restart_and_goes_back_step_b
         history.iter().rev().map(|change| (change.verb, change.name.as_str(), change.by.as_str())).collect();
     let expected = [
         (ChangeVerb::File, "fifo", "deployment file"),
-        (ChangeVerb::Set, "tiresias", "anna"),
+        (ChangeVerb::Set, "tiresias(starvation_knob=2)", "anna"),
         (ChangeVerb::Set, "zoo:elastic", "ben"),
-        (ChangeVerb::Rollback, "tiresias", "anna"),
+        (ChangeVerb::Rollback, "tiresias(starvation_knob=2)", "anna"),
         (ChangeVerb::Rollback, "fifo", "anna"),
     ];
     assert_eq!(told, expected);
@@ -91,6 +91,9 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
     for (request, said) in [
         (asked("tiresais"), "did you mean \"tiresias\"?"),
         (asked("tiresias"), "decides already"),
+        (asked("tiresias(starvation_knob=0)"), "decides already"),
+        (asked("tiresias(starvation_nob=2)"), "did you mean \"starvation_knob\"?"),
+        (asked("tiresias(starvation_knob=-2)"), "starvation_knob is -2, expected a number of at least 0"),
         (asked("zoo:elastik"), "elastik"),
         (asked(path(&folder.path().join("none.bundle"))), "none.bundle"),
         (asked(path(&torn)), "torn.bundle"),

@@ -26,6 +26,7 @@ use goodput_env::scenario::Information;
 use goodput_env::state::Trigger;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use departures::{AfsDepartures, DeepBootAfs, PublishedAfs};
@@ -38,7 +39,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "elastic; each accelerator to the one of two jobs that shortens the mean more, lengths known",
         source: "Hwang et al. (AFS), NSDI 2021",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(Afs::new(AfsRule::Lengths)),
+        constructor: &Fixed(|_| Box::new(Afs::new(AfsRule::Lengths))),
         replica: Some(|_| Box::new(Afs::artifact())),
     },
     ListedPolicy {
@@ -46,7 +47,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "as afs-l with lengths unknown: the job that has run least is presumed to finish first",
         source: "Hwang et al. (AFS), NSDI 2021; our reading of its unknown-length form",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(Afs::new(AfsRule::Attained)),
+        constructor: &Fixed(|_| Box::new(Afs::new(AfsRule::Attained))),
         replica: None,
     },
 ];

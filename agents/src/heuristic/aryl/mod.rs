@@ -22,6 +22,7 @@ use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 
 /// Entries of Aryl in the list of policies.
@@ -30,7 +31,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "shortest first at base demand, then flexible workers where they save most time",
     source: "Li et al. (Aryl), arXiv:2202.07896; Lyra, EuroSys 2023",
     traits: Traits { preemptive: false, elastic: true, heterogeneous: false },
-    build: |_| Box::new(Aryl::default()),
+    constructor: &Fixed(|_| Box::new(Aryl::default())),
     replica: None,
 }];
 

@@ -30,7 +30,10 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Batching;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::heuristic::parameters::{Parameterised, secs};
 use crate::heuristic::{ListedPolicy, Traits};
 use requests::RequestScheduler;
 use sizes::{SizeScheduler, StartValue};
@@ -41,16 +44,38 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "largest sum of speedups every 60 s by a knapsack, on what inference requests leave; answers them",
     source: "Chen et al. (DeepBoot), TPDS 2023",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-    build: |_| Box::new(DeepBoot::new(StartValue::Full)),
+    constructor: &Parameterised {
+        defaults: DeepBootParameters::default,
+        build: |parameters, _| Box::new(DeepBoot::with(*parameters)),
+    },
     replica: Some(|_| Box::new(DeepBoot::new(StartValue::Discounted))),
 }];
 
-/// Interval between plans for training.
-const PERIOD: SimTime = SimTime::from_secs(60);
+/// Parameters of [`DeepBoot`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeepBootParameters {
+    /// Interval between plans for training.
+    #[serde(rename = "period_secs", with = "secs")]
+    #[schemars(with = "f64", range(min = 1.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "TPDS 2023: every minute"))]
+    pub period: SimTime,
+    /// Time that a restart counts in the objective, whatever a restart costs in the run.
+    #[schemars(range(min = 0.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "dp.py of its artifact"))]
+    pub restart_secs: f64,
+}
+
+impl Default for DeepBootParameters {
+    fn default() -> Self {
+        Self { period: SimTime::from_secs(60), restart_secs: 10.0 }
+    }
+}
 
 /// DeepBoot: ATS-T for training and ATS-I for requests.
 #[derive(Clone, Debug)]
 pub struct DeepBoot {
+    period: SimTime,
     sizes: SizeScheduler,
     requests: RequestScheduler,
     now: SimTime,
@@ -59,7 +84,15 @@ pub struct DeepBoot {
 impl DeepBoot {
     /// A policy with the given value of starting a job.
     pub fn new(start: StartValue) -> Self {
-        Self { sizes: SizeScheduler::new(start), requests: RequestScheduler::default(), now: SimTime::ZERO }
+        let DeepBootParameters { period, restart_secs } = DeepBootParameters::default();
+        let sizes = SizeScheduler::new(start, restart_secs);
+        Self { period, sizes, requests: RequestScheduler::default(), now: SimTime::ZERO }
+    }
+
+    /// A policy by the paper's rule with the given parameters.
+    pub fn with(DeepBootParameters { period, restart_secs }: DeepBootParameters) -> Self {
+        let sizes = SizeScheduler::new(StartValue::Full, restart_secs);
+        Self { period, sizes, ..Self::new(StartValue::Full) }
     }
 
     /// This policy with requests answered by `requests`, for example on an inference cluster's own
@@ -74,7 +107,7 @@ impl Policy for DeepBoot {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.now = view.now;
         let mut plan = Plan::keep();
-        if view.now.next_multiple_of(PERIOD) == view.now {
+        if view.now.next_multiple_of(self.period) == view.now {
             self.sizes.plan(view, &mut plan);
         } else if self.sizes.start() == StartValue::Discounted {
             relist(view, &mut plan);
@@ -84,7 +117,7 @@ impl Policy for DeepBoot {
     }
 
     fn wake_at(&self) -> Option<SimTime> {
-        Some((self.now + SimTime::from_millis(1)).next_multiple_of(PERIOD))
+        Some((self.now + SimTime::from_millis(1)).next_multiple_of(self.period))
     }
 
     fn batching(&self) -> Batching {

@@ -13,9 +13,6 @@ use super::choice::SizeChoice;
 use super::speedup::SpeedupTables;
 use crate::placement::{Free, Packer};
 
-/// Seconds that a restart costs in the objective, whatever the true cost (artifact).
-const RESTART_SECS: f64 = 10.0;
-
 /// Value of a job's first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartValue {
@@ -29,15 +26,17 @@ pub enum StartValue {
 #[derive(Clone, Debug)]
 pub struct SizeScheduler {
     start: StartValue,
+    /// Seconds that a restart costs in the objective, whatever the true cost.
+    restart_secs: f64,
     goodputs: SpeedupTables,
     choice: SizeChoice,
     free: Free,
 }
 
 impl SizeScheduler {
-    /// A scheduler with the given value of starting a job.
-    pub fn new(start: StartValue) -> Self {
-        Self { start, goodputs: SpeedupTables::default(), choice: SizeChoice::default(), free: Free::default() }
+    /// A scheduler with the given value of starting a job, and seconds that a restart counts.
+    pub fn new(start: StartValue, restart_secs: f64) -> Self {
+        Self { start, restart_secs, goodputs: SpeedupTables::default(), choice: SizeChoice::default(), free: Free::default() }
     }
 
     /// Value of a first start.
@@ -92,6 +91,6 @@ impl SizeScheduler {
             return 1.0;
         }
         let age = job.age().as_secs_f64();
-        (age - RESTART_SECS * f64::from(job.state.restarts)).max(0.0) / (age + RESTART_SECS)
+        (age - self.restart_secs * f64::from(job.state.restarts)).max(0.0) / (age + self.restart_secs)
     }
 }

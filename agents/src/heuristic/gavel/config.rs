@@ -1,5 +1,8 @@
 //! Settings of Gavel: the objective, and the mechanism of rounds.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::fifo::TypeFifo;
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
@@ -46,6 +49,46 @@ pub enum TypeSpeeds {
     Hidden,
 }
 
+/// Mechanism of rounds, whatever the objective.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GavelRounds {
+    /// Length of a round.
+    #[schemars(range(min = 1.0, max = 1e7), extend("x-unit" = "s", "x-source" = "OSDI 2020, section 5: 6 minutes"))]
+    pub round_secs: f64,
+    /// Least time between resets of the counts of received time.
+    #[schemars(range(min = 1.0, max = 1e9), extend("x-unit" = "s", "x-source" = "scheduler.py of its artifact"))]
+    pub reset_secs: f64,
+}
+
+impl Default for GavelRounds {
+    fn default() -> Self {
+        Self { round_secs: 360.0, reset_secs: 1920.0 }
+    }
+}
+
+/// Length of rounds, for objectives with which counts of received time change nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GavelRoundLength {
+    /// Length of a round.
+    #[schemars(range(min = 1.0, max = 1e7), extend("x-unit" = "s", "x-source" = "OSDI 2020, section 5: 6 minutes"))]
+    pub round_secs: f64,
+}
+
+impl Default for GavelRoundLength {
+    fn default() -> Self {
+        Self { round_secs: GavelRounds::default().round_secs }
+    }
+}
+
+impl GavelRoundLength {
+    /// Rounds of this length.
+    pub fn rounds(self) -> GavelRounds {
+        GavelRounds { round_secs: self.round_secs, ..GavelRounds::default() }
+    }
+}
+
 /// Settings of [`Gavel`].
 #[derive(Clone, Debug)]
 pub struct GavelConfig {
@@ -55,10 +98,8 @@ pub struct GavelConfig {
     pub types: TypeSpeeds,
     /// Whether two jobs may share accelerators.
     pub sharing: bool,
-    /// Length of a round, seconds.
-    pub round_secs: f64,
-    /// Least time between resets of the counts of received time, seconds.
-    pub reset_secs: f64,
+    /// Mechanism of rounds.
+    pub rounds: GavelRounds,
     /// Form of the policy.
     pub form: GavelForm,
     /// Seed of all draws.
@@ -69,6 +110,6 @@ impl GavelConfig {
     /// The paper's settings: rounds of 6 minutes, counts kept for 32 minutes.
     pub fn published(objective: GavelObjective, types: TypeSpeeds, seed: u64) -> Self {
         let sharing = matches!(objective, GavelObjective::Gandiva(_));
-        Self { objective, types, sharing, round_secs: 360.0, reset_secs: 1920.0, form: GavelForm::Published, seed }
+        Self { objective, types, sharing, rounds: GavelRounds::default(), form: GavelForm::Published, seed }
     }
 }

@@ -4,13 +4,14 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
-use super::config::{GavelConfig, GavelObjective, TypeSpeeds};
+use super::config::{GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, TypeSpeeds};
 use super::fifo::{TypeChoice, TypeFifo};
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
 use super::policy::Gavel;
 use super::python_random::PythonRandom;
 use super::water_filling::Inside;
+use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 
 /// Spot prices an hour of Google Cloud that the paper's evaluation uses, dollars.
@@ -27,13 +28,16 @@ macro_rules! listed {
             about: $about,
             source: SOURCE,
             traits: $traits,
-            build: |$seed| {
-                let $form = GavelForm::Published;
-                made($objective, $traits, $seed, $form)
+            constructor: &Parameterised {
+                defaults: GavelRounds::default,
+                build: |rounds, $seed| {
+                    let $form = GavelForm::Published;
+                    made($objective, $traits, $seed, $form, *rounds)
+                },
             },
             replica: Some(|$seed| {
                 let $form = GavelForm::Artifact;
-                made($objective, $traits, $seed, $form)
+                made($objective, $traits, $seed, $form, GavelRounds::default())
             }),
         }
     };
@@ -81,7 +85,10 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "shortest job first on the fastest types, then the next",
         source: SOURCE,
         traits: AWARE,
-        build: |seed| made(GavelObjective::ShortestFirst, AWARE, seed, GavelForm::Published),
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| made(GavelObjective::ShortestFirst, AWARE, seed, GavelForm::Published, *rounds),
+        },
         replica: None,
     },
     listed!("gavel-max-throughput", "most steps per second over all jobs", AWARE, |_seed, _form| {
@@ -101,9 +108,12 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "max-min fairness over speeds on types, pairs of jobs sharing accelerators where that is faster",
         source: SOURCE,
         traits: AWARE,
-        build: |seed| {
-            let published = GavelConfig::published(GavelObjective::MaxMin, TypeSpeeds::Known, seed);
-            Box::new(Gavel::new(GavelConfig { sharing: true, ..published }))
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| {
+                let published = GavelConfig::published(GavelObjective::MaxMin, TypeSpeeds::Known, seed);
+                Box::new(Gavel::new(GavelConfig { sharing: true, rounds: *rounds, ..published }))
+            },
         },
         replica: None,
     },
@@ -113,9 +123,18 @@ pub const LISTED: &[ListedPolicy] = &[
             GavelForm::Published => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
         }))
     }),
-    listed!("gavel-fifo-perf", "oldest first, on the fastest type left", AWARE, |_seed, _form| {
-        GavelObjective::Fifo(TypeFifo::new(TypeChoice::Fastest))
-    }),
+    ListedPolicy {
+        name: "gavel-fifo-perf",
+        about: "oldest first, on the fastest type left",
+        source: SOURCE,
+        traits: AWARE,
+        // Shares are whole and always fit, so nothing depends on counts of received time.
+        constructor: &Parameterised {
+            defaults: GavelRoundLength::default,
+            build: |length, seed| fifo_perf(seed, GavelForm::Published, length.rounds()),
+        },
+        replica: Some(|seed| fifo_perf(seed, GavelForm::Artifact, GavelRounds::default())),
+    },
     listed!(
         "gavel-gandiva",
         "random pairs share accelerators when there are more jobs than those",
@@ -124,7 +143,17 @@ pub const LISTED: &[ListedPolicy] = &[
     ),
 ];
 
-fn made(objective: GavelObjective, traits: Traits, seed: u64, form: GavelForm) -> Box<dyn Policy> {
+fn fifo_perf(seed: u64, form: GavelForm, rounds: GavelRounds) -> Box<dyn Policy> {
+    made(GavelObjective::Fifo(TypeFifo::new(TypeChoice::Fastest)), AWARE, seed, form, rounds)
+}
+
+fn made(
+    objective: GavelObjective,
+    traits: Traits,
+    seed: u64,
+    form: GavelForm,
+    rounds: GavelRounds,
+) -> Box<dyn Policy> {
     let types = if traits.heterogeneous { TypeSpeeds::Known } else { TypeSpeeds::Hidden };
-    Box::new(Gavel::new(GavelConfig { form, ..GavelConfig::published(objective, types, seed) }))
+    Box::new(Gavel::new(GavelConfig { form, rounds, ..GavelConfig::published(objective, types, seed) }))
 }

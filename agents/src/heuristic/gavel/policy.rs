@@ -124,7 +124,7 @@ impl Gavel {
         let capacity = capacity(view);
         self.stale |= self.capacity.as_ref().is_some_and(|before| *before != capacity);
         let now = self.start_secs;
-        let due = ledger.last_reset() == 0.0 || now - ledger.last_reset() >= self.config.reset_secs;
+        let due = ledger.last_reset() == 0.0 || now - ledger.last_reset() >= self.config.rounds.reset_secs;
         if !self.stale || self.departures.allocates_at_resets_only() && !due {
             return;
         }
@@ -289,7 +289,7 @@ impl Gavel {
             RoundTask { combination, kind, placement }
         };
         self.tasks = placed.into_iter().map(task).collect();
-        self.end_secs = self.departures.start_round(view, &self.tasks, self.start_secs, self.config.round_secs);
+        self.end_secs = self.departures.start_round(view, &self.tasks, self.start_secs, self.config.rounds.round_secs);
         self.plan(view)
     }
 
@@ -330,7 +330,7 @@ impl Policy for Gavel {
         }
         // The ledger leaves `self` for the decision, since methods of `self` change it.
         let mut ledger =
-            self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.round_secs));
+            self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
         self.close_round(view, &mut ledger);
         let previous_end = (!self.tasks.is_empty()).then_some(self.end_secs);
         self.start_secs = self.departures.round_start(previous_end, view.now.as_secs_f64());

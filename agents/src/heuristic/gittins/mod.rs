@@ -14,6 +14,7 @@ pub(crate) use artifact::rounded;
 pub use expected::{Serpt, SerptArtifact};
 pub use sample::{GittinsHorizon, GittinsSample};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 
 /// Entries in the list of policies.
@@ -22,7 +23,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "preemptive, least expected remaining accelerator time first, given the completed jobs",
     source: "`shortest-expected` of the Tiresias simulator; Gu et al., NSDI 2019",
     traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-    build: |_| Box::new(Serpt::new(LengthSample::default())),
+    constructor: &Fixed(|_| Box::new(Serpt::new(LengthSample::default()))),
     replica: None,
 }];
 

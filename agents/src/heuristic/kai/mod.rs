@@ -22,8 +22,11 @@ use goodput_env::policy::Policy;
 use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::allocation::queue::{Line, Lines};
+use crate::heuristic::parameters::{Parameterised, secs};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use fair_share::{ShareQueue, fair_shares};
@@ -36,7 +39,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "tenants by how far they are below their fair share; reclaims from those above theirs",
         source: "NVIDIA KAI Scheduler",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kai::new(KaiConfig::default())),
+        constructor: &Parameterised { defaults: KaiConfig::default, build: |config, _| Box::new(Kai::new(*config)) },
         replica: None,
     },
     ListedPolicy {
@@ -44,19 +47,28 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "kai with past usage counted against a tenant, and jobs protected in their first minutes",
         source: "NVIDIA KAI Scheduler, time-aware fairness",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kai::new(KaiConfig::time_aware())),
+        constructor: &Parameterised { defaults: KaiConfig::time_aware, build: |config, _| Box::new(Kai::new(*config)) },
         replica: None,
     },
 ];
 
 /// Settings of KAI.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct KaiConfig {
     /// Least time that a job runs before it may be reclaimed.
+    #[serde(rename = "min_runtime_secs", with = "secs")]
+    #[schemars(with = "f64", range(min = 0.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "KAI, reclaim-min-runtime of a queue"))]
     pub min_runtime: SimTime,
     /// Weight of past usage in the fair share; 0 ignores it.
+    #[serde(rename = "usage_weight")]
+    #[schemars(range(min = 0.0), extend("x-source" = "KAI, time-aware fairness, kValue"))]
     pub k: f64,
     /// Half-life of past usage.
+    #[serde(rename = "usage_half_life_secs", with = "secs")]
+    #[schemars(with = "f64", range(min = 1.0, max = 1e9))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "KAI, time-aware fairness, half-life period"))]
     pub half_life: SimTime,
 }
 

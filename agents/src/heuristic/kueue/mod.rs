@@ -33,10 +33,11 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::allocation::queue::{Line, Lines};
 use crate::allocation::quotas::Quotas;
+use crate::heuristic::parameters::{Fixed, Parameterised};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use claim::JobClaim;
-use preemption::{Evict, FairSharingStrategy, PreemptionRules, fair_preemption};
+use preemption::{Evict, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
@@ -47,7 +48,10 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "fair sharing between tenants: idle quota is lent, and taken back by preemption",
         source: SOURCE,
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kueue::default()),
+        constructor: &Parameterised {
+            defaults: PreemptionRules::default,
+            build: |rules, _| Box::new(Kueue::new(rules.clone())),
+        },
         replica: None,
     },
     ListedPolicy {
@@ -55,7 +59,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "fair sharing between tenants: idle quota is lent, and given back only as jobs end",
         source: SOURCE,
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kueue::lending()),
+        constructor: &Fixed(|_| Box::new(Kueue::lending())),
         replica: None,
     },
     ListedPolicy {
@@ -63,7 +67,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "every tenant keeps to what it owns, or to its weighted part of the cluster; nothing is lent",
         source: SOURCE,
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Kueue::partitioned()),
+        constructor: &Fixed(|_| Box::new(Kueue::partitioned())),
         replica: None,
     },
 ];
@@ -86,11 +90,7 @@ impl Default for Kueue {
     /// Borrowing and preemption: of lower priorities within a tenant, of any borrower within a
     /// cohort.
     fn default() -> Self {
-        Self::new(PreemptionRules {
-            within_tenant: Evict::LowerPriority,
-            within_cohort: Evict::Any,
-            strategies: vec![FairSharingStrategy::FinalShare, FairSharingStrategy::InitialShare],
-        })
+        Self::new(PreemptionRules::default())
     }
 }
 

@@ -12,12 +12,16 @@ use std::cmp::Reverse;
 
 use goodput_env::job::JobId;
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::claim::JobClaim;
 use super::victims::Victims;
 
 /// Jobs that an incoming job may evict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Evict {
     /// No other job.
     Never,
@@ -38,7 +42,9 @@ impl Evict {
 }
 
 /// Rule by which a tenant may preempt another one in its cohort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum FairSharingStrategy {
     /// S2-a, `LessThanOrEqualToFinalShare`: the preempting tenant's new share is at most the
     /// other's after the eviction.
@@ -60,14 +66,29 @@ pub enum EvictionReason {
 }
 
 /// Rules of preemption.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PreemptionRules {
     /// Jobs of the same tenant that may be evicted.
+    #[schemars(extend("x-source" = "KEP-79, preemption.withinClusterQueue"))]
     pub within_tenant: Evict,
     /// Jobs of borrowing tenants in the cohort that may be evicted.
+    #[schemars(extend("x-source" = "KEP-79, preemption.reclaimWithinCohort"))]
     pub within_cohort: Evict,
     /// Rules of fair sharing in the order they are tried.
+    #[schemars(extend("x-source" = "KEP-1714, fairSharing.preemptionStrategies"))]
     pub strategies: Vec<FairSharingStrategy>,
+}
+
+impl Default for PreemptionRules {
+    /// Settings as shipped, with fair sharing: lower priorities within a tenant, any borrower within a cohort.
+    fn default() -> Self {
+        Self {
+            within_tenant: Evict::LowerPriority,
+            within_cohort: Evict::Any,
+            strategies: vec![FairSharingStrategy::FinalShare, FairSharingStrategy::InitialShare],
+        }
+    }
 }
 
 /// Jobs to evict so that `incoming` fits, with the reasons; empty where it fits in no allowed way.

@@ -15,7 +15,7 @@ use goodput_env::view::ClusterView;
 
 use super::draft::StateDraft;
 use super::lanes::{Lanes, NodeSpan};
-use super::objective::{PolluxProblem, StateValue};
+use super::objective::{ObjectiveParameters, PolluxProblem, StateValue};
 
 /// Rounds of descent; the descent has usually settled after two.
 const SWEEPS: u32 = 6;
@@ -29,6 +29,13 @@ const PROGRESS: f64 = 1e-9;
 pub struct PolluxFast {
     problem: PolluxProblem,
     search: Fast,
+}
+
+impl PolluxFast {
+    /// A policy with the given objective.
+    pub fn new(objective: ObjectiveParameters) -> Self {
+        Self { problem: PolluxProblem::new(objective), search: Fast::default() }
+    }
 }
 
 impl Policy for PolluxFast {

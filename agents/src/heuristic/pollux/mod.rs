@@ -22,11 +22,14 @@ use goodput_env::scenario::Batching;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::view::ClusterView;
 use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 use fast::PolluxFast;
 use genetic::{Genetic, GeneticConfig};
-use objective::{Lanes, PolluxProblem};
+use objective::{Lanes, ObjectiveParameters, PolluxProblem};
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[
@@ -35,7 +38,10 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "goodput relative to a fair share, batch sizes adapted; the published genetic search",
         source: "Qiao et al., OSDI 2021",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |seed| Box::new(Pollux::new(GeneticConfig::default(), seed)),
+        constructor: &Parameterised {
+            defaults: PolluxParameters::default,
+            build: |parameters, seed| Box::new(parameters.policy(true, seed)),
+        },
         replica: None,
     },
     ListedPolicy {
@@ -43,8 +49,9 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "pollux without keeping distributed jobs on different nodes",
         source: "Qiao et al., OSDI 2021, section 5.3.2",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |seed| {
-            Box::new(Pollux::new(GeneticConfig { avoid_interference: false, ..GeneticConfig::default() }, seed))
+        constructor: &Parameterised {
+            defaults: PolluxParameters::default,
+            build: |parameters, seed| Box::new(parameters.policy(false, seed)),
         },
         replica: None,
     },
@@ -53,10 +60,50 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "the objective of pollux, searched by dynamic programming over counts",
         source: "this project; objective of Qiao et al., OSDI 2021",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(PolluxFast::default()),
+        constructor: &Parameterised {
+            defaults: ObjectiveParameters::default,
+            build: |parameters, _| Box::new(PolluxFast::new(*parameters)),
+        },
         replica: None,
     },
 ];
+
+/// Parameters of [`Pollux`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolluxParameters {
+    /// Fairness power `p` of the mean of speedups. The lower, the more one starving job weighs against fast ones.
+    #[schemars(range(min = -10.0, max = -0.01), extend("x-source" = "OSDI 2021, p of equation 14; -1 as in its evaluation"))]
+    pub power: f64,
+    /// Time that a restart costs in the objective, whatever a restart costs in the run.
+    #[schemars(range(min = 0.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
+    pub restart_secs: f64,
+    /// Survivors, and children, of each generation.
+    #[schemars(range(min = 2, max = 10000))]
+    #[schemars(extend("x-unit" = "states", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
+    pub population: u16,
+    /// Generations, the first population included.
+    #[schemars(range(min = 1, max = 100000))]
+    #[schemars(extend("x-unit" = "generations", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
+    pub generations: u32,
+}
+
+impl Default for PolluxParameters {
+    fn default() -> Self {
+        let ObjectiveParameters { power, restart_secs } = ObjectiveParameters::default();
+        let GeneticConfig { population, generations, .. } = GeneticConfig::default();
+        Self { power, restart_secs, population, generations }
+    }
+}
+
+impl PolluxParameters {
+    fn policy(self, avoid_interference: bool, seed: u64) -> Pollux {
+        let Self { power, restart_secs, population, generations } = self;
+        let search = GeneticConfig { population, generations, avoid_interference, ..GeneticConfig::default() };
+        Pollux::new(search, seed).aiming(ObjectiveParameters { power, restart_secs })
+    }
+}
 
 /// Pollux with the published search. All its randomness comes from the seed.
 #[derive(Clone, Debug)]
@@ -70,6 +117,12 @@ impl Pollux {
     /// A policy with the given settings of the search.
     pub fn new(config: GeneticConfig, seed: u64) -> Self {
         Self { problem: PolluxProblem::default(), search: Genetic::new(config), rng: rng(seed, Stream::Policy) }
+    }
+
+    /// Policy with another objective of the search.
+    #[must_use]
+    pub fn aiming(self, objective: ObjectiveParameters) -> Self {
+        Self { problem: PolluxProblem::new(objective), ..self }
     }
 }
 

@@ -14,30 +14,60 @@ use goodput_env::job::JobId;
 use goodput_env::model::GoodputModel;
 use goodput_env::placement::Placement;
 use goodput_env::view::ClusterView;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use super::lanes::Lanes;
 use super::lanes::{NodeSpan, add, and, nonzero, same, span, sum};
 
-/// Seconds that a restart costs in the objective, whatever the true cost (artifact, `pollux.py`).
-const RESTART_SECS: f64 = 30.0;
 /// Floor that keeps the mean finite while a job has no accelerators.
 const FLOOR: f64 = 1e-3;
 /// Table entry that has not been computed.
 const UNKNOWN: [f64; 2] = [f64::NAN; 2];
 
-/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones
-/// (Pollux, equation 14).
-pub fn fitness(scaled: &[f64]) -> f64 {
-    scaled.len() as f64 / scaled.iter().map(|&speedup| term(speedup)).sum::<f64>()
+/// Parameters of the objective.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectiveParameters {
+    /// Fairness power `p` of the mean of speedups. The lower, the more one starving job weighs against fast ones.
+    #[schemars(range(min = -10.0, max = -0.01), extend("x-source" = "OSDI 2021, p of equation 14; -1 as in its evaluation"))]
+    pub power: f64,
+    /// Time that a restart costs in the objective, whatever a restart costs in the run.
+    #[schemars(range(min = 0.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
+    pub restart_secs: f64,
 }
 
-/// Factor on the speedup of a job that has to restart: `max(age - 30 restarts, 0) / (age + 30)`.
-pub fn restart_factor(age_secs: f64, restarts: u32) -> f64 {
-    (age_secs - f64::from(restarts) * RESTART_SECS).max(0.0) / (age_secs + RESTART_SECS)
+impl Default for ObjectiveParameters {
+    fn default() -> Self {
+        Self { power: -1.0, restart_secs: 30.0 }
+    }
 }
 
-fn term(scaled: f64) -> f64 {
-    1.0 / (scaled + FLOOR)
+impl ObjectiveParameters {
+    /// Mean of `scaled` speedups to the power `p`: one starving job weighs more than many fast ones
+    /// (Pollux, equation 14).
+    pub fn fitness(&self, scaled: &[f64]) -> f64 {
+        self.mean(scaled.iter().map(|&speedup| self.term(speedup)).sum(), scaled.len())
+    }
+
+    /// Factor on the speedup of a job that has to restart, of the given age in seconds: with `s` seconds a restart,
+    /// `max(age - s restarts, 0) / (age + s)`.
+    pub fn restart_factor(&self, age_secs: f64, restarts: u32) -> f64 {
+        let after = age_secs + self.restart_secs;
+        if after > 0.0 { (age_secs - f64::from(restarts) * self.restart_secs).max(0.0) / after } else { 1.0 }
+    }
+
+    /// Summand of a job: its speedup to the power `p`. The smaller the sum, the fitter.
+    fn term(&self, scaled: f64) -> f64 {
+        // The published power needs no logarithm.
+        if self.power == -1.0 { 1.0 / (scaled + FLOOR) } else { (scaled + FLOOR).powf(self.power) }
+    }
+
+    /// Power mean of `jobs` speedups with the given sum of terms.
+    fn mean(&self, terms: f64, jobs: usize) -> f64 {
+        if self.power == -1.0 { jobs as f64 / terms } else { (terms / jobs as f64).powf(self.power.recip()) }
+    }
 }
 
 /// Job as the search sees it.
@@ -62,7 +92,7 @@ pub struct PolluxJob {
 /// Value of a state; both objectives are maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StateValue {
-    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of
+    /// [`ObjectiveParameters::fitness`] of the speedups relative to the fair share, scaled so that a node's worth of
     /// accelerators counts 1.
     pub fitness: f64,
     /// Speedups per accelerator of the nodes in use.
@@ -72,6 +102,7 @@ pub struct StateValue {
 /// Jobs, nodes and tables of one decision.
 #[derive(Clone, Debug, Default)]
 pub struct PolluxProblem {
+    parameters: ObjectiveParameters,
     /// In order of attained service: the order in which jobs keep contested accelerators.
     pub(super) jobs: Vec<PolluxJob>,
     pub(super) nodes: usize,
@@ -115,6 +146,11 @@ struct GoodputTables {
 }
 
 impl PolluxProblem {
+    /// An empty problem with the given objective.
+    pub fn new(parameters: ObjectiveParameters) -> Self {
+        Self { parameters, ..Self::default() }
+    }
+
     /// Jobs in the order of a state's rows.
     pub fn jobs(&self) -> &[PolluxJob] {
         &self.jobs
@@ -191,7 +227,8 @@ impl PolluxProblem {
             jobs.iter().filter_map(|contender| Some((contender.job, contender.model?))).collect();
         self.goodputs.retain(|job, table| models.get(job).is_some_and(|model| *model == table.model));
         self.factor.clear();
-        self.factor.extend(jobs.iter().map(|job| restart_factor(job.age_secs, job.restarts)));
+        let parameters = self.parameters;
+        self.factor.extend(jobs.iter().map(|job| parameters.restart_factor(job.age_secs, job.restarts)));
         self.tables.clear();
         let mut end = 0;
         for job in jobs {
@@ -215,7 +252,7 @@ impl PolluxProblem {
         for job in 0..self.jobs.len() {
             let held = &self.jobs[job].held;
             let speedup = self.speedup(job, NodeSpan::of(held), held.gpus());
-            self.kept.push([term(speedup * self.scale), speedup]);
+            self.kept.push([self.parameters.term(speedup * self.scale), speedup]);
         }
     }
 
@@ -268,7 +305,7 @@ impl PolluxProblem {
     #[cold]
     fn ask(&mut self, job: usize, span: NodeSpan, replicas: u32, at: usize) -> [f64; 2] {
         let speedup = self.speedup(job, span, replicas);
-        self.moved[at] = [term(speedup * self.scale * self.factor[job]), speedup];
+        self.moved[at] = [self.parameters.term(speedup * self.scale * self.factor[job]), speedup];
         self.moved[at]
     }
 
@@ -321,7 +358,7 @@ impl PolluxProblem {
     /// Value from summed terms and speedups, and the accelerators of nodes in use.
     pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> StateValue {
         let utility = if active > 0 { speedups / f64::from(active) } else { 0.0 };
-        StateValue { fitness: self.jobs.len() as f64 / terms, utility }
+        StateValue { fitness: self.parameters.mean(terms, self.jobs.len()), utility }
     }
 
     /// Number of accelerators to share out.

@@ -6,7 +6,7 @@ use goodput_env::model::{GoodputModel, SwitchCost};
 use goodput_env::placement::Placement;
 use goodput_env::view::JobView;
 
-use super::{ORDER, POWER, restart_factor};
+use super::{ORDER, restart_factor};
 use crate::placement::whole_nodes::{Nodes, Wanted};
 
 /// Relative distance from the optimum at which the artifact's solver stops.
@@ -60,13 +60,13 @@ impl Deviations {
         ]
     }
 
-    /// Cost of a configuration: its utility to the power of -0.5. The artifact computes in single
+    /// Cost of a configuration: its utility to `power`. The artifact computes in single
     /// precision and rounds to two decimals, so that many configurations cost the same.
-    pub(super) fn cost(self, utility: f64, rank: f64) -> f64 {
+    pub(super) fn cost(self, utility: f64, power: f64, rank: f64) -> f64 {
         if !self.rounded {
-            return utility.powf(POWER) * (1.0 + ORDER * rank);
+            return utility.powf(power) * (1.0 + ORDER * rank);
         }
-        let cost = f64::from((utility as f32).powf(POWER as f32));
+        let cost = f64::from((utility as f32).powf(power as f32));
         // Python rounds halves to even.
         ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
     }

@@ -20,7 +20,10 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Batching;
 use goodput_env::state::Phase;
 use goodput_env::view::{ClusterView, JobView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::whole_nodes::{Nodes, Wanted};
 use configurations::TypeSizes;
@@ -33,12 +36,32 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
     source: "Jayaram Subramanya et al., SOSP 2023",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: true },
-    build: |_| Box::new(Sia::default()),
+    constructor: &Parameterised {
+        defaults: SiaParameters::default,
+        build: |parameters, _| Box::new(Sia { parameters: *parameters, ..Sia::default() }),
+    },
     replica: Some(|_| Box::new(Sia::new(Deviations::ARTIFACT))),
 }];
 
-/// Fairness: utilities count to this power (`p` of the paper, section 3.4).
-const POWER: f64 = -0.5;
+/// Parameters of [`Sia`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SiaParameters {
+    /// Fairness power `p`: utilities count to this power. The lower, the more a job that is badly off weighs.
+    #[schemars(range(min = -10.0, max = -0.01), extend("x-source" = "SOSP 2023, p of section 3.4"))]
+    pub power: f64,
+    /// Cost of a job without accelerators, `lambda`; a configuration that costs as much is never chosen. A utility of
+    /// 1, the least without a restart, costs 1, so every job that waits is worth an accelerator.
+    #[schemars(range(min = 1.001, max = 1e6), extend("x-source" = "SOSP 2023, lambda of section 3.4"))]
+    pub lambda: f64,
+}
+
+impl Default for SiaParameters {
+    fn default() -> Self {
+        Self { power: -0.5, lambda: program::WITHOUT }
+    }
+}
+
 /// Relative weight of being first in line, so that equal jobs are served in order of submission;
 /// too small to outweigh utility.
 const ORDER: f64 = 1e-6;
@@ -46,6 +69,7 @@ const ORDER: f64 = 1e-6;
 /// Sia over a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Sia {
+    parameters: SiaParameters,
     deviations: Deviations,
     types: Vec<TypeSizes>,
 }
@@ -53,17 +77,17 @@ pub struct Sia {
 impl Sia {
     /// A policy by the paper, but for `deviations`.
     pub fn new(deviations: Deviations) -> Self {
-        Self { deviations, types: Vec::new() }
+        Self { deviations, ..Self::default() }
     }
 
-    /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
+    /// Every configuration of a job with its cost: utility, less restarts, to the power of fairness.
     fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<SiaColumn> {
         let mut columns = estimate::utilities(job, &self.types, self.deviations);
         let (held, kind, factor) = (job.gpus(), job.kind(), self.deviations.restart_factor(job));
         for column in &mut columns {
             let stays = held == 0 || (column.kind == kind && column.gpus == held);
             let utility = if stays { column.cost } else { factor * column.cost };
-            column.cost = self.deviations.cost(utility, rank);
+            column.cost = self.deviations.cost(utility, self.parameters.power, rank);
         }
         columns
     }
@@ -88,7 +112,7 @@ impl Sia {
                 rows.push(self.columns(&job, rank as f64 / jobs));
             }
         }
-        let chosen = program::choose(&rows, &capacity, self.deviations.gap());
+        let chosen = program::choose(&rows, &capacity, self.parameters.lambda, self.deviations.gap());
         let free = choices.iter_mut().filter(|choice| !choice.pinned);
         for ((choice, columns), chosen) in free.zip(&rows).zip(chosen) {
             let column = chosen.map(|at| columns[at]);

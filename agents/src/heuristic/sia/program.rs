@@ -9,7 +9,7 @@
 use goodput_env::cluster::TypeId;
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
-/// Cost of leaving a job without accelerators (`lambda_n` of the artifact).
+/// Cost of leaving a job without accelerators, as published (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
 /// Branches after which the best choice found so far stands: a bound on time that does not depend
 /// on the machine.
@@ -22,29 +22,30 @@ pub struct SiaColumn {
     pub kind: TypeId,
     /// Number of accelerators of the type.
     pub gpus: u32,
-    /// Cost in the objective: a utility to the power of -0.5.
+    /// Cost in the objective: a utility to the power of fairness.
     pub cost: f64,
 }
 
 /// Column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
-/// accelerator type, `gap` the relative distance from the optimum at which the search may stop.
-pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
-    let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
-    let greedy = greedy(jobs, &useful, capacity);
-    solve(jobs, &useful, capacity, gap)
+/// accelerator type, `without` the cost of a job without accelerators, `gap` the relative distance from the optimum
+/// at which the search may stop.
+pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64) -> Vec<Option<usize>> {
+    let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity, without)).collect();
+    let greedy = greedy(jobs, &useful, capacity, without);
+    solve(jobs, &useful, capacity, without, gap)
         // A search that ends at its limit may have found less than the greedy choice has.
-        .filter(|found| total_cost(jobs, found) <= total_cost(jobs, &greedy))
+        .filter(|found| total_cost(jobs, found, without) <= total_cost(jobs, &greedy, without))
         .unwrap_or(greedy)
 }
 
 /// Cost of a choice, jobs without accelerators included.
-pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
-    jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
+pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f64) -> f64 {
+    jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(without, |at| columns[at].cost)).sum()
 }
 
 /// Columns of a job that can be part of an optimum.
-fn useful(columns: &[SiaColumn], capacity: &[u32]) -> Vec<usize> {
-    let fits = |column: &SiaColumn| column.cost < WITHOUT && column.gpus <= capacity[column.kind.index()];
+fn useful(columns: &[SiaColumn], capacity: &[u32], without: f64) -> Vec<usize> {
+    let fits = |column: &SiaColumn| column.cost < without && column.gpus <= capacity[column.kind.index()];
     let beaten = |at: usize, column: &SiaColumn| {
         columns.iter().enumerate().any(|(other_at, other)| {
             let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
@@ -56,13 +57,19 @@ fn useful(columns: &[SiaColumn], capacity: &[u32]) -> Vec<usize> {
     candidates.map(|(at, _)| at).collect()
 }
 
-fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
+fn solve(
+    jobs: &[Vec<SiaColumn>],
+    useful: &[Vec<usize>],
+    capacity: &[u32],
+    without: f64,
+    gap: f64,
+) -> Option<Vec<Option<usize>>> {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
     let mut variables = Vec::with_capacity(jobs.len());
     for (columns, useful) in jobs.iter().zip(useful) {
         // Costs are relative to no accelerators, so that a column which is not chosen counts 0.
-        let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - WITHOUT)).collect();
+        let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - without)).collect();
         for (&at, &variable) in useful.iter().zip(&of_job) {
             used[columns[at].kind.index()].push((variable, f64::from(columns[at].gpus)));
         }
@@ -92,11 +99,11 @@ fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: 
 
 /// Greedy choice, the result if the solver fails: repeatedly the cheapest configuration per
 /// accelerator saved, in order of jobs on ties.
-fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
+fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], without: f64) -> Vec<Option<usize>> {
     let mut left = capacity.to_vec();
     let mut order: Vec<(f64, usize, usize)> = Vec::new();
     for (job, (columns, useful)) in jobs.iter().zip(useful).enumerate() {
-        order.extend(useful.iter().map(|&at| ((columns[at].cost - WITHOUT) / f64::from(columns[at].gpus), job, at)));
+        order.extend(useful.iter().map(|&at| ((columns[at].cost - without) / f64::from(columns[at].gpus), job, at)));
     }
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
     let mut choice = vec![None; jobs.len()];

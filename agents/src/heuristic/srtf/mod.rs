@@ -22,6 +22,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 use departures::TiresiasSrtf;
@@ -34,7 +35,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "preemptive, fewest accelerators asked for first",
         source: "SF in Gu et al. (Tiresias), NSDI 2019; `sjf` of its simulator",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Srtf::new(Shortest::Size)),
+        constructor: &Fixed(|_| Box::new(Srtf::new(Shortest::Size))),
         replica: None,
     },
     ListedPolicy {
@@ -42,7 +43,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "preemptive, least remaining time first, at the requested size",
         source: "Schrage, Operations Research 1968; `shortest` of the Tiresias simulator",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Srtf::new(Shortest::Time)),
+        constructor: &Fixed(|_| Box::new(Srtf::new(Shortest::Time))),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Time))),
     },
     ListedPolicy {
@@ -50,7 +51,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "preemptive, least remaining accelerator time first, at the requested size",
         source: "Gu et al. (Tiresias), NSDI 2019; `shortest-gpu` of its simulator",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-        build: |_| Box::new(Srtf::new(Shortest::Service)),
+        constructor: &Fixed(|_| Box::new(Srtf::new(Shortest::Service))),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Service))),
     },
     ListedPolicy {
@@ -58,7 +59,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "preemptive, least remaining time first, each job as large as it can be",
         source: "Hwang et al. (AFS), NSDI 2021",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(Srtf::new(Shortest::ElasticTime)),
+        constructor: &Fixed(|_| Box::new(Srtf::new(Shortest::ElasticTime))),
         replica: None,
     },
 ];

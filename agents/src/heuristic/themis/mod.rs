@@ -35,7 +35,10 @@ use goodput_env::scenario::Information;
 use goodput_env::state::Trigger;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::heuristic::parameters::{Parameterised, secs};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
 use bids::{Bid, Offer};
@@ -48,7 +51,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     about: "leases by auction to the fifth of jobs that sharing has treated worst",
     source: "Mahajan et al., NSDI 2020",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-    build: |_| Box::new(Themis::new(ThemisConfig::default())),
+    constructor: &Parameterised { defaults: ThemisConfig::default, build: |config, _| Box::new(Themis::new(*config)) },
     replica: None,
 }];
 
@@ -56,11 +59,16 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
 const AUCTIONS: u32 = 4;
 
 /// Settings of [`Themis`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ThemisConfig {
-    /// Fairness knob `f`, in [0, 1]: fraction of the jobs, those best treated, that see no offer.
+    /// Fairness knob `f`: fraction of the jobs, those best treated, that see no offer.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-source" = "NSDI 2020, fairness knob f"))]
     pub fairness_knob: f64,
     /// Length of a lease.
+    #[serde(rename = "lease_secs", with = "secs")]
+    #[schemars(with = "f64", range(min = 1.0, max = 1e7))]
+    #[schemars(extend("x-unit" = "s", "x-source" = "NSDI 2020, leases of 20 minutes"))]
     pub lease: SimTime,
 }
 

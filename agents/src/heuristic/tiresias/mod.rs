@@ -7,13 +7,16 @@
 //! tensor sizes. `las` is the one-dimensional form, which counts seconds only; `tiresias` has the
 //! settings under which Pollux (OSDI'21) and later papers compare with it.
 
+mod parameters;
 mod queues;
 mod reserved;
 
+pub use parameters::{GittinsQueueParameters, QueueLimits, QueueParameters};
 pub use queues::Tiresias;
 pub use reserved::ReservedQueues;
 
 use crate::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample};
+use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Packer, Skew};
 
@@ -26,7 +29,10 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "least attained accelerator time first, in two queues of 16 GPU-hours",
         source: "Gu et al., NSDI 2019; settings of the Pollux artifact",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::pollux_artifact()),
+        constructor: &Parameterised {
+            defaults: QueueParameters::pollux_artifact,
+            build: |parameters, _| Box::new(Tiresias::new(parameters.applied(TiresiasConfig::pollux_artifact()))),
+        },
         replica: None,
     },
     ListedPolicy {
@@ -34,7 +40,12 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "least attained accelerator time first, in three queues; models with one large tensor kept on few nodes",
         source: "Gu et al., NSDI 2019; queue limits of its simulator",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(ServiceMeasure::GpuTime))),
+        constructor: &Parameterised {
+            defaults: QueueParameters::simulator,
+            build: |parameters, _| {
+                Box::new(Tiresias::new(parameters.applied(TiresiasConfig::simulator(ServiceMeasure::GpuTime))))
+            },
+        },
         replica: Some(|_| Box::new(Tiresias::new(TiresiasConfig::artifact(ServiceMeasure::GpuTime)))),
     },
     ListedPolicy {
@@ -42,7 +53,10 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "as tiresias-l, each queue by the Gittins index of the accelerator time of completed jobs",
         source: "Gu et al., NSDI 2019; queue limits of its simulator",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::gittins(LengthSample::default(), GittinsHorizon::Supremum))),
+        constructor: &Parameterised {
+            defaults: GittinsQueueParameters::default,
+            build: |parameters, _| Box::new(Tiresias::new(parameters.config())),
+        },
         replica: None,
     },
     ListedPolicy {
@@ -50,7 +64,12 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "least attained time first, whatever the number of accelerators, in three queues",
         source: "`dlas` of the Tiresias simulator; Gu et al., NSDI 2019",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(ServiceMeasure::Time))),
+        constructor: &Parameterised {
+            defaults: QueueParameters::simulator,
+            build: |parameters, _| {
+                Box::new(Tiresias::new(parameters.applied(TiresiasConfig::simulator(ServiceMeasure::Time))))
+            },
+        },
         replica: None,
     },
 ];
@@ -133,6 +152,12 @@ impl TiresiasConfig {
             demotion: DemotionTiming::Due,
             placing: TiresiasPlacement::Packer(Packer::MostFreeFirst),
         }
+    }
+
+    /// Settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
+    /// promotion.
+    pub fn pollux_artifact() -> Self {
+        Self { running_first: false, ..Self::queues(&[57_600], ServiceMeasure::GpuTime) }
     }
 
     /// Settings of the public simulator under the paper's rule, placed by tensor sizes.

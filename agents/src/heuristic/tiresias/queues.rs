@@ -94,12 +94,6 @@ impl Tiresias {
         Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
     }
 
-    /// Settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
-    /// promotion.
-    pub fn pollux_artifact() -> Self {
-        Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], ServiceMeasure::GpuTime) })
-    }
-
     fn admit(&mut self, view: &ClusterView<'_>) {
         let first = self.queues[0].len();
         for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {

@@ -36,6 +36,26 @@ pub fn policies() -> Listing {
     rows
 }
 
+/// Listing of `goodput list policies --parameters`.
+pub fn parameters() -> Listing {
+    let mut rows = Listing::new(&["policy", "parameter", "default", "unit", "values", "about", "source"])
+        .brief(&["policy", "parameter", "default", "unit", "values"]);
+    for policy in compose::policies() {
+        for parameter in policy.constructor.parameters() {
+            rows.push(vec![
+                policy.name.into(),
+                parameter.name.into(),
+                compose::value_text(&parameter.default).into(),
+                parameter.unit.into(),
+                parameter.expected.to_string().into(),
+                parameter.about.into(),
+                parameter.source.into(),
+            ]);
+        }
+    }
+    rows
+}
+
 /// Listing of `goodput list zoo`.
 ///
 /// # Errors

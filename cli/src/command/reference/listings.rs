@@ -22,6 +22,14 @@ pub fn policies() -> Result<String, CommandError> {
     );
     let traits = ["policy", "needs", "as_published", "preemptive", "elastic", "heterogeneous", "replica"];
     page.push_str(&published.markdown(&traits));
+    page.push_str(
+        "\n## Parameters of published policies\n\n\
+         A name takes parameters in parentheses, as in `gandiva(quantum_secs=600)` or\n\
+         `tiresias(limits=[3250, 7200], starvation_knob=2)+reactive`. A configuration file may also have a table:\n\
+         `{ name = \"gandiva\", quantum_secs = 600 }`. Results name the parameters that differ from their\n\
+         defaults. `goodput list policies --parameters` prints this table. Policies that are not in it have none.\n\n",
+    );
+    page.push_str(&list::parameters().markdown(&[]));
     page.push_str("\n## Trained policies that ship with the program\n\n");
     page.push_str(&list::zoo()?.markdown(&[]));
     page.push_str("\n## Placement strategies\n\n");

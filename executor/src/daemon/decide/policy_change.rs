@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use goodput_agents::zoo;
 use goodput_configs::live::policy::PolicyConfig;
+use goodput_configs::policies;
 use goodput_env::guard::{Guard, Violation};
 use goodput_env::state::Trigger;
 use serde_json::json;
@@ -46,7 +47,7 @@ impl<E: Engine> Daemon<E> {
             by: by.into(),
             reason: request.reason.clone(),
             verb: ChangeVerb::Set,
-            name: request.policy.clone(),
+            name: policy.name.clone().unwrap_or_else(|| request.policy.clone()),
             sha256,
             policy,
             before: Some(before.number),
@@ -128,7 +129,7 @@ impl<E: Engine> Daemon<E> {
         let given = self.settings.policy.clone();
         let is_bundle = request.policy.starts_with(zoo::PREFIX) || request.policy.contains('/');
         if !is_bundle {
-            let policy = PolicyConfig { bundle: None, name: Some(request.policy.clone()), ..given };
+            let policy = PolicyConfig { bundle: None, name: Some(policies::written(&request.policy)), ..given };
             policy.check().map_err(|error| refused(error.to_string()))?;
             if request.sha256.is_some() {
                 return Err(refused(format!("{} is a heuristic and has no hash", request.policy)));

@@ -1,0 +1,94 @@
+//! Policies that files name with parameters: text and table, their place in messages, and the schema.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use goodput_agents::compose::policies;
+use goodput_configs::experiment::{AgentConfig, Experiment};
+use goodput_configs::federation::FederationConfig;
+use goodput_configs::kind::Kind;
+use goodput_configs::live::deployment::Deployment;
+use goodput_configs::reader::{parse, resolved};
+use goodput_configs::schema;
+use serde_json::Value;
+
+const DEPLOYMENT: &str = include_str!("../live/agents.toml");
+const FEDERATION: &str = include_str!("../scenario/cross-cluster.toml");
+
+fn experiment(evaluate: &str) -> String {
+    format!(
+        "name = \"x\"\n[[cluster.groups]]\naccelerator = \"t4\"\nnodes = 2\ngpus_per_node = 4\n\
+         [workload.synthetic.pollux]\n{evaluate}"
+    )
+}
+
+#[test]
+fn a_policy_is_a_text_or_a_table() {
+    let listed = "[evaluate]\npolicies = [\"fifo\", { name = \"tiresias+none\", starvation_knob = 2.0, limits = [600] }]";
+    let read: Experiment = parse("x.toml", &experiment(listed)).unwrap();
+    assert_eq!(read.evaluate.policies, ["fifo", "tiresias(limits=[600], starvation_knob=2)+none"]);
+    let long = "[[evaluate.policies]]\nname = \"tiresias\"\nstarvation_knob = 2.0\n\
+                [[evaluate.policies]]\nname = \"kueue\"\nwithin_cohort = \"never\"\n";
+    let read: Experiment = parse("x.toml", &experiment(long)).unwrap();
+    assert_eq!(read.evaluate.policies, ["tiresias(starvation_knob=2)", "kueue(within_cohort=never)"]);
+    // A file with every default filled in says the same.
+    let again: Experiment = parse("again.toml", &resolved(&read).unwrap()).unwrap();
+    assert_eq!(again, read);
+}
+
+#[test]
+fn teachers_members_and_deployments_take_parameters_too() {
+    let teacher = "[agent.evolution]\nteacher = { name = \"pollux-fast\", power = -2.0 }\n";
+    let read: Experiment = parse("x.toml", &experiment(teacher)).unwrap();
+    assert_eq!(read.agent.as_ref().and_then(AgentConfig::teacher), Some("pollux-fast(power=-2)"));
+
+    let sets = ["clusters.0.policy={ name = \"gandiva+reactive\", quantum_secs = 900 }".to_owned()];
+    let document = goodput_configs::reader::Document::new("f.toml", FEDERATION, &sets).unwrap();
+    let federation: FederationConfig = goodput_configs::reader::of_document(&document).unwrap();
+    assert_eq!(federation.clusters[0].policy, "gandiva(quantum_secs=900)+reactive");
+
+    let sets = [
+        "policy={ name = { name = \"tiresias\", starvation_knob = 2.0 } }".to_owned(),
+        "reliance.fallback=gandiva(quantum_secs=600)".to_owned(),
+        "shadow={ name = \"kai(min_runtime_secs=600)\" }".to_owned(),
+    ];
+    let document = goodput_configs::reader::Document::new("d.toml", DEPLOYMENT, &sets).unwrap();
+    let deployment: Deployment = goodput_configs::reader::of_document(&document).unwrap();
+    assert_eq!(deployment.policy.name.as_deref(), Some("tiresias(starvation_knob=2)"));
+    assert_eq!(deployment.reliance.fallback, "gandiva(quantum_secs=600)");
+}
+
+#[test]
+fn a_wrong_parameter_is_named_with_its_line_and_a_remedy() {
+    let text = experiment(
+        "[[evaluate.policies]]\nname = \"gandiva\"\nquantum_secs = 600\n\
+         [[evaluate.policies]]\nname = \"gandiva\"\nquantum_secs = -1\n",
+    );
+    let error = parse::<Experiment>("x.toml", &text).unwrap_err();
+    let line = text.lines().position(|line| line == "quantum_secs = -1").unwrap() + 1;
+    assert!(error.message.starts_with(&format!("x.toml:{line}:")), "{error}");
+    assert!(error.message.contains("quantum_secs is -1, expected a number from 1"), "{error}");
+    assert!(error.help.is_some_and(|help| help.contains("goodput list policies --parameters")));
+}
+
+#[test]
+fn the_schema_has_every_parameter() {
+    let schema = serde_json::to_value(schema::of(Kind::Experiment)).unwrap();
+    let choices = schema["$defs"]["PolicyText"]["anyOf"].as_array().unwrap();
+    assert_eq!(choices[0]["type"], "string");
+    for entry in policies() {
+        let table = choices.iter().find(|choice| {
+            let pattern = choice["properties"]["name"]["pattern"].as_str().unwrap_or_default();
+            pattern.trim_start_matches("^(").split(')').next().unwrap().split('|').any(|name| name == entry.name)
+        });
+        let keys = table.unwrap_or_else(|| panic!("{} has no table", entry.name))["properties"].as_object().unwrap();
+        for parameter in entry.constructor.parameters() {
+            let property = &keys[&parameter.name];
+            assert_eq!(property["default"], parameter.default, "{}: {}", entry.name, parameter.name);
+            assert!(property["description"].is_string() && property["x-source"].is_string());
+        }
+        assert_eq!(keys.len(), 1 + entry.constructor.parameters().len(), "{}", entry.name);
+    }
+    for kind in [Kind::Federation, Kind::Deployment] {
+        let schema = serde_json::to_value(schema::of(kind)).unwrap();
+        assert!(matches!(schema["$defs"]["PolicyText"], Value::Object(_)), "{kind:?}");
+    }
+}
