@@ -33,12 +33,14 @@ use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_executor::engine::Engine;
+use goodput_executor::engine::{Engine, EngineAction, OnNode, Order};
 use rand::RngExt;
 use site::Site;
 
 /// Factor by which the trace is played faster than its own time.
 const SPEEDUP: f64 = 60.0;
+/// Resizes that are measured apart.
+const RESIZES: usize = 8;
 /// Seconds of the trace between two decisions when nothing happens.
 const ROUND: f64 = 60.0;
 
@@ -183,6 +185,66 @@ fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
     costs.iter().sum::<f64>() / costs.len() as f64
 }
 
+/// From the order that resizes a running job to the first line of the program on its new accelerators, milliseconds, the
+/// mean of a few, one at a time; the steps on the way are printed. The engine is driven as a daemon drives it.
+fn resize_cost<E: Engine, M>(site: &Site<M>, mut engine: E) -> f64 {
+    let request = JobRequest {
+        name: "resized".into(),
+        gpus: 2,
+        elasticity: Elasticity::Elastic { min: 1, max: 4 },
+        ..JobRequest::default()
+    };
+    let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(86_400) } };
+    let (mut left, mut empty, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    site::runtime().block_on(async {
+        let key = engine.submit(&site.submission(&job, SPEEDUP)).await.unwrap();
+        for round in 0..=RESIZES {
+            let gpus = if round % 2 == 0 { 2 } else { 4 };
+            let (began, mut order, mut held_until) = (site::now_ms(), None, None);
+            let started = |site: &Site<M>| site.log(&key).iter().filter(|(what, _)| what == "start").count() > round;
+            while !started(site) {
+                let snapshot = engine.snapshot().await.unwrap();
+                if let Some(seen) = snapshot.jobs.iter().find(|seen| seen.key == key) {
+                    let order = order.get_or_insert_with(|| {
+                        let node = snapshot.nodes[round % snapshot.nodes.len()].name.clone();
+                        let placement = vec![OnNode { node, gpus, ..OnNode::default() }];
+                        let action = match round {
+                            0 => EngineAction::Place { placement, share: None },
+                            _ => EngineAction::Resize { placement, grace_s: 5 },
+                        };
+                        Order::named(&format!("resize-{round}"), &key, seen.starts, action)
+                    });
+                    if !seen.phase.holds() {
+                        held_until.get_or_insert_with(site::now_ms);
+                    }
+                    engine.apply(std::slice::from_ref(order)).await.unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                assert!(began + 60_000 > site::now_ms(), "round {round}: {snapshot:?}");
+            }
+            let log = site.log(&key);
+            let last = |word: &str| log.iter().rfind(|(what, _)| what == word).map_or(began, |(_, at)| *at);
+            if round > 0 {
+                left.push(last("stop") - began);
+                empty.push(held_until.unwrap_or(began) - began);
+                all.push(last("start") - began);
+            }
+            // The program works for a while, and its start is seen.
+            for _ in 0..10 {
+                engine.snapshot().await.unwrap();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        let cancel = Order::named("cancel", &key, RESIZES as u32 + 1, EngineAction::Cancel { grace_s: 5 });
+        while engine.snapshot().await.unwrap().jobs.iter().any(|seen| seen.key == key && !seen.phase.is_over()) {
+            engine.apply(std::slice::from_ref(&cancel)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    println!("a resize, ms: last line of the old attempt {left:?}, accelerators free {empty:?}, first line {all:?}");
+    all.iter().sum::<i64>() as f64 / all.len() as f64
+}
+
 /// Whether a row is asked for: by machines and by policy, where either is named.
 fn chosen(machines: &str, policy: &str) -> bool {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -247,6 +309,7 @@ fn main() {
         let runtime = site::runtime();
         let site = Site::kubernetes(&runtime);
         let cost_ms = action_cost(&site, site.engine());
+        println!("kubernetes: a resize takes {:.0} ms", resize_cost(&site, site.engine()));
         drop(site);
         compare("kubernetes", cost_ms, &jobs, |name| {
             let site = Site::kubernetes(&runtime);

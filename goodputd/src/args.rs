@@ -297,13 +297,13 @@ pub struct Submit {
     /// Tenant that the job belongs to.
     #[arg(long, default_value = "")]
     pub tenant: String,
-    /// Processors for each accelerator [default: of the deployment, else of Slurm].
+    /// Processors for each accelerator [default: of the deployment, else of the cluster].
     #[arg(long, value_name = "COUNT")]
     pub cpus_per_gpu: Option<u32>,
-    /// Memory for each accelerator, MiB [default: of the deployment, else of Slurm].
+    /// Memory for each accelerator, MiB [default: of the deployment, else of the cluster].
     #[arg(long, value_name = "MIB")]
     pub memory_per_gpu: Option<u64>,
-    /// Minutes after which Slurm ends an attempt [default: of the partition].
+    /// Minutes after which the cluster ends an attempt [default: of the partition, else none].
     #[arg(long, value_name = "MINUTES")]
     pub time_limit: Option<u32>,
     /// Account that is charged (Slurm).

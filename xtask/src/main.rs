@@ -1,11 +1,14 @@
 //! Development tasks: `cargo xtask {test, bench, drill, package, schema, docs, results, tidy}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
+mod go_programs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
+use go_programs::kubernetes;
 use xtask::book::Book;
 use xtask::package;
 use xtask::results::{ResultBlock, blocks, rewritten};
@@ -280,35 +283,6 @@ fn slurm() -> bool {
         packages.join(" ")
     );
     !ci
-}
-
-/// Folder of the Go module of Kubernetes' control plane, and the binary that tests look for.
-const KUBERNETES: (&str, &str) = ("executor/testkit/kubernetes", "kubernetes-1.36.3");
-
-/// Builds the control plane of Kubernetes for tests: seven minutes of a processor, once. Go keeps what it compiled, and
-/// the binary stays in the cache of the machine, or in `target` where that may not be written. Without Go the task says
-/// that the tests do nothing.
-fn kubernetes() -> bool {
-    let go = Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
-    if !go {
-        eprintln!("Go is not installed: THE TESTS OF KUBERNETES DO NOTHING");
-        return true;
-    }
-    let folders = [PathBuf::from("/var/cache/goodput-testkit"), root().join("target/kubernetes")];
-    let writable = |folder: &PathBuf| {
-        std::fs::create_dir_all(folder).is_ok() && std::fs::write(folder.join(".writable"), "").is_ok()
-    };
-    let Some(folder) = folders.into_iter().find(writable) else {
-        eprintln!("cannot make a folder for the control plane of Kubernetes: ITS TESTS DO NOTHING");
-        return true;
-    };
-    let module = root().join(KUBERNETES.0).display().to_string();
-    let binary = folder.join(KUBERNETES.1).display().to_string();
-    // Two at a time: the compiler needs a gigabyte for each of the large packages.
-    if !run("go", &["-C", &module, "build", "-p", "2", "-trimpath", "-ldflags=-s -w", "-o", &binary, "."]) {
-        eprintln!("the control plane of Kubernetes cannot be built: ITS TESTS DO NOTHING");
-    }
-    true
 }
 
 /// Finds debootstrap, or installs it where that is allowed: tests start later releases of Slurm with

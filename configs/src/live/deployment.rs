@@ -226,6 +226,9 @@ impl ConfigFile for Deployment {
         if let EngineConfig::Agents(agents) = &self.engine {
             agents.check_pace(self.cycle.poll_secs)?;
         }
+        if let EngineConfig::Kubernetes(kubernetes) = &self.engine {
+            kubernetes.check_mode(self.mode != Mode::Observe)?;
+        }
         self.tenants()?;
         self.services()?;
         self.api.check(&self.tenants)

@@ -1,6 +1,7 @@
 //! Engines of a deployment: the machines that run the jobs, and how they are reached.
 
-use std::collections::BTreeMap;
+mod kubernetes;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use super::name::JobName;
 use super::times::check_millis;
 use super::tls::TlsFiles;
 use crate::error::CheckError;
+pub use kubernetes::{ClaimsConfig, KubernetesConfig, KueueConfig, KueueRole};
 
 /// Engine that runs the jobs of a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +24,7 @@ pub enum EngineConfig {
     /// The node agents of goodput.
     Agents(AgentsConfig),
     /// Kubernetes, by its API server.
-    Kubernetes(KubernetesConfig),
+    Kubernetes(Box<KubernetesConfig>),
 }
 
 impl EngineConfig {
@@ -126,84 +128,6 @@ impl SlurmConfig {
             return Err(CheckError::value("engine.slurm.report_url", value, expected));
         }
         Ok(())
-    }
-}
-
-/// A Kubernetes cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct KubernetesConfig {
-    /// File with the address of the API server and the credentials for it. Where the key is absent,
-    /// the daemon goes by its service account inside a pod, and by `KUBECONFIG` or `~/.kube/config`
-    /// elsewhere.
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of that file; the current one where absent.
-    pub context: Option<String>,
-    /// Namespaces of the jobs that the daemon looks at; all where empty.
-    pub namespaces: Vec<String>,
-    /// Namespace of the jobs that `goodput live submit` hands in.
-    pub namespace: String,
-    /// Image of the jobs that `goodput live submit` hands in. Without it, jobs are handed in with
-    /// `kubectl` only.
-    pub image: Option<String>,
-    /// Claim of a volume for checkpoints that is mounted into submitted jobs at their checkpoint
-    /// folder.
-    pub checkpoint_claim: Option<String>,
-    /// Resource that counts accelerators.
-    pub resource: String,
-    /// Labels of the nodes that the daemon manages; all nodes with accelerators where empty.
-    pub nodes: BTreeMap<String, String>,
-    /// Names of accelerator types by the label `nvidia.com/gpu.product`. A product that is not listed
-    /// has the type that its name says: `NVIDIA-A100-SXM4-80GB` is `a100`.
-    pub accelerators: BTreeMap<String, String>,
-    /// Taints of nodes that jobs tolerate. A node with another taint takes no new jobs.
-    pub tolerated: Vec<String>,
-    /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
-    /// absent, jobs do not report, and policies do not learn their speeds.
-    pub report_url: Option<String>,
-    /// Longest time of one call, milliseconds.
-    pub patience_ms: u64,
-}
-
-impl Default for KubernetesConfig {
-    fn default() -> Self {
-        Self {
-            kubeconfig: None,
-            context: None,
-            namespaces: Vec::new(),
-            namespace: "default".into(),
-            image: None,
-            checkpoint_claim: None,
-            resource: "nvidia.com/gpu".into(),
-            nodes: BTreeMap::new(),
-            accelerators: BTreeMap::new(),
-            tolerated: vec!["nvidia.com/gpu".into()],
-            report_url: None,
-            patience_ms: 5000,
-        }
-    }
-}
-
-impl KubernetesConfig {
-    fn check(&self) -> Result<(), CheckError> {
-        for name in self.namespaces.iter().chain([&self.namespace]) {
-            if !is_label(name) {
-                let expected = "the name of a namespace: at most 63 of a-z, 0-9 and -";
-                return Err(CheckError::value("engine.kubernetes.namespace", format!("{name:?}"), expected));
-            }
-        }
-        check_report_url("engine.kubernetes.report_url", self.report_url.as_deref())?;
-        if !self.namespaces.is_empty() && !self.namespaces.contains(&self.namespace) {
-            let expected = "one of engine.kubernetes.namespaces, else submitted jobs are never seen";
-            return Err(CheckError::value("engine.kubernetes.namespace", format!("{:?}", self.namespace), expected));
-        }
-        if self.resource.is_empty() {
-            return Err(CheckError::value("engine.kubernetes.resource", "empty", "a resource such as nvidia.com/gpu"));
-        }
-        if self.patience_ms == 0 {
-            return Err(CheckError::value("engine.kubernetes.patience_ms", 0, "1 millisecond or more"));
-        }
-        check_millis("engine.kubernetes.patience_ms", self.patience_ms)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EngineError;
-
 /// Resources of a job beside its accelerators, and its place in the books of the cluster. An absent
 /// value leaves the choice to the deployment, then to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,16 +35,6 @@ impl JobResources {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// Refuses all resources but accelerators, for an engine that knows no others.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] where the job asks for one.
-    pub(super) fn refused_by(&self, engine: &'static str) -> Result<(), EngineError> {
-        let problem = "of the resources of a job only accelerators are known here; leave out processors, memory, time \
-                       limit, account, QOS, partition and constraint";
-        if self.is_empty() { Ok(()) } else { Err(EngineError::Refused { engine, problem: problem.to_owned() }) }
     }
 
     /// Checks numbers and names.
@@ -93,9 +81,6 @@ mod tests {
         for account in ["", "a b", "x\n--uid=0", "é"] {
             assert!(named(account).check().is_err_and(|text| text.starts_with("account")), "{account:?}");
         }
-        assert!(JobResources::default().refused_by("agents").is_ok());
-        let refused = named("vision-1").refused_by("agents").map_err(|error| error.to_string());
-        assert!(refused.is_err_and(|text| text.contains("account")));
         let zero = JobResources { cpus_per_gpu: Some(0), ..JobResources::default() };
         assert!(zero.check().is_err_and(|text| text.contains("cpus_per_gpu = 0")));
         let constraint = JobResources { constraint: Some("[a100*2&ib]|h100".into()), ..JobResources::default() };

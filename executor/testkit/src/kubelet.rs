@@ -41,6 +41,8 @@ pub struct PodRun {
     pub node: String,
     pub gpus: u32,
     pub began_ms: i64,
+    /// Whether the pod was told to go before it ended.
+    pub told: bool,
     pub ended_ms: Option<i64>,
     pub code: Option<i32>,
 }
@@ -208,6 +210,10 @@ impl Player {
         if let Some(played) = self.pods.get_mut(&uid) {
             let told = read.leaving && !played.read.leaving;
             played.read = read;
+            if told && played.code.is_none() {
+                let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+                played.run.and_then(|at| history.runs.get_mut(at)).into_iter().for_each(|run| run.told = true);
+            }
             if told {
                 played.kill_at = Some(Instant::now() + played.grace);
                 played.signal(Signal::TERM);
@@ -243,6 +249,7 @@ impl Player {
                 node,
                 gpus: read.gpus,
                 began_ms: wall_ms(),
+                told: false,
                 ended_ms: None,
                 code: None,
             });

@@ -21,20 +21,24 @@ use crate::slurm::{find, free_ports};
 /// Token of the administrator.
 const ADMIN: &str = "admin-of-tests";
 /// Controllers that tests need.
-const CONTROLLERS: &str =
-    "job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,disruption-controller";
+const CONTROLLERS: &str = "job-controller,resourceclaim-controller,ttl-after-finished-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,disruption-controller";
 
 /// Release of Kubernetes in `testkit/kubernetes/go.mod`.
 const RELEASE: &str = "1.36.3";
 /// Bytes of the end of a log that an error shows.
 const TAIL: i64 = 2000;
 
-/// The binary, where it has been built: `cargo xtask test` puts it into the cache of the machine, or into
-/// the folder `target` where it may not write there.
+/// The binary, where it has been built.
 pub fn binary() -> Option<PathBuf> {
+    cached(&format!("kubernetes-{RELEASE}"))
+}
+
+/// A file or folder that `cargo xtask test` puts into the cache of the machine, or into the folder `target` where it may
+/// not write there.
+pub(crate) fn cached(name: &str) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kubernetes");
     let folders = [PathBuf::from("/var/cache/goodput-testkit"), target];
-    folders.map(|folder| folder.join(format!("kubernetes-{RELEASE}"))).into_iter().find(|file| file.is_file())
+    folders.map(|folder| folder.join(name)).into_iter().find(|file| file.exists())
 }
 
 /// Reason why tests cannot start a control plane here.
@@ -122,6 +126,21 @@ impl ControlPlane {
         let mut command = Command::new(binary().unwrap_or_default());
         command.arg("kubectl").arg("--kubeconfig").arg(self.kubeconfig());
         command
+    }
+
+    /// Applies the definitions of objects in the folder `definitions`, and waits until they are served.
+    ///
+    /// # Errors
+    /// Where the API server refuses one.
+    pub fn define(&self, definitions: &Path) -> io::Result<()> {
+        let run = |words: &[&str]| {
+            let output = self.kubectl().args(words).arg("-f").arg(definitions).output()?;
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() { Ok(()) } else { Err(io::Error::other(text)) }
+        };
+        // They are too large for the annotation of a plain apply.
+        run(&["apply", "--server-side"])?;
+        run(&["wait", "--for=condition=Established", "--timeout=60s"])
     }
 
     /// Starts the API server, again where it was killed.

@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`slurm`]: a private Slurm cluster on this machine, without accelerators.
 //! - [`etcd`]: a private etcd, on this machine or in a network namespace.
-//! - [`kubernetes`]: a private control plane of Kubernetes; [`kubelet`]: kubelets that are played.
+//! - [`kubernetes`]: a private control plane of Kubernetes; [`kubelet`]: kubelets that are played; [`kueue`]: Kueue.
 //! - [`jobs`]: an application and random jobs that train it.
 //!
 //! The executor itself keeps the test doubles that its users have as well: accelerators that do not
@@ -14,6 +14,7 @@ pub mod etcd;
 pub mod jobs;
 pub mod kubelet;
 pub mod kubernetes;
+pub mod kueue;
 pub mod slurm;
 
 use std::io::Write;

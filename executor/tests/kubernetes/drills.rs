@@ -150,10 +150,13 @@ fn whatever_is_killed_no_job_is_lost_and_none_runs_twice() {
         let _ = child.kill();
         let _ = child.wait();
         let history = site.kubelets.history();
-        if let Some(key) = keys.iter().find(|key| site.said(key, "end").len() > 1) {
+        for key in keys.iter().filter(|key| site.said(key, "end").len() > 1) {
             let name = key.split('.').nth(1).unwrap();
             let runs: Vec<_> = history.runs.iter().filter(|run| run.pod.starts_with(name)).collect();
-            panic!("{key} had ended and ran again: {:#?} {runs:#?}", site.said(key, ""));
+            // The job controller does not count a pod that it has told to go, also where the pod ends well after that.
+            let counted = runs.iter().position(|run| run.index == 0 && run.code == Some(0) && !run.told);
+            let last = runs.iter().rposition(|run| run.index == 0);
+            assert!(counted.is_none() || counted == last, "{key} had ended and ran again: {runs:#?}");
         }
         assert_eq!(history.doubled(), [], "a pod ran twice at one time");
         assert!(history.crowded.is_empty(), "{:?}", history.crowded);

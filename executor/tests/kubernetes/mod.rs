@@ -5,11 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod answers;
+mod claims;
 mod drills;
+mod kueue;
 mod lease;
 mod orders;
 mod reports;
 mod rights;
+mod submissions;
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use goodput_configs::live::deployment::{Deployment, Mode};
-use goodput_configs::live::engine::KubernetesConfig;
+use goodput_configs::live::engine::{KubernetesConfig, KueueRole};
 use goodput_configs::reader;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::{Engine, EngineAction, JobPhase, Order, StepOutcome};
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::PostParams;
 
-use super::{Site, buildable, job, runtime, shared};
+use super::{Site, buildable, job, kueue, runtime, shared};
 
 /// Applies shipped manifests.
 fn apply(files: &[&str]) {
@@ -51,7 +51,8 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
         site.phase(&key, JobPhase::Held).await;
 
         // With the right to observe it observes, and the API server itself refuses every change.
-        site.engine = KubernetesEngine::new(&KubernetesConfig { kubeconfig: Some(file), ..site.settings.clone() });
+        site.engine =
+            KubernetesEngine::new(&KubernetesConfig { kubeconfig: Some(file.clone()), ..site.settings.clone() });
         let seen = site.phase(&key, JobPhase::Held).await;
         assert_eq!(seen.nodes.len(), 4);
         let place = |plan: &str, starts, on| {
@@ -77,6 +78,21 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
         let submission = site.submission("own", 1, 1, 1);
         site.engine.submit(&submission).await.unwrap();
 
+        // Workloads of Kueue need one role more.
+        if kueue::with_kueue() {
+            kueue::queues(&site, 8, true);
+            let settings = KubernetesConfig { kubeconfig: Some(file), ..site.settings.clone() };
+            let role = kueue::settings_of(&site, KueueRole::Check);
+            site.engine = KubernetesEngine::new(&KubernetesConfig { kueue: role, ..settings });
+            kueue::hand_in(&site, "counted", 1, 600);
+            assert!(!may(&["patch", "workloads.kueue.x-k8s.io"]), "it may act on Workloads already");
+            apply(&["kueue.yaml"]);
+            let seen = kueue::seen(&mut site, "counted", "quota", |job| !job.hands_off).await;
+            let counted = kueue::named(&seen, "counted").unwrap();
+            let placed = kueue::place("p6", counted, vec![site.on(0, 2)]);
+            site.carry_out(&placed).await;
+        }
+
         for what in [
             &["get", "secrets"][..],
             &["list", "configmaps", "-A"],
@@ -90,6 +106,9 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
             &["delete", "services"],
             &["create", "clusterrolebindings"],
             &["impersonate", "users"],
+            &["create", "workloads.kueue.x-k8s.io"],
+            &["delete", "workloads.kueue.x-k8s.io"],
+            &["patch", "clusterqueues.kueue.x-k8s.io"],
         ] {
             assert!(!may(what), "it may {what:?}");
         }
@@ -111,6 +130,24 @@ fn the_shipped_manifests_are_taken_and_the_pod_of_the_daemon_is_restricted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
     let applied = shared().kubectl().args(["apply", "--validate=strict", "-k"]).arg(&folder).output().unwrap();
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    // The monitor is what the operator of Prometheus takes, by the definition of the operator itself.
+    match goodput_testkit::kueue::service_monitor() {
+        None => {
+            goodput_testkit::not_tested("the definition of ServiceMonitor is not there; `cargo xtask test` fetches it")
+        }
+        Some(definition) => {
+            shared().define(&definition).unwrap();
+            let monitor = folder.join("servicemonitor.yaml");
+            let applied = shared().kubectl().args(["apply", "--validate=strict", "-f"]).arg(&monitor).output().unwrap();
+            assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+            let wrong = std::fs::read_to_string(&monitor).unwrap().replace("endpoints:", "endpoint:");
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, wrong).unwrap();
+            let mut kubectl = shared().kubectl();
+            let refused = kubectl.args(["apply", "--validate=strict", "-f"]).arg(file.path()).output().unwrap();
+            assert!(!refused.status.success(), "the definition is in force");
+        }
+    }
     runtime().block_on(async {
         let client = ControlPlane::client(&shared().kubeconfig()).await.unwrap();
         let deployments: Api<Deployed> = Api::namespaced(client.clone(), "goodput-system");

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
-use kube::Client;
 use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams, Preconditions};
-use serde_json::Value;
+use kube::{Client, Resource};
+use serde_json::{Value, json};
 
 use super::access::unreachable;
 use super::jobs::JobRead;
+use super::kueue::{self, AdmissionCheck, CheckWord, Workload};
 use super::pods::PodRead;
 use super::steps::{KubernetesStep, OpenedPod};
 use super::submit;
@@ -59,6 +60,7 @@ impl Calls {
             (_, None) => return Ok(StepOutcome::Refused { reason: "there is no such job".into() }),
             (KubernetesStep::Delete, Some(job)) => self.delete(job).await,
             (KubernetesStep::Change { patch, service }, Some(job)) => self.change(job, patch, service).await,
+            (KubernetesStep::Check(word), Some(job)) => self.answer(job, word).await,
             (KubernetesStep::Open(pods), Some(_)) => self.open(pods).await,
         };
         match done {
@@ -85,6 +87,37 @@ impl Calls {
             self.within(api.patch(&name, &changes(), &Patch::Strategic(patch))).await?;
         }
         Ok(())
+    }
+
+    /// Says the word of the daemon's check, from the version of the Workload that was read. Its notes are written before.
+    async fn answer(&self, job: &JobRead, word: CheckWord) -> Result<(), CallError> {
+        let workloads: Api<Workload> = Api::namespaced(self.client.clone(), &job.namespace);
+        let mut version = job.version.clone();
+        if let Some(notes) = word.notes {
+            let patch = json!({ "metadata": { "resourceVersion": version, "annotations": notes } });
+            let noted = self.within(workloads.patch(&job.name, &changes(), &Patch::Merge(patch))).await?;
+            version = noted.metadata.resource_version.unwrap_or_default();
+        }
+        let status = applied::<Workload>(&job.name, &version, json!({ "admissionChecks": [word.state] }));
+        let how = PatchParams::apply(MANAGER).force();
+        self.within(workloads.patch_status(&job.name, &how, &Patch::Apply(status))).await.map(|_| ())
+    }
+
+    /// Says that the controller of a check is there.
+    ///
+    /// # Errors
+    /// [`EngineError::Unreachable`] where the API server is away.
+    pub async fn activate(&self, check: &AdmissionCheck) -> Result<Option<String>, EngineError> {
+        let checks: Api<AdmissionCheck> = Api::all(self.client.clone());
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (name, version) = (text(&check.metadata.name), text(&check.metadata.resource_version));
+        let status = applied::<AdmissionCheck>(&name, &version, kueue::active(check));
+        let how = PatchParams::apply(MANAGER).force();
+        match self.within(checks.patch_status(&name, &how, &Patch::Apply(status))).await {
+            Ok(_) => Ok(None),
+            Err(CallError::Away(problem)) => Err(unreachable(problem)),
+            Err(error) => Ok(Some(error.text())),
+        }
     }
 
     async fn delete(&self, job: &JobRead) -> Result<(), CallError> {
@@ -119,6 +152,16 @@ impl Calls {
             error => EngineError::Refused { engine: "kubernetes", problem: error.text() },
         })
     }
+}
+
+/// Status of an object, as it is applied to the version that was read.
+fn applied<K: Resource<DynamicType = ()>>(name: &str, version: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": { "name": name, "resourceVersion": version },
+        "status": status,
+    })
 }
 
 fn changes() -> PatchParams {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use goodput_env::model::BatchLimits;
 
+use super::per_gpu::PerGpu;
 use crate::engine::{OnNode, batch_text};
 
 /// Label of a Job that is given to the daemon; its value is `true`.
@@ -21,6 +22,8 @@ pub(super) mod annotation {
     pub const MIN: &str = "goodput.dev/min-gpus";
     pub const MAX: &str = "goodput.dev/max-gpus";
     pub const POD_GPUS: &str = "goodput.dev/gpus-per-pod";
+    pub const CPUS: &str = "goodput.dev/cpus-per-gpu";
+    pub const MEMORY: &str = "goodput.dev/memory-per-gpu-mib";
     pub const RESIZE: &str = "goodput.dev/resize";
     pub const PRIORITY: &str = "goodput.dev/priority";
     pub const DURATION_MS: &str = "goodput.dev/duration-ms";
@@ -72,6 +75,8 @@ pub struct JobNotes {
     pub max: Option<u32>,
     /// Accelerators of each pod, where the program needs a fixed number.
     pub pod_gpus: Option<u32>,
+    /// Processors and memory for each accelerator.
+    pub each: PerGpu,
     /// Whether running pods stay when the number of pods changes.
     pub in_place: bool,
     pub priority: Option<i32>,
@@ -100,6 +105,7 @@ impl JobNotes {
             min: number(word(annotation::MIN)),
             max: number(word(annotation::MAX)),
             pod_gpus: number(word(annotation::POD_GPUS)).filter(|&gpus: &u32| gpus > 0),
+            each: PerGpu { cpus: number(word(annotation::CPUS)), memory_mib: number(word(annotation::MEMORY)) },
             in_place: word(annotation::RESIZE).is_some_and(|text| text == "in-place"),
             priority: number(word(annotation::PRIORITY)),
             duration_ms: number(word(annotation::DURATION_MS)),

@@ -1,11 +1,14 @@
 //! Jobs that were given to the daemon, read together with their pods.
 
+use std::collections::BTreeSet;
+
 use goodput_configs::live::engine::KubernetesConfig;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use k8s_openapi::api::batch::v1::Job;
 
 use super::facts::{GATE, JobNotes, TENANT, WantedState};
+use super::kueue::Queued;
 use super::pods::{PodRead, asked};
 use super::shape::PodShape;
 use crate::engine::{Attempt, JobPhase, JobSeen, OnNode};
@@ -28,12 +31,17 @@ pub struct JobRead {
     pub owner: String,
     /// Whether its specification says that it stands still.
     pub suspended: bool,
-    /// Whether the job controller has recorded that it stands still, and has no pod of it left.
+    /// Whether the job controller has recorded that it stands still, and no pod of it is left: it may start again.
     pub settled: bool,
+    /// Whether no pod of it is seen any more, and the job controller makes none before the one before is gone. Where
+    /// the pods were seen before, it may start again: the job controller counts pods that have gone a second late.
+    pub emptied: bool,
     /// Pods that it is to have.
     pub pods_wanted: u32,
     /// Accelerators of each pod by its template.
     pub pod_gpus: u32,
+    /// Whether its pods get accelerators by claims, which are the same for every pod.
+    pub claimed: bool,
     /// Container of the template that asks for accelerators.
     pub container: String,
     /// Whether its template has the daemon's scheduling gate.
@@ -48,6 +56,8 @@ pub struct JobRead {
     pub succeeded: u32,
     /// Whether the API server is told to delete the Job.
     pub leaving: bool,
+    /// Admission of a job that Kueue counts.
+    pub queued: Option<Queued>,
     /// Reason why the daemon must not act on it.
     pub hands_off: Option<String>,
     /// The job controller's own words about its end.
@@ -56,8 +66,8 @@ pub struct JobRead {
 }
 
 impl JobRead {
-    /// Reads a Job; `pods` are those that it owns.
-    pub fn of(job: &Job, pods: Vec<PodRead>, settings: &KubernetesConfig) -> Self {
+    /// Reads a Job; `pods` are those that it owns, and `claimed` the accelerators of each pod by claims.
+    pub fn of(job: &Job, pods: Vec<PodRead>, claimed: u32, settings: &KubernetesConfig) -> Self {
         let meta = &job.metadata;
         let (spec, status) = (job.spec.clone().unwrap_or_default(), job.status.clone().unwrap_or_default());
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
@@ -68,11 +78,12 @@ impl JobRead {
             of_kind.filter(|condition| condition.status == "True")
         };
         let suspended = spec.suspend == Some(true);
-        let active = status.active.unwrap_or(0) + status.terminating.unwrap_or(0);
-        let settled = suspended
+        let (active, terminating) = (status.active.unwrap_or(0), status.terminating.unwrap_or(0));
+        let empty = suspended
             && active == 0
             && (condition("Suspended").is_some() || status.start_time.is_none())
             && pods.iter().all(|pod| pod.over);
+        let waits_for_gone = spec.pod_replacement_policy.as_deref() == Some("Failed");
         let template = spec.template.spec.unwrap_or_default();
         let container = template.containers.iter().find(|container| asked(container, &settings.resource) > 0);
         let failed_with = condition("Failed").or(condition("FailureTarget"));
@@ -97,9 +108,11 @@ impl JobRead {
             tenant,
             owner,
             suspended,
-            settled,
+            settled: empty && terminating == 0,
+            emptied: empty && waits_for_gone,
             pods_wanted,
-            pod_gpus: container.map_or(0, |container| asked(container, &settings.resource)),
+            pod_gpus: container.map_or(0, |container| asked(container, &settings.resource)) + claimed,
+            claimed: claimed > 0,
             container: container.map(|container| container.name.clone()).unwrap_or_default(),
             gated: template.scheduling_gates.iter().flatten().any(|gate| gate.name == GATE),
             subdomain: template.subdomain.filter(|name| !name.is_empty()),
@@ -108,6 +121,7 @@ impl JobRead {
             failed: status.failed.unwrap_or(0).max(0) as u32,
             succeeded: status.succeeded.unwrap_or(0).max(0) as u32,
             leaving: meta.deletion_timestamp.is_some(),
+            queued: None,
             hands_off: None,
             note: failed_with.and_then(|condition| condition.message.clone()).unwrap_or_default(),
             facts,
@@ -120,7 +134,9 @@ impl JobRead {
             () if read.facts.hands_off => Some("its annotation goodput.dev/hands-off says so".into()),
             () if labelled(KUEUE) => Some(format!("Kueue has it: it has the label {KUEUE}")),
             () if other.is_some() => Some(format!("{} runs it, not the job controller", other.unwrap_or_default())),
-            () if container.is_none() => Some(format!("no container of its template asks for {}", settings.resource)),
+            () if container.is_none() && claimed == 0 => {
+                Some(format!("no container of its template asks for {}", settings.resource))
+            }
             () if !indexed => {
                 Some("it needs completionMode: Indexed and completions equal to parallelism to change its size".into())
             }
@@ -152,17 +168,15 @@ impl JobRead {
     /// Whether all pods have ended well: the job controller takes a second to say so of the Job, and meanwhile their
     /// accelerators are free.
     fn all_done(&self) -> bool {
-        let mut done: Vec<u32> = self.current().filter(|pod| pod.done).filter_map(|pod| pod.index).collect();
-        done.sort_unstable();
-        done.dedup();
+        let done: BTreeSet<(Option<u32>, Option<&str>)> =
+            self.current().filter(|pod| pod.done).map(PodRead::rank).collect();
         !self.suspended && done.len() as u32 >= self.pods_wanted.max(1) && !self.pods.iter().any(PodRead::holds)
     }
 
     /// Whether every pod of the last start has been bound to its node.
     fn all_bound(&self) -> bool {
-        let mut bound: Vec<u32> = self.current().filter(|pod| pod.node.is_some()).filter_map(|pod| pod.index).collect();
-        bound.sort_unstable();
-        bound.dedup();
+        let bound: BTreeSet<(Option<u32>, Option<&str>)> =
+            self.current().filter(|pod| pod.node.is_some()).map(PodRead::rank).collect();
         // Pods that ended well may be gone already.
         bound.len() as u32 >= self.pods_wanted.saturating_sub(self.succeeded)
     }

@@ -11,17 +11,20 @@
 //! job is started once, whatever else writes to it, and whenever the daemon dies. A pod is bound once,
 //! by the API server's own rule.
 //!
-//! Jobs without the label, jobs that Kueue has, and pods of anything else are never touched: the
-//! accelerators that they hold are not in service for the daemon. A job that something else starts
+//! Jobs of Kueue are its Workloads ([`kueue`]), where the deployment says so. Jobs without the label and
+//! pods of anything else are never touched: the accelerators that they hold are not in service for the daemon. A job that something else starts
 //! or suspends is left alone until its specification is again what the daemon wanted.
 //!
 //! Kubernetes 1.36 or newer is needed: before, a suspended Job cannot change its accelerators.
 
 mod access;
 mod calls;
+mod claims;
 pub mod facts;
 pub mod jobs;
+pub mod kueue;
 mod nodes;
+mod per_gpu;
 pub mod pods;
 mod shape;
 mod steps;
@@ -47,9 +50,12 @@ use crate::job::Fence;
 pub use access::KubernetesAccess;
 use access::unreachable;
 use calls::Calls;
+use claims::{ClaimWatch, Claims};
 use facts::MANAGED;
 use jobs::JobRead;
+use kueue::{AdmissionCheck, KueueSeen, KueueWatch};
 use nodes::NodeRead;
+use per_gpu::PerGpu;
 use pods::PodRead;
 use watch::ObjectWatch;
 
@@ -64,6 +70,8 @@ struct Cluster {
     nodes: ObjectWatch<Node>,
     jobs: Vec<ObjectWatch<Job>>,
     pods: ObjectWatch<Pod>,
+    kueue: Option<KueueWatch>,
+    claims: Option<ClaimWatch>,
 }
 
 /// A Kubernetes cluster.
@@ -74,6 +82,8 @@ pub struct KubernetesEngine {
     version: u64,
     nodes: BTreeMap<String, NodeRead>,
     jobs: BTreeMap<String, JobRead>,
+    /// Checks of the daemon that do not say yet that it is there.
+    silent_checks: Vec<AdmissionCheck>,
     /// Starts of jobs that were seen to run, by key.
     ran: BTreeMap<String, u32>,
     /// Jobs as they were last shown, and since when they are over or gone.
@@ -91,6 +101,7 @@ impl KubernetesEngine {
             version: 0,
             nodes: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            silent_checks: Vec::new(),
             ran: BTreeMap::new(),
             shown: BTreeMap::new(),
             mailbox: Arc::default(),
@@ -134,27 +145,24 @@ impl KubernetesEngine {
     async fn watch(&mut self) -> Result<&Cluster, EngineError> {
         let client = self.client().await?;
         let namespaces = &self.settings.namespaces;
+        let (has_kueue, has_claims) = (self.settings.kueue.is_some(), self.settings.claims.is_some());
         let cluster = self.cluster.get_or_insert_with(|| {
             let jobs = match namespaces.as_slice() {
                 [] => vec![Api::all(client.clone())],
                 some => some.iter().map(|namespace| Api::namespaced(client.clone(), namespace)).collect(),
             };
             let selector = format!("{MANAGED}=true");
-            let strip_pod = |pod: &mut Pod| {
-                if let Some(spec) = &mut pod.spec {
-                    spec.volumes = None;
-                    for container in &mut spec.containers {
-                        (container.env, container.command, container.args) = (None, None, None);
-                    }
-                }
-            };
             Cluster {
                 nodes: ObjectWatch::begin(Api::all(client.clone()), "", |node: &mut Node| {
                     node.status.iter_mut().for_each(|status| status.images = None);
                 }),
                 jobs: jobs.into_iter().map(|api| ObjectWatch::begin(api, &selector, |_| {})).collect(),
                 // Pods of all users: what they hold is not free.
-                pods: ObjectWatch::begin(Api::all(client.clone()), "", strip_pod),
+                pods: ObjectWatch::begin(Api::all(client.clone()), "", |pod: &mut Pod| {
+                    pod.spec.iter_mut().for_each(kueue::strip);
+                }),
+                kueue: has_kueue.then(|| KueueWatch::begin(&client, namespaces)),
+                claims: has_claims.then(|| ClaimWatch::begin(&client)),
                 client,
             }
         });
@@ -175,11 +183,25 @@ impl KubernetesEngine {
             let more = watched.objects(patience).await.map_err(|problem| unreachable(format!("jobs: {problem}")))?;
             jobs.extend(more);
         }
-        let nodes = nodes.iter().filter_map(|node| NodeRead::of(node, &settings));
+        let queued = match (&cluster.kueue, &settings.kueue) {
+            (Some(watch), Some(kueue)) => Some(watch.read(patience, &kueue.controller).await?),
+            _ => None,
+        };
+        let mut claims = match (&cluster.claims, &settings.claims) {
+            (Some(watch), Some(claims)) => watch.read(patience, claims).await?,
+            _ => Claims::default(),
+        };
+        let node = |node: &Arc<Node>| NodeRead::of(node, &settings, claims.devices(node.metadata.name.as_deref()?));
+        let nodes = nodes.iter().filter_map(node);
         self.nodes = nodes.map(|node| (node.name.clone(), node)).collect();
-        let given: BTreeSet<String> = jobs.iter().filter_map(|job| job.metadata.uid.clone()).collect();
+        // A Job that Kueue counts is seen as its Workload.
+        let counted = queued.as_ref().map(KueueSeen::owners).unwrap_or_default();
+        jobs.retain(|job| job.metadata.uid.as_ref().is_none_or(|uid| !counted.contains(uid)));
+        let given: BTreeSet<String> = jobs.iter().filter_map(|job| job.metadata.uid.clone()).chain(counted).collect();
         let (mut of_jobs, mut foreign) = (BTreeMap::<String, Vec<PodRead>>::new(), Vec::new());
-        for pod in pods.iter().map(|pod| PodRead::of(pod, &settings.resource)) {
+        let mut pods: Vec<PodRead> = pods.iter().map(|pod| PodRead::of(pod, &settings.resource)).collect();
+        claims.add_to(&mut pods);
+        for pod in pods {
             match pod.owner.clone().filter(|owner| given.contains(owner)) {
                 Some(owner) => of_jobs.entry(owner).or_default().push(pod),
                 None => foreign.push(pod),
@@ -187,9 +209,23 @@ impl KubernetesEngine {
         }
         let read = |job: &Arc<Job>| {
             let pods = job.metadata.uid.as_ref().and_then(|uid| of_jobs.remove(uid)).unwrap_or_default();
-            JobRead::of(job, pods, &settings)
+            let template = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+            let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+            let claimed = template.map_or(0, |template| claims.of_template(namespace, template));
+            JobRead::of(job, pods, claimed, &settings)
         };
         self.jobs = jobs.iter().map(read).map(|job| (job.key.clone(), job)).collect();
+        for job in self.jobs.values_mut() {
+            job.settled |= job.emptied && self.ran.get(&job.key) == Some(&job.facts.starts);
+        }
+        self.silent_checks.clear();
+        if let Some(queued) = queued {
+            let more = queued.jobs(&mut of_jobs, &claims, &settings);
+            self.jobs.extend(more.into_iter().map(|job| (job.key.clone(), job)));
+            self.silent_checks.extend(queued.silent_checks().cloned());
+        }
+        // Pods of Workloads that are not the policy's.
+        foreign.extend(of_jobs.into_values().flatten());
         Ok(foreign)
     }
 
@@ -276,19 +312,30 @@ impl Engine for KubernetesEngine {
     /// anew, and evicts pods that are bound where they do not belong.
     async fn maintain(&mut self) -> Result<(), EngineError> {
         let calls = self.client().await.map(|client| self.calls(&client))?;
+        let acts_on_kueue = kueue::acts(&self.settings);
+        for check in self.silent_checks.iter().filter(|_| acts_on_kueue) {
+            let name = check.metadata.name.as_deref().unwrap_or_default();
+            match calls.activate(check).await? {
+                None => tracing::info!(check = name, "the daemon is the controller of this AdmissionCheck"),
+                Some(reason) => {
+                    tracing::warn!(check = name, reason, "the AdmissionCheck does not say that it is active")
+                }
+            }
+        }
         let mut opened = Vec::new();
-        for job in self.jobs.values() {
-            let Some(step) = steps::opened(job, &self.nodes) else { continue };
+        for job in self.jobs.values().filter(|job| acts_on_kueue || job.queued.is_none()) {
+            let Some(step) = steps::opened(job, &self.nodes).or_else(|| kueue::waits_again(job)) else { continue };
             let calls = calls.clone();
             opened.push(async move { calls.take(Some(job), step).await.map(|outcome| (job, outcome)) });
         }
         let opened: Vec<(&JobRead, StepOutcome)> = stream::iter(opened).buffered(AT_ONCE).try_collect().await?;
         for (job, outcome) in opened {
             if let StepOutcome::Later { reason } | StepOutcome::Refused { reason } = outcome {
-                tracing::debug!(job = job.key, reason, "a pod keeps its gate");
+                tracing::debug!(job = job.key, reason, "upkeep has to wait");
             }
         }
-        for pod in self.jobs.values().flat_map(steps::misplaced) {
+        let jobs = self.jobs.values().filter(|job| acts_on_kueue || job.queued.is_none());
+        for pod in jobs.flat_map(steps::misplaced) {
             let node = pod.node.as_deref().unwrap_or_default();
             match calls.evict(pod).await? {
                 None => tracing::warn!(pod = pod.name, node, "evicted: the pod is not where its job belongs"),
@@ -309,21 +356,20 @@ impl Engine for KubernetesEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
-        job.resources.refused_by("kubernetes")?;
         let refused = |problem: String| EngineError::Refused { engine: "kubernetes", problem };
         let image = self.settings.image.clone().ok_or_else(|| {
             refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())
         })?;
-        job.resources.refused_by("kubernetes")?;
+        let each = PerGpu::of(&job.resources, &self.settings).map_err(refused)?;
         let mut job = job.clone();
         if job.spec.request.submit <= SimTime::ZERO {
             job.spec.request.submit = SimTime::from_millis(crate::machine::wall_ms());
         }
         let fence = Fence::random().map_err(|error| refused(error.to_string()))?;
         let name = submit::name_of(&job, &fence);
-        let made = submit::job(&job, &name, &fence, &self.settings, &image);
+        let made = submit::job(&job, &name, &fence, each, &self.settings, &image);
         let calls = self.client().await.map(|client| self.calls(&client))?;
         let made = calls.hand_in(&self.settings.namespace, &name, made).await?;
-        Ok(JobRead::of(&made, Vec::new(), &self.settings).key)
+        Ok(JobRead::of(&made, Vec::new(), 0, &self.settings).key)
     }
 }

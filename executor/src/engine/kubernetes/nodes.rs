@@ -36,14 +36,18 @@ pub struct NodeRead {
 }
 
 impl NodeRead {
-    /// Reads a node; `None` where it has no accelerators of the resource.
-    pub fn of(node: &Node, settings: &KubernetesConfig) -> Option<Self> {
+    /// Reads a node with `devices` by a driver of Dynamic Resource Allocation; `None` where it has neither those nor
+    /// accelerators of the resource.
+    pub fn of(node: &Node, settings: &KubernetesConfig, devices: Option<u32>) -> Option<Self> {
         let status = node.status.as_ref()?;
         let quantity = status.allocatable.as_ref().and_then(|all| all.get(&settings.resource));
-        let gpus = quantity.and_then(|quantity| quantity.0.parse().ok()).unwrap_or(0);
+        let counted = quantity.and_then(|quantity| quantity.0.parse().ok()).unwrap_or(0);
         // A device plugin that is away shows none for a while; the machine still has them.
         let capacity = status.capacity.as_ref().and_then(|all| all.get(&settings.resource));
-        capacity.or(quantity)?;
+        let gpus = match devices {
+            Some(devices) => devices,
+            None => capacity.or(quantity).map(|_| counted)?,
+        };
         let name = node.metadata.name.clone()?;
         let labels = node.metadata.labels.clone().unwrap_or_default();
         if !settings.nodes.iter().all(|(label, value)| labels.get(label) == Some(value)) {
@@ -130,7 +134,7 @@ mod tests {
             },
         });
         change(&mut node);
-        NodeRead::of(&serde_json::from_value(node).unwrap(), &KubernetesConfig::default())
+        NodeRead::of(&serde_json::from_value(node).unwrap(), &KubernetesConfig::default(), None)
     }
 
     #[test]

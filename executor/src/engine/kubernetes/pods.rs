@@ -12,6 +12,8 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 pub struct PodRead {
     /// Namespace of the pod.
     pub namespace: String,
+    /// Unique id of the pod.
+    pub uid: String,
     /// Name of the pod.
     pub name: String,
     /// Version of the object: a change that was made from an older one is refused.
@@ -53,6 +55,7 @@ impl PodRead {
         let started = status.and_then(|status| status.start_time.as_ref());
         Self {
             namespace: meta.namespace.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
             name: meta.name.clone().unwrap_or_default(),
             version: meta.resource_version.clone().unwrap_or_default(),
             owner: owner.map(|owner| owner.uid.clone()),
@@ -67,6 +70,11 @@ impl PodRead {
             since_ms: started.map(|at| at.0.as_millisecond()),
             note: unbound.and_then(|is| is.message.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Number of the pod among those of its Job; its name where the Job does not count them.
+    pub fn rank(&self) -> (Option<u32>, Option<&str>) {
+        (self.index, self.index.is_none().then_some(self.name.as_str()))
     }
 
     /// Whether the pod holds accelerators of its node.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::facts::{GATE, WantedState, annotation, placement_text};
 use super::jobs::JobRead;
+use super::kueue::{self, CheckWord};
 use super::nodes::{HOSTNAME, NodeRead};
 use super::pods::PodRead;
 use super::shape::PodShape;
@@ -14,6 +15,9 @@ use crate::engine::{EngineAction, JobPhase, OnNode, Order, StepOutcome};
 
 /// Reason to leave a job alone of which pods have ended well.
 const ENDS: &str = "pods of the job have ended well: it is about to end";
+
+/// Nodes by name.
+pub(super) type Nodes = BTreeMap<String, NodeRead>;
 
 /// One request to the API server, or a few for the pods of one job.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub(super) enum KubernetesStep {
     Open(Vec<OpenedPod>),
     /// The Job goes, with its pods.
     Delete,
+    /// The daemon's check on a Workload of Kueue says something.
+    Check(CheckWord),
     /// A node changes: a strategic merge patch.
     Node { node: String, patch: Value },
 }
@@ -41,7 +47,7 @@ pub(super) struct OpenedPod {
 pub(super) fn next(
     order: &Order,
     jobs: &BTreeMap<String, JobRead>,
-    nodes: &BTreeMap<String, NodeRead>,
+    nodes: &Nodes,
     resource: &str,
 ) -> Result<KubernetesStep, StepOutcome> {
     let refused = |reason: &str| Err(StepOutcome::Refused { reason: reason.into() });
@@ -61,6 +67,9 @@ pub(super) fn next(
     let Some(job) = jobs.get(&order.job) else { return refused("there is no such job") };
     if let Some(reason) = &job.hands_off {
         return refused(reason);
+    }
+    if let Some(queued) = &job.queued {
+        return kueue::next(order, job, queued, nodes);
     }
     if let EngineAction::Cancel { .. } = order.action {
         return Ok(KubernetesStep::Delete);
@@ -93,14 +102,11 @@ fn stop(job: &JobRead) -> KubernetesStep {
 
 /// Start of a job that stands still: sizes, place and the number of the attempt in one request, so
 /// that a job is started once or not at all.
-fn start(
-    job: &JobRead,
-    wanted: &[OnNode],
-    nodes: &BTreeMap<String, NodeRead>,
-    resource: &str,
-) -> Result<KubernetesStep, StepOutcome> {
+fn start(job: &JobRead, wanted: &[OnNode], nodes: &Nodes, resource: &str) -> Result<KubernetesStep, StepOutcome> {
     let refused = |reason: String| StepOutcome::Refused { reason };
-    let fixed = job.facts.pod_gpus.or(job.facts.in_place.then_some(job.pod_gpus));
+    // A template of claims is the same for every pod.
+    let is_fixed = job.facts.in_place || job.claimed;
+    let fixed = job.facts.pod_gpus.filter(|_| !job.claimed).or(is_fixed.then_some(job.pod_gpus));
     let shape = PodShape::of(wanted, fixed);
     let shape = shape.ok_or_else(|| refused(format!("{} cannot be cut into equal pods", placement_text(wanted))))?;
     if let Some(on) = wanted.iter().find(|on| !nodes.contains_key(&on.node)) {
@@ -116,7 +122,10 @@ fn start(
         Some(_) => json!([{ "$patch": "delete", "name": GATE }]),
         None => json!([{ "name": GATE }]),
     };
-    let quantity = json!({ resource: shape.gpus.to_string() });
+    let resources = || job.facts.each.container(resource, shape.gpus);
+    // Containers that are not named stay as they are.
+    let containers: Vec<Value> =
+        (!job.claimed).then(|| json!({ "name": job.container, "resources": resources() })).into_iter().collect();
     let patch = json!({
         "metadata": {
             "resourceVersion": job.version,
@@ -143,9 +152,7 @@ fn start(
                     // Null takes the key away.
                     "nodeSelector": { HOSTNAME: host.map(|node| &node.hostname) },
                     "schedulingGates": gate,
-                    "containers": [
-                        { "name": job.container, "resources": { "limits": quantity, "requests": quantity } }
-                    ],
+                    "containers": containers,
                 },
             },
         },
@@ -177,7 +184,7 @@ fn resized_in_place(job: &JobRead, wanted: &[OnNode]) -> Option<KubernetesStep> 
 /// Nodes for the gated pods of a job that was started; `None` where no pod waits for one. A pod waits on while another
 /// pod of its rank is left: a job controller that is killed may make a pod twice, and a pod that was told to go may
 /// still run.
-pub(super) fn opened(job: &JobRead, nodes: &BTreeMap<String, NodeRead>) -> Option<KubernetesStep> {
+pub(super) fn opened(job: &JobRead, nodes: &Nodes) -> Option<KubernetesStep> {
     if job.suspended || job.leaving || job.over.is_some() || job.hands_off.is_some() {
         return None;
     }
@@ -216,7 +223,7 @@ pub(super) fn misplaced(job: &JobRead) -> Vec<&PodRead> {
     job.pods.iter().filter(wrong).collect()
 }
 
-fn cordon(name: &str, reason: Option<&str>, nodes: &BTreeMap<String, NodeRead>) -> Result<KubernetesStep, StepOutcome> {
+fn cordon(name: &str, reason: Option<&str>, nodes: &Nodes) -> Result<KubernetesStep, StepOutcome> {
     if !nodes.contains_key(name) {
         return Err(StepOutcome::Refused { reason: format!("there is no node {name}") });
     }

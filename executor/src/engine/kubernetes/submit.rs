@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{GATE, MANAGED, TENANT, WantedState, annotation};
 use super::jobs::JobRead;
+use super::per_gpu::PerGpu;
 use crate::engine::slurm::token_hash;
 use crate::engine::{Submission, batch_text, digest};
 use crate::job::Fence;
@@ -15,6 +16,8 @@ use crate::job::contract::{FENCE, NODE, VERSION};
 const PREEMPTED: i32 = crate::job::exit::PREEMPTED;
 /// Folder of checkpoints in a container, unless the submission names another one.
 const CHECKPOINTS: &str = "/checkpoints";
+/// Folder of the certificate of the interface's authority in a container.
+const AUTHORITY: &str = "/var/run/goodput";
 /// Port on which the pod of rank 0 may listen.
 const MASTER_PORT: u16 = 29500;
 
@@ -36,6 +39,7 @@ pub(super) fn job(
     submission: &Submission,
     name: &str,
     fence: &Fence,
+    each: PerGpu,
     settings: &KubernetesConfig,
     image: &str,
 ) -> Value {
@@ -52,6 +56,8 @@ pub(super) fn job(
     note(annotation::PRIORITY, (request.priority != 0).then(|| request.priority.to_string()));
     note(annotation::APPLICATION, submission.application.clone());
     note(annotation::BATCH, submission.batch.map(batch_text::write));
+    note(annotation::CPUS, each.cpus.map(|cpus| cpus.to_string()));
+    note(annotation::MEMORY, each.memory_mib.map(|mib| mib.to_string()));
     note(annotation::OWNER, Some(submission.owner.clone()));
     note(annotation::TOKEN, Some(token_hash(fence)));
     note(annotation::WANTED, Some(WantedState::Held.word().into()));
@@ -64,13 +70,12 @@ pub(super) fn job(
     }
     let folder = submission.checkpoint_dir.clone().unwrap_or_else(|| CHECKPOINTS.into()).display().to_string();
     let kept = settings.checkpoint_claim.is_some() || submission.checkpoint_dir.is_some();
-    let quantity = json!({ &settings.resource: request.gpus.to_string() });
     let mut container = json!({
         "name": "job",
         "image": image,
         "command": submission.command,
         "env": environment(submission, name, fence, settings, kept.then_some(folder.as_str())),
-        "resources": { "limits": quantity, "requests": quantity },
+        "resources": each.container(&settings.resource, request.gpus),
     });
     if let Some(directory) = &submission.directory {
         container["workingDir"] = directory.display().to_string().into();
@@ -85,10 +90,16 @@ pub(super) fn job(
         let toleration = |key: &String| json!({ "key": key, "operator": "Exists" });
         pod["tolerations"] = settings.tolerated.iter().map(toleration).collect();
     }
+    let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
     if let Some(claim) = &settings.checkpoint_claim {
-        pod["volumes"] = json!([{ "name": "checkpoints", "persistentVolumeClaim": { "claimName": claim } }]);
-        container["volumeMounts"] = json!([{ "name": "checkpoints", "mountPath": folder, "subPath": name }]);
+        volumes.push(json!({ "name": "checkpoints", "persistentVolumeClaim": { "claimName": claim } }));
+        mounts.push(json!({ "name": "checkpoints", "mountPath": folder, "subPath": name }));
     }
+    if let Some(map) = &settings.report_ca {
+        volumes.push(json!({ "name": "report-ca", "configMap": { "name": map } }));
+        mounts.push(json!({ "name": "report-ca", "mountPath": AUTHORITY, "readOnly": true }));
+    }
+    (pod["volumes"], container["volumeMounts"]) = (volumes.into(), mounts.into());
     pod["containers"] = json!([container]);
     // Pods that were told to go have not failed, and are made anew only when they are gone.
     let forgiven = json!({ "rules": [
@@ -104,6 +115,9 @@ pub(super) fn job(
             "completionMode": "Indexed",
             "parallelism": 1,
             "completions": 1,
+            "ttlSecondsAfterFinished": settings.keep_ended_secs,
+            // The clock begins anew with every attempt: a Job that is suspended loses its start time.
+            "activeDeadlineSeconds": submission.resources.time_limit_mins.map(|minutes| 60 * i64::from(minutes)),
             "backoffLimit": submission.retry.failures.min(i32::MAX as u32),
             "podFailurePolicy": forgiven,
             "podReplacementPolicy": "Failed",
@@ -151,6 +165,9 @@ fn environment(
     if let Some(url) = &settings.report_url {
         all.push(said("SCHED_URL", url.clone()));
         all.push(said("ADAPTDL_SUPERVISOR_URL", url.clone()));
+    }
+    if settings.report_ca.is_some() {
+        all.push(said("SCHED_CA", format!("{AUTHORITY}/ca.crt")));
     }
     if let Some(folder) = folder {
         all.push(said("SCHED_CHECKPOINT_DIR", folder.into()));
@@ -217,8 +234,8 @@ mod tests {
     fn a_submission_is_a_suspended_job_whose_variables_cannot_be_forged() {
         let settings = KubernetesConfig { checkpoint_claim: Some("ck".into()), ..KubernetesConfig::default() };
         let fence = Fence::from_text("1");
-        let made = job(&submission("a"), "a-1", &fence, &settings, "train:1");
-        assert_eq!(made["spec"]["suspend"], true);
+        let made = job(&submission("a"), "a-1", &fence, PerGpu::default(), &settings, "train:1");
+        assert_eq!((&made["spec"]["suspend"], &made["spec"]["ttlSecondsAfterFinished"]), (&true.into(), &Value::Null));
         let container = &made["spec"]["template"]["spec"]["containers"][0];
         let of = |name: &str| -> Vec<&Value> {
             container["env"].as_array().unwrap().iter().filter(|variable| variable["name"] == name).collect()
@@ -231,8 +248,33 @@ mod tests {
         assert_eq!(tolerations, &json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }]));
         assert!(!made["metadata"]["annotations"].to_string().contains(fence.as_str()), "only its hash is there");
         let read: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made).unwrap();
-        let read = JobRead::of(&read, Vec::new(), &settings);
+        let read = JobRead::of(&read, Vec::new(), 0, &settings);
         assert_eq!(read.seen(false).spec.request.name, "a", "the user's own name, not that of the Job");
         assert_eq!((read.hands_off.clone(), read.sizes(), read.settled), (None, (4, 4, 4), true));
+    }
+
+    #[test]
+    fn what_a_submission_and_the_deployment_ask_for_is_in_the_job() {
+        let settings = KubernetesConfig {
+            keep_ended_secs: Some(3600),
+            report_url: Some("https://head:7070".into()),
+            report_ca: Some("authority".into()),
+            ..KubernetesConfig::default()
+        };
+        let mut asked = submission("a");
+        asked.resources.time_limit_mins = Some(2);
+        let each = PerGpu { cpus: Some(8), memory_mib: None };
+        let made = job(&asked, "a-1", &Fence::from_text("1"), each, &settings, "train:1");
+        let spec = &made["spec"];
+        assert_eq!((&spec["ttlSecondsAfterFinished"], &spec["activeDeadlineSeconds"]), (&json!(3600), &json!(120)));
+        let pod = &spec["template"]["spec"];
+        assert_eq!(pod["volumes"], json!([{ "name": "report-ca", "configMap": { "name": "authority" } }]));
+        let container = &pod["containers"][0];
+        assert_eq!(container["volumeMounts"][0]["mountPath"], "/var/run/goodput");
+        let ca = container["env"].as_array().unwrap().iter().find(|variable| variable["name"] == "SCHED_CA").unwrap();
+        assert_eq!(ca["value"], "/var/run/goodput/ca.crt");
+        assert_eq!(container["resources"]["limits"]["cpu"], "32");
+        let read: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made).unwrap();
+        assert_eq!(JobRead::of(&read, Vec::new(), 0, &settings).facts.each, each, "it is read again at each start");
     }
 }
