@@ -167,6 +167,9 @@ impl StateDraft {
     }
 }
 
+/// Nodes with replicas, and how many. Most lanes of a large cluster's row are empty and are passed over whole.
 fn used(row: &[Lanes]) -> impl Iterator<Item = (usize, u8)> {
-    row.iter().flatten().copied().enumerate().filter(|&(_, replicas)| replicas > 0)
+    row.iter().enumerate().flat_map(|(at, lanes)| {
+        lanes::set_lanes(lanes::nonzero(*lanes)).map(move |lane| (16 * at + lane, lanes[lane]))
+    })
 }

@@ -56,13 +56,16 @@ pub struct Fast {
     draft: StateDraft,
     rival: StateDraft,
     backup: StateDraft,
+    /// Numbers of replicas and their terms, job by job.
     options: Vec<(u32, f64)>,
+    /// End of each job's options.
+    ends: Vec<usize>,
     /// Least sum of terms by accelerators, over the jobs so far.
     least: Vec<f64>,
     /// The sums without the last job.
     before: Vec<f64>,
-    /// Replicas that each job takes of so many accelerators.
-    taken: Vec<u32>,
+    /// Place of the option that each job takes of so many accelerators, among the job's own.
+    taken: Vec<u16>,
     counts: Vec<u32>,
     order: Vec<usize>,
     evicted: Vec<usize>,
@@ -90,49 +93,53 @@ impl Fast {
 
     /// Counts of the least sum of terms if nodes did not matter.
     fn choose_counts(&mut self, problem: &mut PolluxProblem) {
-        let (jobs, total, node) = (problem.jobs.len(), problem.total_gpus(), problem.largest_node());
+        let (jobs, total) = (problem.jobs.len(), problem.total_gpus());
         let columns = total as usize + 1;
         self.least.clear();
         // Without any job, every number of accelerators costs nothing.
         self.least.resize(columns, 0.0);
+        self.options.clear();
+        self.ends.clear();
         self.taken.clear();
+        self.taken.reserve(jobs * columns);
         for job in 0..jobs {
-            let held = problem.jobs[job].held.gpus();
-            self.options.clear();
-            for replicas in std::iter::once(0).chain(problem.sizes(job)) {
-                // A job that keeps its count is assumed to keep its nodes, and so not to restart.
-                let kept = replicas == held;
-                let [term, _] = if kept {
-                    problem.kept(job)
-                } else {
-                    problem.moved(job, NodeSpan::packed(replicas, node), replicas)
-                };
-                // More accelerators never cost more, so an option that is no better than a smaller one never wins.
-                if self.options.last().is_none_or(|&(_, best)| term < best) {
-                    self.options.push((replicas, term));
-                }
-            }
-            let start = self.taken.len();
-            self.taken.resize(start + columns, 0);
+            let start = self.options.len();
+            self.offer(problem, job, total);
+            self.ends.push(self.options.len());
             std::mem::swap(&mut self.least, &mut self.before);
             self.least.clear();
-            self.least.resize(columns, f64::INFINITY);
-            // Option by option, so that the processor compares several sums at once.
-            for &(replicas, term) in self.options.iter().take_while(|&&(replicas, _)| (replicas as usize) < columns) {
-                let from = replicas as usize;
-                let best = self.least[from..].iter_mut().zip(&mut self.taken[start + from..]);
-                for ((least, taken), before) in best.zip(&self.before) {
-                    let sum = before + term;
-                    (*least, *taken) = if sum < *least { (sum, replicas) } else { (*least, *taken) };
-                }
-            }
+            append_best(&self.options[start..], &self.before, &mut self.least, &mut self.taken);
         }
         self.counts.clear();
         self.counts.resize(jobs, 0);
         let mut left = total as usize;
         for job in (0..jobs).rev() {
-            self.counts[job] = self.taken[job * columns + left];
-            left -= self.counts[job] as usize;
+            let start = if job == 0 { 0 } else { self.ends[job - 1] };
+            let (replicas, _) = self.options[start + usize::from(self.taken[job * columns + left])];
+            self.counts[job] = replicas;
+            left -= replicas as usize;
+        }
+    }
+
+    /// Adds the job's numbers of replicas up to `total` and their terms, of which each is less than
+    /// the one before.
+    fn offer(&mut self, problem: &mut PolluxProblem, job: usize, total: u32) {
+        let (held, node) = (problem.jobs[job].held.gpus(), problem.largest_node());
+        let mut best = f64::INFINITY;
+        let sizes = std::iter::once(0).chain(problem.sizes(job)).take_while(|&replicas| replicas <= total);
+        // Sixteen bits hold the place of an option, so a job of more sizes is offered the first of them.
+        for replicas in sizes.take(usize::from(u16::MAX)) {
+            // A job that keeps its count is assumed to keep its nodes, and so not to restart.
+            let [term, _] = if replicas == held {
+                problem.kept(job)
+            } else {
+                problem.moved(job, NodeSpan::packed(replicas, node), replicas)
+            };
+            // More accelerators never cost more, so an option that is no better than a smaller one never wins.
+            if replicas == 0 || term < best {
+                best = term;
+                self.options.push((replicas, term));
+            }
         }
     }
 
@@ -255,5 +262,33 @@ impl Fast {
             draft.put(problem, job, row);
         }
         false
+    }
+}
+
+/// Columns whose sums are settled together: few enough that they stay in the processor's first cache.
+const BLOCK: usize = 512;
+
+/// Appends, for each number of accelerators, the least sum of terms with one of a job's options and the place of that
+/// option. `before` has the least sums without the job.
+fn append_best(options: &[(u32, f64)], before: &[f64], least: &mut Vec<f64>, taken: &mut Vec<u16>) {
+    for start in (0..before.len()).step_by(BLOCK) {
+        let columns = start..before.len().min(start + BLOCK);
+        let (mut sums, mut places) = ([0.0; BLOCK], [0_u32; BLOCK]);
+        // The first option is to take nothing.
+        sums.iter_mut().zip(&before[columns.clone()]).for_each(|(sum, before)| *sum = before + options[0].1);
+        // Option by option, so that the processor compares several sums at once.
+        for (place, &(replicas, term)) in (0_u32..).zip(options).skip(1) {
+            let replicas = replicas as usize;
+            // The first columns of the block may be fewer than the replicas.
+            let skipped = replicas.saturating_sub(start).min(columns.len());
+            let from = &before[(start + skipped).saturating_sub(replicas)..];
+            let settled = sums[skipped..columns.len()].iter_mut().zip(&mut places[skipped..]);
+            for ((sum, best), before) in settled.zip(from) {
+                let with = before + term;
+                (*sum, *best) = if with < *sum { (with, place) } else { (*sum, *best) };
+            }
+        }
+        least.extend_from_slice(&sums[..columns.len()]);
+        taken.extend(places[..columns.len()].iter().map(|&place| place as u16));
     }
 }
