@@ -329,8 +329,10 @@ impl Policy for Gavel {
             return self.departures.within_round(view, &self.tasks);
         }
         // The ledger leaves `self` for the decision, since methods of `self` change it.
-        let mut ledger =
-            self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
+        let mut ledger = self
+            .ledger
+            .take()
+            .unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
         self.close_round(view, &mut ledger);
         let previous_end = (!self.tasks.is_empty()).then_some(self.end_secs);
         self.start_secs = self.departures.round_start(previous_end, view.now.as_secs_f64());
@@ -343,7 +345,7 @@ impl Policy for Gavel {
     fn wake_at(&self) -> Option<SimTime> {
         let end = match self.ledger.as_ref().map(RoundLedger::last_reset) {
             // Nothing runs, and jobs may wait for shares that come with the next reset.
-            Some(reset) if self.tasks.is_empty() => self.stale.then_some(reset + self.config.reset_secs),
+            Some(reset) if self.tasks.is_empty() => self.stale.then_some(reset + self.config.rounds.reset_secs),
             _ => (!self.tasks.is_empty()).then_some(self.end_secs),
         };
         self.departures.wake_at().into_iter().chain(end.map(SimTime::from_secs_f64)).min()

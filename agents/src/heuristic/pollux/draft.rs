@@ -169,7 +169,7 @@ impl StateDraft {
 
 /// Nodes with replicas, and how many. Most lanes of a large cluster's row are empty and are passed over whole.
 fn used(row: &[Lanes]) -> impl Iterator<Item = (usize, u8)> {
-    row.iter().enumerate().flat_map(|(at, lanes)| {
-        lanes::set_lanes(lanes::nonzero(*lanes)).map(move |lane| (16 * at + lane, lanes[lane]))
-    })
+    row.iter()
+        .enumerate()
+        .flat_map(|(at, lanes)| lanes::set_lanes(lanes::nonzero(*lanes)).map(move |lane| (16 * at + lane, lanes[lane])))
 }
