@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{fixed, jcts, on_slow_and_fast, oracle, random_workload};
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{PolicyNameError, NamedPolicy, policies, split_list, with_parameters};
+use goodput_agents::compose::{NamedPolicy, PolicyNameError, policies, split_list, with_parameters};
 use goodput_agents::heuristic::parameters::ParameterError;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::job::{Elasticity, Workload};
@@ -40,11 +40,10 @@ fn a_name_is_written_without_what_is_usual() {
         assert_eq!(named(text).to_string(), written, "{text}");
         assert_eq!(named(written).to_string(), written);
     }
-    assert_eq!(split_list("fifo, gandiva(quantum_secs=60),tiresias(limits=[1, 2], starvation_knob=1)"), [
-        "fifo",
-        "gandiva(quantum_secs=60)",
-        "tiresias(limits=[1, 2], starvation_knob=1)"
-    ]);
+    assert_eq!(
+        split_list("fifo, gandiva(quantum_secs=60),tiresias(limits=[1, 2], starvation_knob=1)"),
+        ["fifo", "gandiva(quantum_secs=60)", "tiresias(limits=[1, 2], starvation_knob=1)"]
+    );
     let table = json!({"quantum_secs": 60, "x": ["a b", true]});
     let text = with_parameters("gandiva+none", table.as_object().unwrap());
     assert_eq!(text, "gandiva(quantum_secs=60, x=[\"a b\", true])+none");
@@ -56,7 +55,10 @@ fn what_is_wrong_about_a_name_has_a_name() {
     for text in ["gandiva(", "gandiva(60)", "gandiva(quantum_secs=)", "gandiva(a=1, a=1)", "fifo none", "fifo+"] {
         let error = error(text);
         let unread = matches!(error, PolicyNameError::Syntax { .. } | PolicyNameError::UnknownVariant { .. });
-        assert!(unread || matches!(&error, PolicyNameError::Unknown { name } if name.contains(' ')), "{text}: {error:?}");
+        assert!(
+            unread || matches!(&error, PolicyNameError::Unknown { name } if name.contains(' ')),
+            "{text}: {error:?}"
+        );
     }
     assert!(matches!(error("fifoo(x=1)"), PolicyNameError::Unknown { name } if name == "fifoo"));
     assert!(matches!(error("gandiva@replica"), PolicyNameError::NoReplica { policy: "gandiva" }));
@@ -108,7 +110,8 @@ fn scenario(situation: Situation, named: &NamedPolicy, seed: u64) -> Scenario {
         Situation::Mixed => (Cluster::homogeneous(3, 4), random_workload(draws, 24, 12)),
         Situation::Tenants => {
             let jobs = (0..40).map(|at| {
-                let mut job = fixed(&format!("j{at}"), draws.random_range(1..=4), draws.random_range(300..3000), at * 40);
+                let mut job =
+                    fixed(&format!("j{at}"), draws.random_range(1..=4), draws.random_range(300..3000), at * 40);
                 job.request.tenant = draws.random_range(0..3);
                 job.request.priority = draws.random_range(0..3);
                 job

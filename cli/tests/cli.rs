@@ -76,7 +76,8 @@ fn a_table_names_the_parameters_that_differ_from_their_defaults() {
     let twice = run(dir.path(), &["eval", "x.toml", "--policies", wanted, "--seeds", "1"]);
     assert!(twice.starts_with("exit: 2"), "two rows of one name: {twice}");
     let wanted = "fifo,gandiva,gandiva(quantum_secs=60)";
-    let args = ["eval", "x.toml", "--policies", wanted, "--reference", "gandiva(quantum_secs=6e1)", "--seeds", "1", "-o"];
+    let args =
+        ["eval", "x.toml", "--policies", wanted, "--reference", "gandiva(quantum_secs=6e1)", "--seeds", "1", "-o"];
     let said = run(dir.path(), &[&args[..], &["csv"]].concat());
     let rows: Vec<&str> = said.lines().filter(|line| line.starts_with("gandiva")).collect();
     let [usual, short] = rows[..] else { panic!("{said}") };

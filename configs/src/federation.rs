@@ -1,9 +1,9 @@
 //! Configuration of a federation: the servers that move, the coordinator, and the clusters.
 
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::coordinator::Coordinator;
 use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
 use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Now, Outlook};
-use goodput_agents::compose::NamedPolicy;
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;

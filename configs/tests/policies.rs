@@ -22,7 +22,8 @@ fn experiment(evaluate: &str) -> String {
 
 #[test]
 fn a_policy_is_a_text_or_a_table() {
-    let listed = "[evaluate]\npolicies = [\"fifo\", { name = \"tiresias+none\", starvation_knob = 2.0, limits = [600] }]";
+    let listed =
+        "[evaluate]\npolicies = [\"fifo\", { name = \"tiresias+none\", starvation_knob = 2.0, limits = [600] }]";
     let read: Experiment = parse("x.toml", &experiment(listed)).unwrap();
     assert_eq!(read.evaluate.policies, ["fifo", "tiresias(limits=[600], starvation_knob=2)+none"]);
     let long = "[[evaluate.policies]]\nname = \"tiresias\"\nstarvation_knob = 2.0\n\

@@ -14,5 +14,5 @@ mod registry;
 pub mod resilience;
 pub mod serving;
 
-pub use naming::{PolicyNameError, NamedPolicy, split_list, value_text, with_parameters};
+pub use naming::{NamedPolicy, PolicyNameError, split_list, value_text, with_parameters};
 pub use registry::{by_name, names, policies};

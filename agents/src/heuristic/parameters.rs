@@ -143,7 +143,8 @@ where
                 return Err(wrong(String::new()));
             }
             table.insert(name.clone(), value.clone());
-            typed = serde_json::from_value(Value::Object(table.clone())).map_err(|error| wrong(format!(": {error}")))?;
+            typed =
+                serde_json::from_value(Value::Object(table.clone())).map_err(|error| wrong(format!(": {error}")))?;
         }
         let mut changed = values(&typed);
         changed.retain(|name, value| defaults.get(name) != Some(value));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{self, PolicyNameError, NamedPolicy, split_list};
+use goodput_agents::compose::{self, NamedPolicy, PolicyNameError, split_list};
 use goodput_agents::heuristic::ListedPolicy;
 use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
@@ -128,8 +128,12 @@ pub fn unnamed(error: &PolicyNameError) -> CommandError {
             message.with_help(format!("policies with one: {}", known.join(", ")))
         }
         PolicyNameError::Parameter { .. } => message.with_help(policies::PARAMETERS),
-        PolicyNameError::Syntax { .. } => message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\""),
-        PolicyNameError::Unknown { .. } => message.with_help("`goodput list policies` and `goodput list zoo` name all policies"),
+        PolicyNameError::Syntax { .. } => {
+            message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\"")
+        }
+        PolicyNameError::Unknown { .. } => {
+            message.with_help("`goodput list policies` and `goodput list zoo` name all policies")
+        }
         PolicyNameError::UnknownVariant { .. } => message,
     }
 }

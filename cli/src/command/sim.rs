@@ -19,8 +19,8 @@ use crate::args::{InformationLevel, Preset, Sim};
 use crate::command::eval::unnamed;
 use crate::config::setup_error;
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::compose::NamedPolicy;
+use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::zoo;
 
 /// Runs `goodput sim` and gives its exit code.

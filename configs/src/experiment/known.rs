@@ -13,7 +13,8 @@ use crate::scenario::SetupError;
 pub(super) fn teacher(key: &'static str, name: &str) -> Result<(), SetupError> {
     if let Some(replica) = name.parse::<NamedPolicy>().ok().filter(NamedPolicy::is_replica) {
         let plain = replica.entry().name;
-        let expected = format!("a policy by the paper's rule, such as {plain:?}: replicas have the defects of artifacts");
+        let expected =
+            format!("a policy by the paper's rule, such as {plain:?}: replicas have the defects of artifacts");
         return Err(SetupError::Value { key, value: format!("{name:?}"), expected });
     }
     Ok(policies::check(key, name)?)

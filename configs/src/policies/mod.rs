@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use goodput_agents::compose::loaning::Variant;
-use goodput_agents::compose::{self, PolicyNameError, NamedPolicy};
+use goodput_agents::compose::{self, NamedPolicy, PolicyNameError};
 use goodput_agents::heuristic::parameters::ParameterError;
 use goodput_agents::zoo;
 
@@ -46,10 +46,9 @@ pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(),
 fn refused(key: Cow<'static, str>, error: &PolicyNameError) -> CheckError {
     match error {
         PolicyNameError::Parameter {
-            problem: ParameterError::Unknown { name, .. } | ParameterError::Value { name, .. }, ..
-        } => {
-            CheckError { remedy: Some(PARAMETERS), ..CheckError::at(format!("{key}.{name}"), explain(error)) }
-        }
+            problem: ParameterError::Unknown { name, .. } | ParameterError::Value { name, .. },
+            ..
+        } => CheckError { remedy: Some(PARAMETERS), ..CheckError::at(format!("{key}.{name}"), explain(error)) },
         _ => CheckError::at(key, explain(error)),
     }
 }
@@ -70,14 +69,18 @@ pub fn explain(error: &PolicyNameError) -> String {
             let near = did_you_mean(variant, known);
             format!("{error}{near}; there are {}, and forecast:MODEL", known.join(", "))
         }
-        PolicyNameError::Parameter { policy, problem: ParameterError::Unknown { name, known } } => match known.as_slice() {
-            [] => format!("policy {policy} has no parameters, and {name:?} is given"),
-            known => {
-                let near = did_you_mean(name, known.iter().map(String::as_str));
-                format!("{error}{near}; there are: {}", known.join(", "))
+        PolicyNameError::Parameter { policy, problem: ParameterError::Unknown { name, known } } => {
+            match known.as_slice() {
+                [] => format!("policy {policy} has no parameters, and {name:?} is given"),
+                known => {
+                    let near = did_you_mean(name, known.iter().map(String::as_str));
+                    format!("{error}{near}; there are: {}", known.join(", "))
+                }
             }
-        },
-        PolicyNameError::Parameter { .. } | PolicyNameError::Syntax { .. } | PolicyNameError::NoReplica { .. } => error.to_string(),
+        }
+        PolicyNameError::Parameter { .. } | PolicyNameError::Syntax { .. } | PolicyNameError::NoReplica { .. } => {
+            error.to_string()
+        }
     }
 }
 

@@ -36,7 +36,13 @@ pub struct SizeScheduler {
 impl SizeScheduler {
     /// A scheduler with the given value of starting a job, and seconds that a restart counts.
     pub fn new(start: StartValue, restart_secs: f64) -> Self {
-        Self { start, restart_secs, goodputs: SpeedupTables::default(), choice: SizeChoice::default(), free: Free::default() }
+        Self {
+            start,
+            restart_secs,
+            goodputs: SpeedupTables::default(),
+            choice: SizeChoice::default(),
+            free: Free::default(),
+        }
     }
 
     /// Value of a first start.

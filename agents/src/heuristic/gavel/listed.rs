@@ -131,13 +131,7 @@ fn fifo_perf(seed: u64, form: GavelForm, rounds: GavelRounds) -> Box<dyn Policy>
     made(GavelObjective::Fifo(TypeFifo::new(TypeChoice::Fastest)), AWARE, seed, form, rounds)
 }
 
-fn made(
-    objective: GavelObjective,
-    traits: Traits,
-    seed: u64,
-    form: GavelForm,
-    rounds: GavelRounds,
-) -> Box<dyn Policy> {
+fn made(objective: GavelObjective, traits: Traits, seed: u64, form: GavelForm, rounds: GavelRounds) -> Box<dyn Policy> {
     let types = if traits.heterogeneous { TypeSpeeds::Known } else { TypeSpeeds::Hidden };
     Box::new(Gavel::new(GavelConfig { form, rounds, ..GavelConfig::published(objective, types, seed) }))
 }

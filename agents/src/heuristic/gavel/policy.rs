@@ -325,8 +325,10 @@ impl Policy for Gavel {
             return self.departures.within_round(view, &self.tasks);
         }
         // The ledger leaves `self` for the decision, since methods of `self` change it.
-        let mut ledger =
-            self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
+        let mut ledger = self
+            .ledger
+            .take()
+            .unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
         self.close_round(view, &mut ledger);
         let previous_end = (!self.tasks.is_empty()).then_some(self.end_secs);
         self.start_secs = self.departures.round_start(previous_end, view.now.as_secs_f64());

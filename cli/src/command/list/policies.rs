@@ -38,8 +38,13 @@ pub fn policies() -> Listing {
 
 /// Listing of `goodput list policies --parameters`.
 pub fn parameters() -> Listing {
-    let mut rows = Listing::new(&["policy", "parameter", "default", "unit", "values", "about", "source"])
-        .brief(&["policy", "parameter", "default", "unit", "values"]);
+    let mut rows = Listing::new(&["policy", "parameter", "default", "unit", "values", "about", "source"]).brief(&[
+        "policy",
+        "parameter",
+        "default",
+        "unit",
+        "values",
+    ]);
     for policy in compose::policies() {
         for parameter in policy.constructor.parameters() {
             rows.push(vec![
