@@ -87,7 +87,10 @@ fn mistakes_are_named() {
     says("name = \"west\"", "name = \"east\"", &["clusters.name is \"east\" twice"]);
     says("nodes = 2", "nodes = 0", &["clusters, east: cluster.groups.nodes is 0"]);
     says("pool = \"training\"", "pool = \"inference\"", &["clusters, east: groups.pool is inference"]);
-    says("aryl+forecast", "arul", &["clusters, east: policy is \"arul\"", "none, reactive, forecast, oracle"]);
+    says("aryl+forecast", "arul", &["clusters, east: there is no policy \"arul\"", "did you mean \"aryl\"?"]);
+    says("aryl+forecast", "aryl+forecst", &["did you mean \"forecast\"?", "none, reactive, forecast, oracle"]);
+    says("aryl+forecast", "gandiva(quantum=1)", &["did you mean \"quantum_secs\"?", "list policies --parameters"]);
+    says("aryl+forecast", "srtf@replica", &["clusters, east: policy is \"srtf@replica\"", "a training policy"]);
     says("information = \"oracle\"", "information = \"profiled\"", &["clusters, east: policy", "profiled"]);
     says("mean_per_sec = 1000.0", "mean_per_sec = -1.0", &["clusters, east: services, web", "mean_per_sec"]);
     let dir = tempfile::tempdir().unwrap();

@@ -59,6 +59,7 @@ impl SetupError {
     pub fn remedy(&self) -> Option<&'static str> {
         match self.innermost() {
             Self::Data(error) => Some(error.remedy()).filter(|remedy| !remedy.is_empty()),
+            Self::Check(error) => error.remedy,
             _ => None,
         }
     }
