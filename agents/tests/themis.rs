@@ -214,8 +214,8 @@ fn decided(
     new.map(|id| plan.changes.iter().find(|change| change.job == id).unwrap().placement.clone()).collect()
 }
 
-/// One node is whole, and two have two accelerators left each. The first job is as fast apart as together, the second is not:
-/// the second gets the whole node, although it comes later.
+/// One node is whole, and two have two accelerators left each. The first job is as fast apart as together, and the
+/// second is not: the second gets the whole node, although it comes later.
 #[test]
 fn accelerators_together_go_to_the_job_that_needs_them() {
     let applications = vec![application("robust", 1.0, 1.0), application("sensitive", 1.0, 0.4)];

@@ -24,7 +24,7 @@ fn shared(path: &str) -> PathBuf {
     path
 }
 
-/// Policy whose placements are counted.
+/// Policy that has its placements counted.
 struct Watched {
     policy: Box<dyn Policy>,
     placements: u32,

@@ -32,7 +32,9 @@ pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u3
             let held = &job.state.placement;
             let kept = shrunk(held, *gpus);
             free.release(held);
-            if view.resizing() != Resize::StopRestart || kept.nodes() <= fewest_nodes(cluster, held, *gpus) {
+            // Policies that resize are blind to types, so a move between several might take a job to a slower one.
+            let stays = view.resizing() != Resize::StopRestart || cluster.types.len() > 1;
+            if stays || kept.nodes() <= fewest_nodes(cluster, held, *gpus) {
                 take(free, &kept);
                 plan.set(job.id(), kept);
             } else {
@@ -63,8 +65,8 @@ pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u3
     }
 }
 
-/// The part of a free `placement` that makes the job faster: a slice on a further node is given back where the job is as
-/// fast without it. The job stays on what it held where that is as fast.
+/// The part of a free `placement` that makes the job faster: a slice on a further node is given back where
+/// the job is as fast without it. The job stays on what it held where that is as fast.
 fn useful(cluster: &Cluster, free: &mut Free, job: &JobView<'_>, mut placement: Placement) -> Placement {
     let rate = |placement: &Placement| {
         let more = placement.nodes().saturating_sub(fewest_nodes(cluster, placement, placement.gpus()));

@@ -2,13 +2,13 @@
 //! placement").
 //!
 //! A parameter server that holds one tensor larger than all others together is a bottleneck when
-//! gradients cross the network, so a model with such a tensor suffers where a balanced one does
-//! not. Its *skew* is its largest tensor over its size. Jobs above a threshold are placed on as few
+//! gradients cross the network. So a model with such a tensor suffers, and a balanced one does
+//! not. The *skew* of a model is its largest tensor over its size. Jobs above a threshold are placed on as few
 //! nodes as an idle cluster would allow, or not at all. The paper lets other jobs go anywhere,
-//! because they do not suffer; where too few accelerators are free together, these take the smallest
+//! because they do not suffer. Where too few accelerators are free together, such jobs take the smallest
 //! fragments first, which keeps whole nodes for the jobs that need them. No job is spread while it
 //! would fit together: that helps no other job, and even a balanced model is seldom faster apart.
-//! A model whose sizes are unknown may suffer, so it is placed on the fewest nodes that are free.
+//! A model of unknown sizes may suffer, so its jobs are placed on the fewest nodes that are free.
 //!
 //! The public simulator has the tensor sizes but not the rule: the definition of skew and the
 //! threshold are ours.

@@ -25,7 +25,7 @@ pub fn shortest_first(instance: &GavelInstance) -> TimeShares {
         let found = fastest(instance, &room, job);
         let now = bits(found.secs);
         if now > secs && waiting.peek().is_some_and(|Reverse(next)| *next < (now, job)) {
-            // Room only shrinks, so times only grow, and a job whose time has grown waits for its new turn.
+            // Room only shrinks, so times only grow. A job with a longer time than before waits for its new turn.
             waiting.push(Reverse((now, job)));
             continue;
         }

@@ -5,7 +5,7 @@ use goodput_env::view::JobView;
 
 /// Standing of a job in the auction.
 pub struct AgentStanding<'a> {
-    /// The job.
+    /// Job that may take part in the auction.
     pub job: JobView<'a>,
     /// Accelerators that the job keeps until its lease ends.
     pub leased: u32,
@@ -20,7 +20,7 @@ pub struct AgentStanding<'a> {
 }
 
 impl<'a> AgentStanding<'a> {
-    /// Standing of `job`, which keeps `leased` accelerators and whose part of `capacity` is `fair_share`.
+    /// Standing of `job`, which keeps `leased` accelerators, where `fair_share` is its part of `capacity`.
     pub fn new(job: JobView<'a>, leased: u32, fair_share: f64, capacity: u32) -> Self {
         let max = job.max_gpus().min(capacity);
         let age_secs = job.age().as_secs_f64();
