@@ -185,8 +185,8 @@ fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
     costs.iter().sum::<f64>() / costs.len() as f64
 }
 
-/// From the order that resizes a running job to the first line of the program on its new accelerators, milliseconds, the
-/// mean of a few, one at a time; the steps on the way are printed. The engine is driven as a daemon drives it.
+/// From the order that resizes a running job to the first line of the program on its new accelerators, milliseconds,
+/// the mean of a few, one at a time; the steps on the way are printed. The engine is driven as a daemon drives it.
 fn resize_cost<E: Engine, M>(site: &Site<M>, mut engine: E) -> f64 {
     let request = JobRequest {
         name: "resized".into(),

@@ -33,8 +33,8 @@ pub fn binary() -> Option<PathBuf> {
     cached(&format!("kubernetes-{RELEASE}"))
 }
 
-/// A file or folder that `cargo xtask test` puts into the cache of the machine, or into the folder `target` where it may
-/// not write there.
+/// A file or folder that `cargo xtask test` puts into the cache of the machine, or into the folder `target` where the
+/// cache may not be written.
 pub(crate) fn cached(name: &str) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kubernetes");
     let folders = [PathBuf::from("/var/cache/goodput-testkit"), target];

@@ -21,16 +21,17 @@ pub fn missing() -> Option<&'static str> {
     (!found).then_some("Kueue is not built; `cargo xtask test` builds it with Go")
 }
 
-/// File with the definition of `ServiceMonitor` of the Prometheus operator; `None` where `cargo xtask test` did not fetch them.
+/// File with the definition of `ServiceMonitor` of the Prometheus operator; `None` where `cargo xtask test` did not
+/// fetch the definitions.
 pub fn service_monitor() -> Option<PathBuf> {
     Some(cached(SERVICE_MONITOR)?.join("monitoring.coreos.com_servicemonitors.yaml"))
 }
 
 /// Running Kueue; dropping it ends it.
 #[derive(Debug)]
-pub struct Kueue(Child);
+pub struct PrivateKueue(Child);
 
-impl Kueue {
+impl PrivateKueue {
     /// Installs the definitions of Kueue's objects on `plane` and starts its program there.
     ///
     /// # Errors
@@ -47,7 +48,7 @@ impl Kueue {
     }
 }
 
-impl Drop for Kueue {
+impl Drop for PrivateKueue {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -6,11 +6,11 @@ use goodput_configs::live::deployment::Mode;
 use goodput_configs::live::engine::{EngineConfig, KubernetesConfig, KueueConfig, KueueRole};
 use goodput_executor::daemon::interface::report::LiveReport;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
-use goodput_executor::engine::kubernetes::kueue::Workload;
+use goodput_executor::engine::kubernetes::kueue::KueueWorkload;
 use goodput_executor::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, OnNode, Order, StepOutcome};
 use goodput_executor::machine::wall_ms;
 use goodput_testkit::kubelet::SITE;
-use goodput_testkit::kueue::Kueue;
+use goodput_testkit::kueue::PrivateKueue;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -33,7 +33,7 @@ pub(super) fn with_kueue() -> bool {
         let (send, started) = std::sync::mpsc::channel();
         // It ends with the thread that started it, so that one stays.
         std::thread::spawn(move || {
-            let running = Kueue::start(shared());
+            let running = PrivateKueue::start(shared());
             send.send(running.as_ref().map(|_| ()).map_err(ToString::to_string)).unwrap();
             loop {
                 std::thread::park();
@@ -196,7 +196,7 @@ fn what_kueue_admits_and_what_waits_for_quota_are_seen_and_left_alone() {
         assert_eq!(report.kept_back.orders["place"], 1, "the Workload that waits for quota: {report:?}");
         assert_eq!(daemon.status().lock().unwrap().queue.len(), 2, "both are rows of the queue");
 
-        let workloads = site.api::<Workload>().list(&ListParams::default()).await.unwrap();
+        let workloads = site.api::<KueueWorkload>().list(&ListParams::default()).await.unwrap();
         let managers = workloads.items.iter().flat_map(|workload| workload.metadata.managed_fields.iter().flatten());
         let managers: Vec<&str> = managers.filter_map(|field| field.manager.as_deref()).collect();
         assert!(!managers.is_empty() && !managers.contains(&"goodput"), "{managers:?}");
@@ -263,7 +263,7 @@ fn a_workload_starts_where_and_when_its_check_is_ready_and_goes_back_to_its_queu
         let cancel = Order::named("p7", &job.key, job.starts, EngineAction::Cancel { grace_s: 5 });
         let snapshot = site.carry_out(&cancel).await;
         assert_eq!(named(&snapshot, "pair").unwrap().phase, JobPhase::Cancelled);
-        let workloads = site.api::<Workload>().list(&ListParams::default()).await.unwrap();
+        let workloads = site.api::<KueueWorkload>().list(&ListParams::default()).await.unwrap();
         let off = workloads.items.iter().filter(|workload| workload.spec.active == Some(false)).count();
         assert_eq!(off, 1, "Kueue has switched it off, and its user can switch it on again");
         assert_eq!(free(&snapshot), [8; 4]);

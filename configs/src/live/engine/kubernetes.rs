@@ -54,8 +54,8 @@ pub struct KubernetesConfig {
     /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
     /// absent, jobs do not report, and policies do not learn their speeds.
     pub report_url: Option<String>,
-    /// ConfigMap in the namespace of submissions whose key `ca.crt` is the certificate of the authority
-    /// that signed the interface's. The map is mounted into jobs of `live submit`. A `report_url` with
+    /// ConfigMap in the namespace of submissions, with the certificate of the authority that signed the
+    /// interface's under the key `ca.crt`. The map is mounted into jobs of `live submit`. A `report_url` with
     /// `https` needs the key, unless a public authority signed.
     pub report_ca: Option<String>,
     /// Workloads of Kueue as jobs of the policy. Where the table is absent, what Kueue runs is capacity

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::access::unreachable;
 use super::jobs::JobRead;
-use super::kueue::{self, AdmissionCheck, CheckWord, Workload};
+use super::kueue::{self, AdmissionCheck, CheckWord, KueueWorkload};
 use super::pods::PodRead;
 use super::steps::{KubernetesStep, OpenedPod};
 use super::submit;
@@ -89,16 +89,16 @@ impl Calls {
         Ok(())
     }
 
-    /// Says the word of the daemon's check, from the version of the Workload that was read. Its notes are written before.
+    /// Says the word of the daemon's check, from the version of the Workload that was read. Notes are written before.
     async fn answer(&self, job: &JobRead, word: CheckWord) -> Result<(), CallError> {
-        let workloads: Api<Workload> = Api::namespaced(self.client.clone(), &job.namespace);
+        let workloads: Api<KueueWorkload> = Api::namespaced(self.client.clone(), &job.namespace);
         let mut version = job.version.clone();
         if let Some(notes) = word.notes {
             let patch = json!({ "metadata": { "resourceVersion": version, "annotations": notes } });
             let noted = self.within(workloads.patch(&job.name, &changes(), &Patch::Merge(patch))).await?;
             version = noted.metadata.resource_version.unwrap_or_default();
         }
-        let status = applied::<Workload>(&job.name, &version, json!({ "admissionChecks": [word.state] }));
+        let status = applied::<KueueWorkload>(&job.name, &version, json!({ "admissionChecks": [word.state] }));
         let how = PatchParams::apply(MANAGER).force();
         self.within(workloads.patch_status(&job.name, &how, &Patch::Apply(status))).await.map(|_| ())
     }

@@ -47,7 +47,7 @@ impl ClaimWatch {
         }
     }
 
-    /// What the watches have.
+    /// Devices and claims as the watches have them.
     ///
     /// # Errors
     /// [`EngineError::Unreachable`] where a watch is broken.

@@ -12,8 +12,9 @@
 //! by the API server's own rule.
 //!
 //! Jobs of Kueue are its Workloads ([`kueue`]), where the deployment says so. Jobs without the label and
-//! pods of anything else are never touched: the accelerators that they hold are not in service for the daemon. A job that something else starts
-//! or suspends is left alone until its specification is again what the daemon wanted.
+//! pods of anything else are never touched: the accelerators that they hold are not in service for the
+//! daemon. A job that something else starts or suspends is left alone until its specification is again
+//! what the daemon wanted.
 //!
 //! Kubernetes 1.36 or newer is needed: before, a suspended Job cannot change its accelerators.
 

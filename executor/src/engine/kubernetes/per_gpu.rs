@@ -8,9 +8,9 @@ use crate::engine::JobResources;
 /// Processors and memory for each accelerator of a job; what is absent is left to the template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerGpu {
-    /// Processors.
+    /// Processors of a pod for each of its accelerators.
     pub cpus: Option<u32>,
-    /// Memory, MiB.
+    /// Memory of a pod for each of its accelerators, MiB.
     pub memory_mib: Option<u64>,
 }
 

@@ -22,7 +22,7 @@ use goodput_configs::live::engine::{KubernetesConfig, KueueRole};
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, Resource};
-pub use objects::{AdmissionCheck, Workload};
+pub use objects::{AdmissionCheck, KueueWorkload};
 pub use read::Queued;
 pub(super) use steps::{CheckWord, active, next, waits_again};
 
@@ -37,14 +37,14 @@ use read::Reading;
 
 /// Watches of Kueue's objects.
 pub(super) struct KueueWatch {
-    workloads: Vec<ObjectWatch<Workload>>,
+    workloads: Vec<ObjectWatch<KueueWorkload>>,
     checks: ObjectWatch<AdmissionCheck>,
     queues: ObjectWatch<LocalQueue>,
 }
 
 /// Kueue's objects at one moment.
 pub(super) struct KueueSeen {
-    workloads: Vec<Arc<Workload>>,
+    workloads: Vec<Arc<KueueWorkload>>,
     /// Checks of the daemon.
     pub checks: Vec<Arc<AdmissionCheck>>,
     /// ClusterQueue behind each LocalQueue, by namespace and name.
@@ -57,7 +57,7 @@ impl KueueWatch {
             [] => vec![Api::all(client.clone())],
             some => some.iter().map(|namespace| Api::namespaced(client.clone(), namespace)).collect(),
         };
-        let strip = |workload: &mut Workload| {
+        let strip = |workload: &mut KueueWorkload| {
             let templates = workload.spec.pod_sets.iter_mut().filter_map(|set| set.template.spec.as_mut());
             templates.for_each(strip);
         };
@@ -68,7 +68,7 @@ impl KueueWatch {
         }
     }
 
-    /// What the watches have.
+    /// Objects as the watches have them.
     ///
     /// # Errors
     /// [`EngineError::Unreachable`] where a watch is broken, as where Kueue is not installed.
@@ -111,9 +111,9 @@ impl KueueSeen {
         let checks: BTreeSet<&str> = self.checks.iter().filter_map(|check| check.metadata.name.as_deref()).collect();
         let reading = Reading { settings, claims, kueue, queues: &self.queues, checks: &checks };
         // Of Workloads of one owner the one that is not over has its pods.
-        let mut workloads: Vec<&Arc<Workload>> = self.workloads.iter().collect();
+        let mut workloads: Vec<&Arc<KueueWorkload>> = self.workloads.iter().collect();
         workloads.sort_by_key(|workload| holds(&workload.status.conditions, "Finished").is_some());
-        let of = |workload: &Arc<Workload>| {
+        let of = |workload: &Arc<KueueWorkload>| {
             let owned = owner(workload).and_then(|owner| pods.remove(&owner.uid)).unwrap_or_default();
             reading.job(workload, owned)
         };
@@ -133,7 +133,7 @@ pub(super) fn acts(settings: &KubernetesConfig) -> bool {
 }
 
 /// The object that a Workload counts.
-fn owner(workload: &Workload) -> Option<&OwnerReference> {
+fn owner(workload: &KueueWorkload) -> Option<&OwnerReference> {
     let owners = workload.meta().owner_references.as_deref().unwrap_or_default();
     owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first())
 }

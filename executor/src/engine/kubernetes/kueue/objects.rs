@@ -17,18 +17,18 @@ const VERSION: &str = "v1beta2";
 /// A job as Kueue counts it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Workload {
+pub struct KueueWorkload {
     /// Name, owner and version.
     pub metadata: ObjectMeta,
-    /// Request.
+    /// Pods that are asked for, and the queue.
     #[serde(default)]
     pub spec: WorkloadSpec,
-    /// State.
+    /// Reservation of quota, and the words of controllers.
     #[serde(default)]
     pub status: WorkloadStatus,
 }
 
-/// Request of a [`Workload`].
+/// Request of a [`KueueWorkload`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSpec {
@@ -38,7 +38,7 @@ pub struct WorkloadSpec {
     pub active: Option<bool>,
 }
 
-/// Equal pods of a [`Workload`].
+/// Equal pods of a [`KueueWorkload`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSet {
@@ -48,19 +48,19 @@ pub struct PodSet {
     pub template: PodTemplateSpec,
 }
 
-/// State of a [`Workload`].
+/// State of a [`KueueWorkload`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
     pub conditions: Vec<Condition>,
-    pub admission: Option<Admission>,
+    pub admission: Option<QuotaReservation>,
     pub admission_checks: Vec<CheckState>,
 }
 
 /// Reservation of quota.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Admission {
+pub struct QuotaReservation {
     pub cluster_queue: String,
     pub pod_set_assignments: Vec<Assignment>,
 }
@@ -73,7 +73,7 @@ pub struct Assignment {
     pub count: Option<u32>,
 }
 
-/// Word of one controller about a [`Workload`].
+/// Word of one controller about a [`KueueWorkload`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CheckState {
@@ -130,7 +130,7 @@ pub(super) fn holds<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a C
     conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-impl Workload {
+impl KueueWorkload {
     /// Annotations of the pods' templates and of the object itself, which go first.
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         let of_pods = self.spec.pod_sets.iter().filter_map(|set| set.template.metadata.as_ref()?.annotations.clone());
@@ -141,13 +141,13 @@ impl Workload {
 }
 
 macro_rules! object {
-    ($kind:ident, $plural:literal, $scope:ty) => {
-        impl Resource for $kind {
+    ($object:ident, $kind:literal, $plural:literal, $scope:ty) => {
+        impl Resource for $object {
             type DynamicType = ();
             type Scope = $scope;
 
             fn kind((): &()) -> Cow<'_, str> {
-                stringify!($kind).into()
+                $kind.into()
             }
 
             fn group((): &()) -> Cow<'_, str> {
@@ -173,6 +173,6 @@ macro_rules! object {
     };
 }
 
-object!(Workload, "workloads", NamespaceResourceScope);
-object!(AdmissionCheck, "admissionchecks", ClusterResourceScope);
-object!(LocalQueue, "localqueues", NamespaceResourceScope);
+object!(KueueWorkload, "Workload", "workloads", NamespaceResourceScope);
+object!(AdmissionCheck, "AdmissionCheck", "admissionchecks", ClusterResourceScope);
+object!(LocalQueue, "LocalQueue", "localqueues", NamespaceResourceScope);

@@ -9,7 +9,7 @@ use super::super::claims::Claims;
 use super::super::facts::{GATE, JobNotes};
 use super::super::jobs::JobRead;
 use super::super::pods::{PodRead, gpus_of};
-use super::objects::{PodSet, Workload, holds};
+use super::objects::{KueueWorkload, PodSet, holds};
 use super::owner;
 use crate::engine::JobPhase;
 
@@ -42,7 +42,7 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     /// The job; `None` where the Workload has no accelerators or belongs to another ClusterQueue.
-    pub fn job(self, workload: &Workload, pods: Vec<PodRead>) -> Option<JobRead> {
+    pub fn job(self, workload: &KueueWorkload, pods: Vec<PodRead>) -> Option<JobRead> {
         let (meta, spec, status) = (&workload.metadata, &workload.spec, &workload.status);
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let (namespace, uid) = (text(&meta.namespace), text(&meta.uid));
@@ -174,7 +174,7 @@ mod tests {
                       "podSets": [{ "name": "main", "count": 4, "minCount": 1, "template": template }] },
         });
         change(&mut workload);
-        let workload: Workload = serde_json::from_value(workload).unwrap();
+        let workload: KueueWorkload = serde_json::from_value(workload).unwrap();
         let kueue = KueueConfig { role, ..KueueConfig::default() };
         let queues = BTreeMap::from([(("team".to_owned(), "local".to_owned()), "cluster".to_owned())]);
         let (settings, claims) = (KubernetesConfig::default(), Claims::default());

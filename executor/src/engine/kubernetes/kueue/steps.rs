@@ -104,7 +104,8 @@ fn start(
     }
 }
 
-/// The word that lets a Workload wait again: Kueue considers none with the state `Retry`, and a word that came late stays.
+/// The word that lets a Workload wait again: Kueue considers none with the state `Retry`, and a word that came late
+/// stays.
 pub(in crate::engine::kubernetes) fn waits_again(job: &JobRead) -> Option<KubernetesStep> {
     let queued = job.queued.as_ref().filter(|queued| queued.state == "Retry" && !queued.reserved)?;
     let check = queued.check.as_ref().filter(|_| job.suspended && job.settled)?;
