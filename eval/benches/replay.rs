@@ -70,7 +70,7 @@ fn repeated(jobs: &[JobSpec], copies: f64) -> Vec<JobSpec> {
 }
 
 fn philly(policy: &str, jobs: Vec<JobSpec>) -> f64 {
-    let mut made = compose::by_name(policy, 1).expect("a policy");
+    let mut policy = compose::by_name(policy, 1).expect("a policy");
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },
         switch_cost: SwitchCost::Zero,

@@ -344,7 +344,7 @@ impl ConfigFile for Experiment {
 
     fn check(&self) -> Result<(), CheckError> {
         self.setup()?;
-        let named = self.evaluate.policies.iter().enumerate();
-        named.map(|(at, name)| policies::check(format!("evaluate.policies.{at}"), name)).collect()
+        let mut named = self.evaluate.policies.iter().enumerate();
+        named.try_for_each(|(at, name)| policies::check(format!("evaluate.policies.{at}"), name))
     }
 }

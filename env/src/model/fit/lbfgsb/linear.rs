@@ -18,12 +18,12 @@ impl Factors {
                 .unwrap_or(column);
             rows.swap(column, pivot);
             order.swap(column, pivot);
-            for row in column + 1..count {
-                let factor = rows[row][column] / rows[column][column];
-                rows[row][column] = factor;
-                for k in column + 1..count {
-                    rows[row][k] -= factor * rows[column][k];
-                }
+            let (above, below) = rows.split_at_mut(column + 1);
+            let pivot = &above[column];
+            for row in below {
+                let factor = row[column] / pivot[column];
+                row[column] = factor;
+                row.iter_mut().zip(pivot).skip(column + 1).for_each(|(value, pivot)| *value -= factor * pivot);
             }
         }
         Self { rows, order }
