@@ -33,6 +33,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let meter = Meter::new(verbosity);
     let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
+    comparison.resilience = experiment.resilience.clone();
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
     let about = ReportContext {
