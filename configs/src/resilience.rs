@@ -58,7 +58,6 @@ fn expect(holds: bool, key: &'static str, value: impl Display, expected: &str) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::experiment::Experiment;
     use crate::live::deployment::Deployment;
     use crate::reader;

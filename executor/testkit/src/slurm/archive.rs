@@ -15,9 +15,9 @@ const LIMIT: &str = "300";
 /// Archive of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Archive {
-    /// Debian's.
+    /// Packages of Debian, which sign themselves by keys that Debian machines have.
     Debian,
-    /// Ubuntu's.
+    /// Packages of Ubuntu, with keys that are fetched.
     Ubuntu,
 }
 

@@ -29,7 +29,7 @@ pub enum SlurmRelease {
 }
 
 impl SlurmRelease {
-    /// Every release.
+    /// Releases that the tests start, oldest first.
     pub const ALL: [Self; 4] = [Self::Noble, Self::Trixie, Self::Resolute, Self::Sid];
 
     /// The release that a cluster with accounts can be made of.
@@ -52,6 +52,11 @@ impl SlurmRelease {
         }
     }
 
+    /// Plugin for control groups: by themselves later releases end where there is no group that they know.
+    fn cgroup(self) -> &'static str {
+        if self == Self::Noble { "cgroup/v1" } else { "disabled" }
+    }
+
     fn packages(self) -> Vec<&'static str> {
         // `slurmdbd` of trixie does not start with MariaDB 11.8.9, which is there since a security update.
         let accounting = if self == Self::ACCOUNTED { &["slurmdbd", "mariadb-server"][..] } else { &[] };
@@ -64,6 +69,8 @@ impl SlurmRelease {
 pub struct SlurmInstall {
     /// Folder with the files of another distribution; `None`: this machine's own programs.
     root: Option<PathBuf>,
+    /// Plugin for control groups.
+    cgroup: &'static str,
 }
 
 impl SlurmInstall {
@@ -74,7 +81,7 @@ impl SlurmInstall {
     pub fn installed() -> Result<Self, PrivateError> {
         match missing() {
             Some(program) => Err(PrivateError::Missing { program }),
-            None => Ok(Self { root: None }),
+            None => Ok(Self { root: None, cgroup: "cgroup/v1" }),
         }
     }
 
@@ -107,7 +114,7 @@ impl SlurmInstall {
             release.archive().install(suite, &release.packages(), &new).map_err(failed)?;
             fs::rename(&new, &root).map_err(system)?;
         }
-        Ok(Self { root: Some(root) })
+        Ok(Self { root: Some(root), cgroup: release.cgroup() })
     }
 
     /// Folder of commands for clients of a cluster in `directory`; `None` where they are on the path.
@@ -141,9 +148,8 @@ impl SlurmInstall {
     }
 
     /// Line of `cgroup.conf`.
-    pub(super) fn cgroup(&self) -> &'static str {
-        // Later releases look for cgroups themselves and end where there are none that they know.
-        if self.root.is_some() { "CgroupPlugin=disabled\n" } else { "CgroupPlugin=cgroup/v1\n" }
+    pub(super) fn cgroup(&self) -> String {
+        format!("CgroupPlugin={}\n", self.cgroup)
     }
 }
 

@@ -217,7 +217,7 @@ impl PrivateCluster {
         }
         if let Some(accounting) = &shape.accounting {
             cluster.accounting = accounting.start(&cluster).map_err(system("start its accounts"))?.into();
-            // A controller whose cluster is not in the database yet does not start.
+            // Without its cluster in the database the controller ends at once.
             cluster.ask("sacctmgr", &["--immediate", "add", "cluster", "private"]);
         }
         cluster.start_controller()?;
