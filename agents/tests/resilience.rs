@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use crate::support::fixed;
 use goodput_agents::compose::by_name;
-use goodput_agents::compose::resilience::{BackOff, Quarantine, Reserve};
+use goodput_agents::compose::resilience::{BackOff, BackOffTerms, Quarantine, QuarantineTerms, Reserve, ReserveTerms};
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobSpec, Workload};
-use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};
+use goodput_env::model::fault::{Bugs, Cause, Causes, Lemons, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, SwitchCost};
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{JobRecord, Outcome, Simulator};
-use goodput_env::time::SimTime;
 
 const KEY: u32 = 1;
 
@@ -46,7 +45,11 @@ fn fifo() -> Box<dyn Policy> {
 }
 
 fn reserve(gpus: u32) -> Reserve {
-    Reserve::new(fifo(), by_name("srtf", 0).unwrap(), gpus, |request| request.priority > 0)
+    Reserve::new(fifo(), by_name("srtf", 0).unwrap(), ReserveTerms { gpus, tenants: Vec::new(), priority: Some(1) })
+}
+
+fn backed_off() -> BackOff {
+    BackOff::new(Box::new(reserve(16)), &BackOffTerms::default())
 }
 
 /// A key job of eight accelerators for ten minutes every half hour, among more other work than the
@@ -89,6 +92,7 @@ fn key_jobs_keep_their_slo_when_a_tenth_of_the_nodes_is_lost() {
 fn nodes_that_fail_again_and_again_are_left_alone() {
     let lemons = FaultModel {
         mtbf_hours: 3000.0,
+        causes: Causes { accelerator: 0.0, node: 1.0, network: 0.0 },
         lemons: Some(Lemons { share: 0.08, factor: 300.0 }),
         repair: LogNormal { median_secs: 600.0, sigma: 0.5 },
         ..FaultModel::default()
@@ -99,9 +103,8 @@ fn nodes_that_fail_again_and_again_are_left_alone() {
         assert!(!outcome.truncated);
         outcome.jobs.iter().map(|job| job.faults.hits).sum::<u32>()
     };
-    let (day, week) = (SimTime::from_secs(86_400), SimTime::from_secs(7 * 86_400));
     let plain: u32 = (0..8).map(|seed| hits(&mut *fifo(), seed)).sum();
-    let spared: u32 = (0..8).map(|seed| hits(&mut Quarantine::new(fifo(), 3, day, week), seed)).sum();
+    let spared: u32 = (0..8).map(|seed| hits(&mut Quarantine::new(fifo(), QuarantineTerms::default()), seed)).sum();
     assert!(plain > 40);
     assert!(3 * plain > 5 * spared, "{plain} without, {spared} with quarantine");
 }
@@ -120,8 +123,8 @@ fn a_crash_loop_and_a_flood_do_not_reach_the_honest_tenant() {
         assert_eq!(honest.len(), 30);
         honest.iter().sum::<f64>() / 30.0
     };
-    let alone = mean(&mut BackOff::new(Box::new(reserve(16))), honest().collect());
-    let attacked = mean(&mut BackOff::new(Box::new(reserve(16))), honest().chain(attack()).collect());
+    let alone = mean(&mut backed_off(), honest().collect());
+    let attacked = mean(&mut backed_off(), honest().chain(attack()).collect());
     let index = attacked / alone;
     assert!(index <= 1.02, "isolation index {index}");
     let unprotected = mean(&mut *fifo(), honest().chain(attack()).collect()) / mean(&mut *fifo(), honest().collect());

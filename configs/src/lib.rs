@@ -29,6 +29,7 @@ pub mod live;
 pub mod names;
 pub mod policies;
 pub mod reader;
+mod resilience;
 #[cfg(feature = "scenarios")]
 pub mod scenario;
 #[cfg(feature = "learning")]

@@ -24,7 +24,16 @@ fn tenant(name: &str, weight: f64) -> TenantConfig {
 }
 
 fn burst(tenant: &str, at_secs: f64, jobs: u32, run_secs: f64) -> Burst {
-    Burst { tenant: tenant.into(), at_secs, jobs, every_secs: 0.0, gpus: 1, run_secs, priority: None }
+    Burst {
+        tenant: tenant.into(),
+        at_secs,
+        jobs,
+        every_secs: 0.0,
+        gpus: 1,
+        run_secs,
+        priority: None,
+        deadline_secs: None,
+    }
 }
 
 fn cluster() -> ClusterConfig {

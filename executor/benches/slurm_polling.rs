@@ -14,7 +14,7 @@ use goodput_env::tenant::Tenants;
 use goodput_executor::daemon;
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
-use goodput_testkit::slurm::{PrivateCluster, SlurmInstall};
+use goodput_testkit::slurm::{PrivateCluster, SlurmInstall, SlurmRelease};
 
 /// Looks of which the mean is printed.
 const LOOKS: u32 = 5;
@@ -51,7 +51,7 @@ fn main() {
     let suite = std::env::var("GOODPUT_SUITE").unwrap_or_else(|_| "trixie".into());
     let install = match suite.as_str() {
         "installed" => SlurmInstall::installed(),
-        suite => SlurmInstall::debian(suite),
+        suite => SlurmInstall::of(SlurmRelease::ALL.into_iter().find(|release| release.suite() == suite).unwrap()),
     };
     let directory = tempfile::tempdir().unwrap();
     let cluster = PrivateCluster::start_release(&install.unwrap(), &directory.path().join("slurm"), 8, 8, "a100", 5);

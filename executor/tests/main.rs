@@ -21,6 +21,7 @@ mod observation;
 mod replica;
 mod services;
 mod slurm;
+mod slurm_accounts;
 mod slurm_jobs;
 mod slurm_protocol;
 mod slurm_releases;

@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{ClusterSnapshot, Engine, JobSeen, OnNode, Order, OrderProgress, Submission};
-use goodput_testkit::slurm::{PrivateCluster, SlurmInstall};
+use goodput_testkit::slurm::{PrivateCluster, PrivateError, SlurmInstall};
 
 /// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to
 /// stop and at the end. The time of its file `beat` is when it was last alive.
@@ -43,9 +43,13 @@ pub struct Site {
 impl Site {
     /// Four nodes with eight accelerators each of one release of Slurm.
     pub fn start(release: &SlurmInstall) -> Self {
+        Self::on(|place| PrivateCluster::start_release(release, place, 4, 8, "a100", 5))
+    }
+
+    /// A cluster that `start` makes in a folder.
+    pub fn on(start: impl FnOnce(&Path) -> Result<PrivateCluster, PrivateError>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().join("slurm");
-        let cluster = PrivateCluster::start_release(release, &place, 4, 8, "a100", 5).unwrap();
+        let cluster = start(&directory.path().join("slurm")).unwrap();
         std::fs::write(directory.path().join("job.sh"), JOB).unwrap();
         let engine = SlurmEngine::new(&cluster.settings(), key(directory.path()));
         Self { cluster, engine, directory }

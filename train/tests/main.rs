@@ -2,6 +2,7 @@
 mod composition;
 mod episodes;
 mod evolution;
+mod guarantees;
 mod offline;
 mod resume;
 mod single_server;

@@ -28,6 +28,7 @@ fn experiment() -> Experiment {
         tenants: Vec::new(),
         cohorts: Vec::new(),
         services: Vec::new(),
+        resilience: Default::default(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         loaning: Default::default(),
         forecaster: None,

@@ -241,7 +241,6 @@ fn test() -> bool {
         && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
         && slurm()
         && kubernetes()
-        && debootstrap()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
@@ -283,24 +282,6 @@ fn slurm() -> bool {
         packages.join(" ")
     );
     !ci
-}
-
-/// Finds debootstrap, or installs it where that is allowed: tests start later releases of Slurm with
-/// it. Without it those tests do nothing, in continuous integration as well.
-fn debootstrap() -> bool {
-    let found =
-        || ["/usr/sbin/debootstrap", "/sbin/debootstrap"].iter().any(|path| std::path::Path::new(path).exists());
-    let install = ["install", "-y", "--no-install-recommends", "debootstrap"];
-    if found() {
-        return true;
-    }
-    let installed = is_root() && has_apt() && run("apt-get", &install) && found();
-    if !installed {
-        eprintln!(
-            "debootstrap is not installed: THE TESTS OF LATER RELEASES OF SLURM DO NOTHING. apt-get install debootstrap"
-        );
-    }
-    true
 }
 
 fn is_root() -> bool {

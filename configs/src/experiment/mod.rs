@@ -11,10 +11,12 @@ use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::policies::{self, PolicyText};
 use crate::reader::ConfigFile;
+use crate::resilience;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError, WorkloadConfig,
 };
 use crate::tenants::{CohortConfig, TenantConfig};
+use goodput_agents::compose::resilience::Resilience;
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
@@ -61,6 +63,10 @@ pub struct Experiment {
     /// the load of the day before, and loans and scaling use all models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecaster: Option<ForecasterConfig>,
+    /// Guarantees around the policies of a comparison: key jobs, bad nodes and jobs that fail. Training itself, and the
+    /// gate before the export, go without.
+    #[serde(default, skip_serializing_if = "Resilience::is_empty")]
+    pub resilience: Resilience,
     /// Agent that learns; absent: the experiment only compares heuristics.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
@@ -228,6 +234,7 @@ impl Experiment {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
         self.check_circumstances()?;
+        resilience::check(&self.resilience, &self.tenants)?;
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
         }

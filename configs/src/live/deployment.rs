@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use goodput_agents::compose::resilience::Resilience;
 use goodput_env::tenant::Tenants;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use super::times::{check_positive_secs, check_secs};
 use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::reader::ConfigFile;
+use crate::resilience;
 use crate::tenants::{self, CohortConfig, TenantConfig};
 
 /// A live cluster that a policy drives: `goodput live run FILE`.
@@ -43,6 +45,9 @@ pub struct Deployment {
     /// Conditions under which the daemon falls back to a heuristic.
     #[serde(default)]
     pub reliance: RelianceConfig,
+    /// Guarantees around the policy and its fallback: key jobs, bad nodes and jobs that fail.
+    #[serde(default, skip_serializing_if = "Resilience::is_empty")]
+    pub resilience: Resilience,
     /// A policy that is compared with the one that acts; it never acts.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
@@ -230,6 +235,7 @@ impl ConfigFile for Deployment {
             kubernetes.check_mode(self.mode != Mode::Observe)?;
         }
         self.tenants()?;
+        resilience::check(&self.resilience, &self.tenants)?;
         self.services()?;
         self.api.check(&self.tenants)
     }

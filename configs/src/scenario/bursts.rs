@@ -30,6 +30,9 @@ pub struct Burst {
     /// Priority of the jobs; absent: that of the tenant.
     #[serde(default)]
     pub priority: Option<i32>,
+    /// Seconds from its submission within which each job is to be done; absent: no deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_secs: Option<f64>,
 }
 
 fn value(key: &'static str, value: impl ToString, expected: &str) -> SetupError {
@@ -88,16 +91,21 @@ pub(super) fn scripted(bursts: &[Burst], tenants: &[TenantConfig]) -> Result<Wor
         if !(0.001..=1e12).contains(&burst.run_secs) {
             return Err(value("workload.bursts.run_secs", burst.run_secs, "a positive number of seconds"));
         }
+        if let Some(secs) = burst.deadline_secs.filter(|secs| !(0.001..=1e12).contains(secs)) {
+            return Err(value("workload.bursts.deadline_secs", secs, "a positive number of seconds"));
+        }
         let (first, every) =
             (time("workload.bursts.at_secs", burst.at_secs)?, time("workload.bursts.every_secs", burst.every_secs)?);
         for index in 0..burst.jobs {
+            let submit = first + SimTime::from_millis(every.as_millis() * i64::from(index));
             let request = JobRequest {
                 name: format!("{}-{number}-{index}", burst.tenant),
                 tenant: tenant as u32,
-                submit: first + SimTime::from_millis(every.as_millis() * i64::from(index)),
+                submit,
                 gpus: burst.gpus,
                 elasticity: Elasticity::Rigid,
                 priority: burst.priority.unwrap_or(0),
+                deadline: burst.deadline_secs.map(|secs| submit + SimTime::from_secs_f64(secs)),
                 ..JobRequest::default()
             };
             let duration = SimTime::from_secs_f64(burst.run_secs);

@@ -4,6 +4,7 @@
 //! completion times count completed jobs only, so a run that was cut off must be read together with
 //! `unfinished_jobs`.
 
+mod deadlines;
 mod fairness;
 mod isolated;
 mod levels;
@@ -17,6 +18,7 @@ mod waiting;
 
 use serde::{Deserialize, Serialize};
 
+pub use deadlines::{DeadlineFacts, deadline_facts};
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{IsolatedReference, isolated_secs, jobs_in_system};
 pub use levels::{Level, LevelRow, levels};
@@ -325,6 +327,22 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Jobs that were not complete when the run was cut off",
         of: |run| Some(run.unfinished as f64),
+    },
+    Metric {
+        key: "deadlines_met",
+        name: "deadlines met",
+        unit: MetricUnit::Share,
+        better: Better::Higher,
+        description: "Share of the jobs with a deadline that were done by it",
+        of: |run| mean(&run.deadlines.iter().map(|job| f64::from(u8::from(job.met))).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "deadline_jct_mean_secs",
+        name: "mean JCT of jobs with a deadline",
+        unit: MetricUnit::Secs,
+        better: Better::Lower,
+        description: "Mean job completion time of the completed jobs that have a deadline",
+        of: |run| mean(&run.deadlines.iter().filter_map(|job| job.jct_secs).collect::<Vec<_>>()),
     },
     Metric {
         key: "slo_attainment",

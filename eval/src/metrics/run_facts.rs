@@ -4,8 +4,8 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::{JobRecord, Outcome};
 
 use super::{
-    IsolatedReference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,
-    productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
+    DeadlineFacts, IsolatedReference, Reliability, TenantFacts, bounded_slowdown, deadline_facts, finish_time_fairness,
+    isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless
@@ -44,6 +44,8 @@ pub struct RunFacts<'a> {
     pub reliability: Option<Reliability>,
     /// Service that each tenant received; empty where the tenants are not known.
     pub tenants: Vec<TenantFacts>,
+    /// Jobs that have a deadline; empty where the requests are not known.
+    pub deadlines: Vec<DeadlineFacts>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -57,7 +59,8 @@ impl<'a> RunFacts<'a> {
         let options = &scenario.options;
         let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
-        Self { reliability, tenants: tenant_facts(scenario, outcome), ..facts }
+        let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
+        Self { reliability, tenants, deadlines, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -86,6 +89,7 @@ impl<'a> RunFacts<'a> {
             decisions: outcome.decisions,
             reliability: None,
             tenants: Vec::new(),
+            deadlines: Vec::new(),
             outcome,
         }
     }

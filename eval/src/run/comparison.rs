@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::compose::loaning::{Sharing, complete};
+use goodput_agents::compose::resilience::Resilience;
+use goodput_env::policy::Scope;
 use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};
 use rayon::prelude::*;
@@ -31,6 +33,8 @@ pub struct Comparison {
     pub statistics: Statistics,
     /// Terms on which policies that decide about training only share the cluster with services.
     pub sharing: Arc<Sharing>,
+    /// Guarantees around every policy.
+    pub resilience: Resilience,
 }
 
 /// Reason for which a comparison cannot be made.
@@ -86,6 +90,14 @@ pub enum RunError {
         /// Information level of the run.
         given: Information,
     },
+    /// A policy decides about services too, and guarantees are around policies of training jobs.
+    #[error(
+        "policy {policy} decides about services and loans, which [resilience] cannot be put around: compare a policy of training jobs"
+    )]
+    NotTraining {
+        /// Name of the policy.
+        policy: String,
+    },
     /// A run failed.
     #[error("policy {policy} on workload {workload}, seed {seed}: {source}")]
     Run {
@@ -125,7 +137,8 @@ impl Evaluation {
 impl Comparison {
     /// A comparison against the first policy, with default statistics.
     pub fn new(policies: Vec<PolicyEntry>, scenarios: Vec<NamedScenario>) -> Self {
-        Self { policies, scenarios, reference: None, statistics: Statistics::default(), sharing: Arc::default() }
+        let (statistics, sharing, resilience) = Default::default();
+        Self { policies, scenarios, reference: None, statistics, sharing, resilience }
     }
 
     /// Runs everything on rayon's current thread pool. `progress` is told how many runs are done
@@ -162,7 +175,11 @@ impl Comparison {
         // Timelines show the first scenario only, and a log of every run would fill the memory.
         let log = if scenario == 0 { AllocationLog::Kept } else { AllocationLog::AsConfigured };
         let inputs = entry.scenario(&named.scenario, log);
-        let mut instance = complete((entry.make)(named.seed), &inputs, &self.sharing);
+        let make = || (entry.make)(named.seed);
+        if !self.resilience.is_empty() && make().scope() == Scope::Everything {
+            return Err(RunError::NotTraining { policy: entry.name.clone() });
+        }
+        let mut instance = complete(self.resilience.around(make), &inputs, &self.sharing);
         let (needs, given) = (instance.needs(), inputs.options.information);
         if !given.allows(needs) {
             let (policy, workload) = (entry.name.clone(), named.name.clone());

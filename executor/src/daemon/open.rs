@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
+use goodput_agents::compose::resilience::Resilience;
 use goodput_agents::zoo;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
 use goodput_configs::policies;
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
@@ -91,7 +92,8 @@ pub(super) fn deciders(
     let refused = |text: String| DaemonError::Refused(text);
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
-    let (name, policy, screen) = policy(acting)?;
+    let resilience = &settings.resilience;
+    let (name, policy, screen) = policy_within(acting, resilience)?;
     let name = called.map_or(name, str::to_owned);
     let policy = around(policy);
     let screen = if shared { screen.map(Screen::without_reasons) } else { screen };
@@ -103,22 +105,30 @@ pub(super) fn deciders(
         )));
     }
     let fallback = named("[reliance] fallback", &settings.reliance.fallback)?;
-    let fallback = around(fallback.build(acting.seed, &Sharing::default()));
-    let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told)).transpose()?;
+    let fallback = resilience.try_around(|| Ok::<_, DaemonError>(fallback.build(acting.seed, &Sharing::default())))?;
+    let fallback = around(fallback);
+    let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told, resilience)).transpose()?;
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
     let baseline = settings.report.comparison();
-    let incumbent = (name.clone(), maker(acting.clone()));
+    let incumbent = (name.clone(), maker(acting.clone(), resilience.clone()));
     let of_baseline =
         PolicyConfig { bundle: None, name: baseline.name.clone(), seed: 0, information: acting.information };
-    let candidate = (settings.report.baseline.clone(), maker(of_baseline));
+    // The cluster as it is has no guarantees.
+    let candidate = (settings.report.baseline.clone(), maker(of_baseline, Resilience::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 
 /// The candidate beside the policy that acts.
-fn beside(acting: &PolicyConfig, settings: ShadowConfig, incumbent: &str, told: Told) -> Result<Shadow, DaemonError> {
+fn beside(
+    acting: &PolicyConfig,
+    settings: ShadowConfig,
+    incumbent: &str,
+    told: Told,
+    resilience: &Resilience,
+) -> Result<Shadow, DaemonError> {
     let of_shadow = PolicyConfig {
         bundle: settings.bundle.clone(),
         name: settings.name.clone(),
@@ -137,14 +147,14 @@ fn beside(acting: &PolicyConfig, settings: ShadowConfig, incumbent: &str, told: 
         ));
     }
     let system = |source| DaemonError::System { action: "cannot start a thread for the shadow".into(), source };
-    let incumbent = (incumbent.to_owned(), maker(acting.clone()));
-    Shadow::new(settings, incumbent, (name, maker(of_shadow))).map_err(system)
+    let incumbent = (incumbent.to_owned(), maker(acting.clone(), resilience.clone()));
+    Shadow::new(settings, incumbent, (name, maker(of_shadow, resilience.clone()))).map_err(system)
 }
 
-/// Maker of fresh instances of a policy, for simulations.
-fn maker(settings: PolicyConfig) -> Maker {
+/// Maker of fresh instances of a policy within guarantees, for simulations.
+fn maker(settings: PolicyConfig, resilience: Resilience) -> Maker {
     Box::new(move |cluster| {
-        let (_, policy, screen) = self::policy(&settings).map_err(|error| error.to_string())?;
+        let (_, policy, screen) = policy_within(&settings, &resilience).map_err(|error| error.to_string())?;
         if let Some(screen) = screen {
             screen.fits(cluster).map_err(|error| error.to_string())?;
         }
@@ -159,6 +169,24 @@ fn named(key: &str, name: &str) -> Result<NamedPolicy, DaemonError> {
 }
 
 type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
+
+/// The policy of `settings` within guarantees.
+///
+/// # Errors
+/// [`DaemonError::Refused`] where the policy cannot be had, or is none of training jobs alone.
+fn policy_within(settings: &PolicyConfig, resilience: &Resilience) -> Result<ChosenPolicy, DaemonError> {
+    let (name, plain, screen) = policy(settings)?;
+    if resilience.is_empty() {
+        return Ok((name, plain, screen));
+    }
+    if plain.scope() == Scope::Everything {
+        let text = "decides about services and loans, which [resilience] cannot be put around";
+        return Err(DaemonError::Refused(format!("policy {name} {text}: name a policy of training jobs")));
+    }
+    let guarded = resilience.try_around(|| policy(settings).map(|(_, policy, _)| policy))?;
+    // The reasons of a policy are about the jobs and the nodes that it was shown.
+    Ok((name, guarded, screen.map(Screen::without_reasons)))
+}
 
 fn policy(settings: &PolicyConfig) -> Result<ChosenPolicy, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);

@@ -9,14 +9,13 @@ use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Restriction};
 
-use super::earlier;
-
-const FIRST: SimTime = SimTime::from_secs(10);
-const LONGEST: SimTime = SimTime::from_secs(300);
+use super::{BackOffTerms, earlier};
 
 /// A policy that does not see jobs that have just failed.
 pub struct BackOff {
     inner: Box<dyn Policy>,
+    first: SimTime,
+    longest: SimTime,
     /// Jobs that failed: how often, and until when they wait. Ascending.
     waiting: Vec<(JobId, u32, SimTime)>,
     wake: Option<SimTime>,
@@ -30,15 +29,17 @@ impl std::fmt::Debug for BackOff {
 
 impl BackOff {
     /// Back-off around the policy `inner`.
-    pub fn new(inner: Box<dyn Policy>) -> Self {
-        Self { inner, waiting: Vec::new(), wake: None }
+    pub fn new(inner: Box<dyn Policy>, terms: &BackOffTerms) -> Self {
+        let (first, longest) = (SimTime::from_secs_f64(terms.first_secs), SimTime::from_secs_f64(terms.longest_secs));
+        Self { inner, first, longest, waiting: Vec::new(), wake: None }
     }
-}
 
-/// Wait of a job after this many failures, at least one.
-fn delay(failures: u32) -> SimTime {
-    // The shift is bounded because a job may fail more often than an integer has bits.
-    SimTime::from_millis((FIRST.as_millis() << (failures - 1).min(10)).min(LONGEST.as_millis()))
+    /// Wait of a job after this many failures, at least one.
+    fn delay(&self, failures: u32) -> SimTime {
+        // The shift is bounded because a job may fail more often than an integer has bits.
+        let waits = self.first.as_millis().saturating_mul(1 << (failures - 1).min(20));
+        SimTime::from_millis(waits.min(self.longest.as_millis()))
+    }
 }
 
 impl Policy for BackOff {
@@ -47,7 +48,7 @@ impl Policy for BackOff {
         self.waiting.retain(|(job, ..)| view.job(*job).is_some());
         for job in view.jobs().filter(|job| job.failures() > 0) {
             let (id, failures) = (job.id(), job.failures());
-            let entry = (id, failures, now + delay(failures));
+            let entry = (id, failures, now + self.delay(failures));
             match self.waiting.binary_search_by_key(&id, |known| known.0) {
                 Ok(at) if self.waiting[at].1 < failures => self.waiting[at] = entry,
                 Ok(_) => {}
@@ -93,10 +94,13 @@ impl Policy for BackOff {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compose::by_name;
 
     #[test]
+    #[allow(clippy::unwrap_used, reason = "helpers of tests")]
     fn delays_double_up_to_five_minutes() {
-        let secs = |failures| delay(failures).as_millis() / 1000;
+        let policy = BackOff::new(by_name("fifo", 0).unwrap(), &BackOffTerms::default());
+        let secs = |failures| policy.delay(failures).as_millis() / 1000;
         assert_eq!([1, 2, 3, 4, 5, 6, 60].map(secs), [10, 20, 40, 80, 160, 300, 300]);
     }
 }

@@ -4,13 +4,14 @@
 //! large jobs from 14 to 4 % on Meta's research clusters (Kokolis et al., HPCA'25, "lemon nodes").
 //! A repair does not tell a lemon from an unlucky node; its record does.
 
+use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Restriction};
 
-use super::earlier;
+use super::{QuarantineTerms, earlier};
 
 /// A policy that does not see nodes with too many failures.
 pub struct Quarantine {
@@ -22,15 +23,14 @@ pub struct Quarantine {
     hold: SimTime,
     /// Most nodes left alone at once, as a share of all.
     most: f64,
-    /// By node: accelerators in service when last seen, times of recent failures, and until when it
-    /// is left alone.
+    /// By node: whether it worked when last seen, times of recent failures, and until when it is left alone.
     nodes: Vec<Node>,
     wake: Option<SimTime>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    in_service: u32,
+    works: bool,
     failed: Vec<SimTime>,
     until: SimTime,
 }
@@ -42,10 +42,11 @@ impl std::fmt::Debug for Quarantine {
 }
 
 impl Quarantine {
-    /// Leaves a node alone for `hold` once it has failed `failures` times within `window`, but
-    /// never more than a tenth of all nodes.
-    pub fn new(inner: Box<dyn Policy>, failures: usize, window: SimTime, hold: SimTime) -> Self {
-        Self { inner, failures, window, hold, most: 0.1, nodes: Vec::new(), wake: None }
+    /// Quarantine around the policy `inner`.
+    pub fn new(inner: Box<dyn Policy>, terms: QuarantineTerms) -> Self {
+        let hours = |hours: f64| SimTime::from_secs_f64(3600.0 * hours);
+        let (window, hold, most) = (hours(terms.window_hours), hours(terms.hold_hours), terms.most_percent / 100.0);
+        Self { inner, failures: terms.failures, window, hold, most, nodes: Vec::new(), wake: None }
     }
 
     /// Nodes left alone at `now`.
@@ -55,15 +56,15 @@ impl Quarantine {
 
     /// Takes note of failures since the last look.
     fn look(&mut self, view: &ClusterView<'_>) {
-        let (now, machines) = (view.now, &view.cluster().nodes);
-        // At the first look there is no earlier number of accelerators to compare with.
-        let known = !self.nodes.is_empty();
-        self.nodes.resize(machines.len(), Node::default());
-        let room = (self.most * machines.len() as f64) as usize;
+        let (now, count) = (view.now, view.cluster().nodes.len());
+        self.nodes.resize(count, Node::default());
+        let room = (self.most * count as f64) as usize;
         let mut excluded = self.excluded(now).count();
-        for (node, machine) in self.nodes.iter_mut().zip(machines) {
-            let failed = known && machine.gpus < node.in_service;
-            node.in_service = machine.gpus;
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            // A node that is drained has no free accelerators either, and has not failed.
+            let works = view.healthy(NodeId::at(at));
+            let failed = node.works && !works;
+            node.works = works;
             if !failed {
                 continue;
             }

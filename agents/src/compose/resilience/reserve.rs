@@ -14,15 +14,14 @@ use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Restriction};
 
-use super::earlier;
+use super::{ReserveTerms, earlier};
 
 /// Two policies that share a cluster: one for key jobs on reserved nodes, one for all others on the
 /// rest.
 pub struct Reserve {
     key: Box<dyn Policy>,
     rest: Box<dyn Policy>,
-    gpus: u32,
-    is_key: fn(&JobRequest) -> bool,
+    terms: ReserveTerms,
     /// Accelerators kept free, by node.
     reserved: Vec<bool>,
     /// Times at which preempted jobs are shown to their policy again.
@@ -31,15 +30,24 @@ pub struct Reserve {
 
 impl std::fmt::Debug for Reserve {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reserve").field("gpus", &self.gpus).finish_non_exhaustive()
+        f.debug_struct("Reserve").field("terms", &self.terms).finish_non_exhaustive()
     }
 }
 
 impl Reserve {
-    /// Keeps whole nodes with at least `gpus` accelerators in service for the jobs that `is_key`
-    /// names. A key job that wants more than that never runs.
-    pub fn new(key: Box<dyn Policy>, rest: Box<dyn Policy>, gpus: u32, is_key: fn(&JobRequest) -> bool) -> Self {
-        Self { key, rest, gpus, is_key, reserved: Vec::new(), again: None }
+    /// Nodes that the policy `key` has for key jobs, beside the policy `rest` for all others.
+    pub fn new(key: Box<dyn Policy>, rest: Box<dyn Policy>, terms: ReserveTerms) -> Self {
+        Self { key, rest, terms, reserved: Vec::new(), again: None }
+    }
+
+    /// Whether a job runs on the reserve: one that cannot fit there waits with all others.
+    fn is_key(&self, view: &ClusterView<'_>, job: &JobRequest) -> bool {
+        let of_tenant = || {
+            let tenant = view.tenants().get(job.tenant);
+            tenant.is_some_and(|tenant| self.terms.tenants.contains(&tenant.name))
+        };
+        let named = self.terms.priority.is_some_and(|priority| job.priority >= priority) || of_tenant();
+        named && job.min_gpus() <= self.terms.gpus
     }
 
     /// Drafts nodes until enough is reserved, the ones with most free first; lets go of those that
@@ -52,12 +60,12 @@ impl Reserve {
             *reserved &= node.gpus > 0;
         }
         let mut busy = vec![false; nodes.len()];
-        for job in view.jobs().filter(|job| (self.is_key)(job.request())) {
+        for job in view.jobs().filter(|job| self.is_key(view, job.request())) {
             job.state.placement.slices().iter().for_each(|slice| busy[slice.node.index()] = true);
         }
         let mut have: u32 =
             nodes.iter().zip(&self.reserved).filter(|(_, held)| **held).map(|(node, _)| node.gpus).sum();
-        while have < self.gpus {
+        while have < self.terms.gpus {
             let candidates = (0..nodes.len()).filter(|&at| !self.reserved[at] && nodes[at].gpus > 0);
             let Some(at) = candidates.max_by_key(|&at| (view.free()[at], std::cmp::Reverse(at))) else { break };
             self.reserved[at] = true;
@@ -65,7 +73,7 @@ impl Reserve {
         }
         // Nodes drafted as replacements go back once the failed ones are repaired.
         for at in (0..nodes.len()).rev() {
-            if self.reserved[at] && !busy[at] && have - nodes[at].gpus >= self.gpus {
+            if self.reserved[at] && !busy[at] && have - nodes[at].gpus >= self.terms.gpus {
                 self.reserved[at] = false;
                 have -= nodes[at].gpus;
             }
@@ -81,7 +89,7 @@ impl Policy for Reserve {
         let (mut key, mut rest) = (Vec::new(), Vec::new());
         self.again = None;
         for job in view.jobs() {
-            if (self.is_key)(job.request()) {
+            if self.is_key(view, job.request()) {
                 key.push(job.id());
             } else if job.state.placement.slices().iter().any(|slice| self.reserved[slice.node.index()]) {
                 job.state.placement.slices().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);

@@ -4,7 +4,10 @@
 //! Tests, drills and the worked example run on it. The daemons are children in the foreground; each
 //! is ended by its id, also when the program that started them is killed (`setpriv --pdeathsig`).
 
+mod accounting;
+mod archive;
 mod install;
+mod shape;
 
 use std::fs;
 use std::io::Read;
@@ -16,11 +19,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::engine::SlurmConfig;
-use goodput_executor::machine::host_name;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
-pub use install::SlurmInstall;
+use accounting::Accounting;
+pub use install::{SlurmInstall, SlurmRelease};
+use shape::ClusterShape;
 
 /// Programs that a cluster needs, and the Debian packages that have them.
 pub const PROGRAMS: [&str; 6] = ["slurmctld", "slurmd", "munged", "sbatch", "setpriv", "scontrol"];
@@ -40,11 +44,11 @@ pub enum PrivateError {
         /// Program that is missing.
         program: &'static str,
     },
-    /// A release of Debian cannot be had.
-    #[error("no Slurm of Debian {suite}: {problem}")]
+    /// A release of another distribution cannot be had.
+    #[error("no Slurm of {suite}: {problem}")]
     NoRelease {
-        /// Suite of Debian.
-        suite: String,
+        /// Suite in the archive of the distribution.
+        suite: &'static str,
         /// Reason, with a remedy where there is one.
         problem: String,
     },
@@ -77,6 +81,8 @@ pub struct PrivateCluster {
     release: SlurmInstall,
     nodes: u32,
     munged: Option<Child>,
+    /// MariaDB and slurmdbd, where the cluster has accounts.
+    accounting: Vec<Child>,
     controller: Option<Child>,
     slurmds: Vec<Option<Child>>,
 }
@@ -121,6 +127,30 @@ impl PrivateCluster {
         accelerator: &str,
         kill_wait: u32,
     ) -> Result<Self, PrivateError> {
+        Self::start_shape(release, directory, &ClusterShape { nodes, gpus, accelerator, kill_wait, accounting: None })
+    }
+
+    /// Starts four nodes with eight accelerators each and with accounts: a job needs an account of its user, and a
+    /// quality of service that the account has. `sacctmgr` makes them.
+    ///
+    /// # Errors
+    /// [`PrivateError`] where it does not come up.
+    pub fn start_with_accounts(release: &SlurmInstall, directory: &Path) -> Result<Self, PrivateError> {
+        let accounting = Accounting::new().map_err(|source| PrivateError::System {
+            directory: directory.into(),
+            action: "find free ports".into(),
+            source,
+        })?;
+        let (accelerator, accounting) = ("a100", Some(accounting));
+        Self::start_shape(
+            release,
+            directory,
+            &ClusterShape { nodes: 4, gpus: 8, accelerator, kill_wait: 5, accounting },
+        )
+    }
+
+    fn start_shape(release: &SlurmInstall, directory: &Path, shape: &ClusterShape<'_>) -> Result<Self, PrivateError> {
+        let ClusterShape { nodes, gpus, accelerator, .. } = *shape;
         let system = |action: &str| {
             let action = action.to_string();
             move |source| PrivateError::System { directory: directory.into(), action, source }
@@ -140,7 +170,7 @@ impl PrivateCluster {
             move |source| PrivateError::System { directory, action, source }
         };
         let ports = free_ports(nodes as usize + 1).map_err(system("find free ports"))?;
-        let text = configuration(&directory, nodes, gpus, accelerator, kill_wait, &ports);
+        let text = shape.configuration(&directory, &ports);
         fs::write(directory.join("conf/slurm.conf"), text).map_err(system("write slurm.conf"))?;
         let last = gpus.saturating_sub(1);
         let gres = format!(
@@ -165,6 +195,7 @@ impl PrivateCluster {
             release: release.clone(),
             nodes,
             munged: None,
+            accounting: Vec::new(),
             controller: None,
             slurmds: Vec::new(),
         };
@@ -183,6 +214,11 @@ impl PrivateCluster {
         let began = Instant::now();
         while !socket.exists() && began.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(10));
+        }
+        if let Some(accounting) = &shape.accounting {
+            cluster.accounting = accounting.start(&cluster).map_err(system("start its accounts"))?.into();
+            // Without its cluster in the database the controller ends at once.
+            cluster.ask("sacctmgr", &["--immediate", "add", "cluster", "private"]);
         }
         cluster.start_controller()?;
         for node in 0..nodes {
@@ -301,7 +337,8 @@ impl PrivateCluster {
 
     /// Resident memory of all of its daemons, KiB.
     pub fn resident_kib(&self) -> u64 {
-        let children = self.munged.iter().chain(&self.controller).chain(self.slurmds.iter().flatten());
+        let children =
+            self.munged.iter().chain(&self.accounting).chain(&self.controller).chain(self.slurmds.iter().flatten());
         let pages = children.filter_map(|child| {
             let text = fs::read_to_string(format!("/proc/{}/statm", child.id())).ok()?;
             text.split_whitespace().nth(1)?.parse::<u64>().ok()
@@ -315,8 +352,10 @@ impl Drop for PrivateCluster {
         if self.controller.is_some() {
             self.cancel_all();
         }
-        let children = self.slurmds.iter_mut().chain([&mut self.controller, &mut self.munged]);
-        for mut child in children.filter_map(Option::take) {
+        // The database goes after what writes to it, and munge last.
+        let daemons = self.slurmds.drain(..).chain([self.controller.take()]).flatten();
+        let children: Vec<Child> = daemons.chain(self.accounting.drain(..).rev()).chain(self.munged.take()).collect();
+        for mut child in children {
             let _ = Pid::from_raw(child.id() as i32).map(|pid| kill_process(pid, Signal::TERM));
             let began = Instant::now();
             while matches!(child.try_wait(), Ok(None)) {
@@ -353,55 +392,4 @@ pub(crate) fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
 fn user() -> String {
     let told = Command::new("id").arg("-un").output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
     told.map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).unwrap_or_else(|| "root".into())
-}
-
-fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
-    let user = user();
-    let host = host_name().split('.').next().unwrap_or_default().to_string();
-    let place = directory.display();
-    let mut text = format!(
-        "ClusterName=private
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={port}
-AuthType=auth/munge
-AuthInfo=socket={place}/run/munge.sock
-CredType=cred/munge
-SlurmUser={user}
-SlurmdUser={user}
-StateSaveLocation={place}/state
-SlurmdSpoolDir={place}/spool/%n
-SlurmctldPidFile={place}/run/slurmctld.pid
-SlurmdPidFile={place}/run/slurmd-%n.pid
-SlurmctldLogFile={place}/log/slurmctld.log
-SlurmdLogFile={place}/log/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-JobCompType=jobcomp/none
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU_Memory
-DefMemPerCPU=1000
-SchedulerType=sched/backfill
-SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue
-PriorityType=priority/basic
-GresTypes=gpu
-SlurmdParameters=config_overrides
-ReturnToService=2
-SlurmctldTimeout=30
-SlurmdTimeout=15
-KillWait={kill_wait}
-MinJobAge=60
-MaxJobCount=50000
-MaxArraySize=50001
-",
-        port = ports[0]
-    );
-    for (node, port) in (0..nodes).zip(&ports[1..]) {
-        text.push_str(&format!(
-            "NodeName=n{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=512000 Gres=gpu:{accelerator}:{gpus}\n"
-        ));
-    }
-    text.push_str("PartitionName=train Nodes=ALL Default=YES State=UP MaxTime=INFINITE\n");
-    text
 }

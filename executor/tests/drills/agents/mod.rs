@@ -5,6 +5,7 @@
 mod certificates;
 mod disk;
 mod faults;
+mod guarantees;
 mod journal;
 mod once;
 mod standby;

@@ -1,0 +1,64 @@
+//! The scenarios of guarantees that ship: what a user has with the table `[resilience]`, and does not have without.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use goodput_agents::compose::resilience::Resilience;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::reader;
+use goodput_eval::run::{Comparison, Evaluation};
+use goodput_train::comparison::{held_out, heuristic};
+
+fn shipped(name: &str, sets: &[&str]) -> Experiment {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/scenario").join(name);
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    reader::read(&path, &sets).unwrap().0
+}
+
+/// A metric of each policy of a file.
+fn figures(experiment: &Experiment, metric: &str) -> Vec<(String, f64)> {
+    let setup = experiment.setup().unwrap();
+    let entries = experiment.evaluate.policies.iter().map(|name| heuristic(experiment, name, &setup).unwrap());
+    let mut comparison = Comparison::new(entries.collect(), held_out(experiment, 1).unwrap());
+    comparison.resilience = experiment.resilience.clone();
+    let Evaluation { policies, runs, .. } = comparison.run(&|_, _| ()).unwrap();
+    policies.into_iter().zip(runs.iter().map(|run| run.measures.get(metric).unwrap())).collect()
+}
+
+#[test]
+fn key_jobs_keep_their_slo_with_the_table_and_not_without() {
+    let with = figures(&shipped("key-jobs.toml", &[]), "deadlines_met");
+    assert!(with.iter().all(|(_, met)| *met == 1.0), "{with:?}");
+    let without = figures(&shipped("key-jobs.toml", &["resilience={}"]), "deadlines_met");
+    assert!(without.iter().all(|(_, met)| *met < 0.9), "{without:?}");
+}
+
+#[test]
+fn a_crash_loop_costs_the_other_tenant_less_than_two_percent() {
+    let metric = "deadline_jct_mean_secs";
+    let isolation = |sets: &[&str]| -> Vec<(String, f64)> {
+        let attacked = figures(&shipped("crash-loop.toml", sets), metric);
+        let alone = figures(&shipped("crash-loop.toml", &[sets, &["workload.bursts.0.jobs=1"]].concat()), metric);
+        let pairs = attacked.into_iter().zip(alone);
+        pairs.map(|((name, attacked), (_, alone))| (name, attacked / alone)).collect()
+    };
+    let with = isolation(&[]);
+    assert!(with.iter().all(|(_, index)| (0.98..=1.02).contains(index)), "{with:?}");
+    let without = isolation(&["resilience={}"]);
+    assert!(without.iter().all(|(_, index)| *index > 1.02), "{without:?}");
+}
+
+#[test]
+fn a_policy_of_services_takes_no_guarantees() {
+    let mut experiment = shipped("crash-loop.toml", &[]);
+    experiment.evaluate.policies = vec!["fifo+forecast".into()];
+    let setup = experiment.setup().unwrap();
+    let run = |resilience: Resilience| {
+        let entries = vec![heuristic(&experiment, "fifo+forecast", &setup).unwrap()];
+        let mut comparison = Comparison::new(entries, held_out(&experiment, 1).unwrap());
+        comparison.resilience = resilience;
+        comparison.run(&|_, _| ())
+    };
+    let refused = run(experiment.resilience.clone()).unwrap_err().to_string();
+    assert!(refused.contains("compare a policy of training jobs"), "{refused}");
+}
