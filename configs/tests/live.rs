@@ -40,6 +40,11 @@ fn wrong_deployments_say_why() {
     for (from, to, said) in [
         ("poll_secs = 1.0", "pol_secs = 1.0", "unknown key `pol_secs`"),
         ("poll_secs = 1.0", "poll_secs = 0", "expected a positive number"),
+        (
+            "directory = \"/var/lib/goodput\"",
+            "directory = \"/x\"\nlease_secs = 0",
+            "state.lease_secs is 0, expected 1 to",
+        ),
         ("mode = \"observe\"", "mode = \"acting\"", "unknown choice `acting`"),
         ("name = \"tiresias\" ", "name = \"a\"\nbundle = \"b\" ", "name one"),
         ("name = \"tiresias\" ", "bundle = \"zoo:elastik\" ", "did you mean \"elastic\"?"),
@@ -196,4 +201,24 @@ fn wrong_node_agents_say_why() {
         let error = reader::parse::<NodeAgentConfig>("x.toml", &NODE.replacen(from, to, 1)).unwrap_err();
         assert!(error.message.contains(said) && error.message.starts_with("x.toml:"), "{error}");
     }
+}
+
+#[test]
+fn lines_of_the_examples_fit_a_screen() {
+    for (file, text) in [("slurm", SLURM), ("agents", AGENTS), ("kubernetes", KUBERNETES), ("node", NODE)] {
+        let long = text.lines().position(|line| line.chars().count() > 120);
+        assert_eq!(long, None, "{file}.toml has a line of more than 120 characters");
+    }
+}
+
+/// A file without keys is of no kind: the message says so, and what makes a file of each kind.
+#[test]
+fn an_empty_file_is_called_empty() {
+    for text in ["", "# later\n"] {
+        let error = reader::parse::<Deployment>("x.toml", text).unwrap_err();
+        assert_eq!(error.message, "x.toml: the file has no keys");
+        assert!(error.help.unwrap().contains("[engine] a deployment"));
+    }
+    let error = reader::parse::<Deployment>("x.toml", "mode = \"observe").unwrap_err();
+    assert!(error.help.unwrap().contains("configs/live"), "a file that is no TOML is not called an experiment");
 }

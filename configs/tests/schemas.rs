@@ -98,6 +98,70 @@ fn shipped_files_fit_their_schemas() {
     assert!(Kind::ALL.iter().all(|kind| seen.contains(kind)), "an example of every kind ships");
 }
 
+/// A file with the keys that its comments show, each line by itself where the line is TOML behind `# `.
+fn with_comments(text: &str) -> Value {
+    let shown = |line: &str| {
+        let behind = line.strip_prefix("# ").unwrap_or(line);
+        let code =
+            behind.starts_with(['[', '"']) || behind.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        if code { behind.to_owned() } else { line.to_owned() }
+    };
+    read(&text.lines().map(shown).collect::<Vec<_>>().join("\n"))
+}
+
+/// Keys of a schema that none of `values` has, as dotted paths below `path`.
+fn unnamed(schema: &Value, root: &Value, values: &[&Value], path: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        return unnamed(&root["$defs"][name.trim_start_matches("#/$defs/")], root, values, path);
+    }
+    let flat: Vec<&Value> = values
+        .iter()
+        .flat_map(|value| value.as_array().map_or_else(|| vec![*value], |several| several.iter().collect()))
+        .collect();
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|several| schema[several].as_array()).flatten();
+    let mut found: Vec<String> = choices.flat_map(|choice| unnamed(choice, root, &flat, path)).collect();
+    for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{key}");
+        let given: Vec<&Value> = flat.iter().filter_map(|value| value.get(key)).collect();
+        match given.is_empty() {
+            true => found.push(path),
+            false => found.extend(unnamed(below, root, &given, &format!("{path}."))),
+        }
+    }
+    if schema["items"].is_object() {
+        found.extend(unnamed(&schema["items"], root, &flat, path));
+    }
+    if schema["additionalProperties"].is_object() {
+        let given: Vec<&Value> = flat.iter().filter_map(|value| value.as_object()).flat_map(Map::values).collect();
+        found.extend(unnamed(&schema["additionalProperties"], root, &given, &format!("{path}*.")));
+    }
+    found
+}
+
+/// The heads of the files promise that every key of a deployment is in one of them, so a user finds each.
+#[test]
+fn the_examples_of_deployments_have_every_key() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("live");
+    let schema = schema::of(Kind::Deployment).to_value();
+    // Tenants share the table of experiments, which alone take these; `role` is the earlier form of `verbs`.
+    let left_out = ["api.tokens.role", "tenants.priority", "tenants.quota_changes"];
+    let apart = ["engine.agents", "engine.kubernetes", "leader.lease", "services"];
+    for (file, own) in [
+        ("slurm.toml", None),
+        ("agents.toml", Some(["engine.agents", "leader.lease.etcd", "services"])),
+        ("kubernetes.toml", Some(["engine.kubernetes", "leader.lease.kubernetes", "leader.address"])),
+    ] {
+        let value = with_comments(&fs::read_to_string(folder.join(file)).unwrap());
+        assert_eq!(fault(&value, &schema, &schema, ""), None, "{file}, with its comments");
+        let is_promised = |key: &&String| match own {
+            Some(own) => own.iter().any(|own| key.starts_with(own)),
+            None => !apart.iter().chain(&left_out).any(|apart| key.starts_with(apart)),
+        };
+        let missing = unnamed(&schema, &schema, &[&value], "");
+        assert_eq!(missing.iter().filter(is_promised).collect::<Vec<_>>(), Vec::<&String>::new(), "{file}");
+    }
+}
+
 #[test]
 fn schemas_refuse_what_the_reader_refuses() {
     for (kind, text) in [

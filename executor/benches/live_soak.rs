@@ -31,6 +31,8 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_testkit::slurm::PrivateCluster;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use rand::RngExt;
 use site::Site;
 
@@ -44,13 +46,14 @@ const TOKEN: &str = "soak";
 const PATIENCE: Duration = Duration::from_secs(400);
 /// Most that slurmctld forgets of what it has confirmed, seconds before its death.
 const FORGETTING: f64 = 10.0;
-/// From its order to start a job to the job's first word, seconds: it may die in between.
+/// From slurmctld's order to start a job to the job's first word, seconds, where slurmctld's log does not tell.
 const LAUNCH: f64 = 2.0;
 
 /// A lock says whether the job runs twice: the kernel takes it back when the process dies, however
 /// it does. Its first node speaks for the job.
 const JOB: &str = r#"[ "$NODE_RANK" -eq 0 ] || exec sleep 1
-exec 9>>"$DIR/locks/$NAME"; say() { echo "$1 $NAME $SCHED_ATTEMPT $(date +%s.%N)" >> "$DIR/words"; }
+exec 9>>"$DIR/locks/$NAME"
+say() { echo "$1 $NAME $SCHED_ATTEMPT $(date +%s.%N) $SCHED_JOB_ID" >> "$DIR/words"; }
 flock -n 9 || say twice; say start; sleep 1 9>&-; say end"#;
 
 fn number(variable: &str, otherwise: usize) -> usize {
@@ -170,12 +173,21 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// Start of an attempt, in seconds since 1970.
+#[derive(Debug)]
+struct Begin {
+    /// First word of the job.
+    at: f64,
+    /// Number of the job under Slurm.
+    number: String,
+}
+
 /// Log that jobs wrote, in seconds since 1970: ends of each job, starts of each attempt of each
 /// job, and the jobs that ran twice at once.
 #[derive(Default)]
 struct Words {
     ends: BTreeMap<String, Vec<f64>>,
-    starts: BTreeMap<(String, String), Vec<f64>>,
+    starts: BTreeMap<(String, String), Vec<Begin>>,
     twice: BTreeSet<String>,
 }
 
@@ -184,7 +196,8 @@ impl Words {
     /// that can have made it forget them: none where there is no such death.
     fn forgotten_ends(&self, deaths: &[f64]) -> Vec<Option<f64>> {
         let starts = |name: &str| {
-            self.starts.iter().filter(|((of, _), _)| of == name).flat_map(|(_, at)| at).fold(f64::MAX, |a, b| a.min(*b))
+            let begins = self.starts.iter().filter(|((of, _), _)| of == name).flat_map(|(_, begins)| begins);
+            begins.fold(f64::MAX, |first, begin| first.min(begin.at - LAUNCH))
         };
         self.ends
             .iter()
@@ -195,15 +208,26 @@ impl Words {
 
     /// Seconds from each attempt that began twice to the death of slurmctld that can have made it
     /// forget the start. An attempt without a recorded end is taken to last as long as a job does.
-    fn forgotten_starts(&self, deaths: &[f64]) -> Vec<Option<f64>> {
-        self.starts.values().filter(|at| at.len() > 1).map(|at| forgotten(at[0], at[0] + 1.0, deaths)).collect()
+    fn forgotten_starts(&self, deaths: &[f64], launches: &Launches) -> Vec<Option<f64>> {
+        let again = self.starts.iter().filter(|(_, begins)| begins.len() > 1);
+        let judged = again.map(|((name, attempt), begins)| {
+            let begin = &begins[0];
+            let launched = launches.of(begin);
+            let death = forgotten(launched, begin.at + 1.0, deaths);
+            println!(
+                "attempt {attempt} of {name}: launched {:.1} s before its first word, {begins:?}, forgotten {death:?}",
+                begin.at - launched
+            );
+            death
+        });
+        judged.collect()
     }
 }
 
 /// Seconds from `end` to the first of `deaths` since the launch, if slurmctld can have forgotten
 /// the end by it.
 fn forgotten(start: f64, end: f64, deaths: &[f64]) -> Option<f64> {
-    let death = deaths.iter().find(|death| **death >= start - LAUNCH)?;
+    let death = deaths.iter().find(|death| **death >= start)?;
     (death - end <= FORGETTING).then_some(death - end)
 }
 
@@ -211,14 +235,44 @@ fn words(site: &Site<PrivateCluster>) -> Words {
     let mut words = Words::default();
     for line in std::fs::read_to_string(site.place().join("words")).unwrap_or_default().lines() {
         let parts: Vec<&str> = line.split(' ').collect();
-        let (name, at) = (parts[1].to_owned(), parts[3].parse().unwrap());
+        let (name, at): (String, f64) = (parts[1].to_owned(), parts[3].parse().unwrap());
         match parts[0] {
             "end" => words.ends.entry(name).or_default().push(at),
-            "start" => words.starts.entry((name, parts[2].into())).or_default().push(at),
+            "start" => {
+                let begin = Begin { at, number: parts[4].into() };
+                words.starts.entry((name, parts[2].into())).or_default().push(begin);
+            }
             _ => drop(words.twice.insert(name)),
         }
     }
     words
+}
+
+/// Moments at which slurmctld started each job, by the job's number, in seconds since 1970. The first word of a job
+/// comes seconds later on a busy machine, and later still where its nodes wait for a dead slurmctld.
+struct Launches(BTreeMap<String, Vec<f64>>);
+
+impl Launches {
+    /// Moments that the log of slurmctld tells, in UTC as the private cluster has it.
+    fn read(site: &Site<PrivateCluster>) -> Self {
+        let log = std::fs::read_to_string(site.place().join("slurm/log/slurmctld.log")).unwrap_or_default();
+        let mut all = BTreeMap::<String, Vec<f64>>::new();
+        for line in log.lines().filter(|line| line.contains("Allocate JobId=") || line.contains("Started JobId=")) {
+            let number = line.split_once("JobId=").map_or("", |(_, rest)| rest);
+            let number = number.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            let at = line.get(1..24).and_then(|at| at.parse::<DateTime>().ok()).unwrap();
+            let at = at.to_zoned(TimeZone::UTC).unwrap().timestamp().as_millisecond() as f64 / 1e3;
+            all.entry(number.to_owned()).or_default().push(at);
+        }
+        Self(all)
+    }
+
+    /// Moment at which slurmctld ordered a start.
+    fn of(&self, begin: &Begin) -> f64 {
+        let known = self.0.get(&begin.number);
+        let last = known.and_then(|all| all.iter().copied().rfind(|at| *at <= begin.at));
+        last.unwrap_or(begin.at - LAUNCH)
+    }
 }
 
 /// Copies what tells how a job was lost to where it outlives the cluster.
@@ -331,7 +385,7 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     assert!(words.twice.is_empty(), "ran twice at once: {:?}; see {}", words.twice, evidence(site).display());
     // A job is started again under an equal number when slurmctld forgot its start or end and the
     // first one is gone. Nothing else may start a job again.
-    let (again, repeated) = (words.forgotten_ends(deaths), words.forgotten_starts(deaths));
+    let (again, repeated) = (words.forgotten_ends(deaths), words.forgotten_starts(deaths, &Launches::read(site)));
     let latest = again.iter().chain(&repeated).flatten().fold(0.0, |most: f64, after| most.max(*after));
     let unexplained = again.iter().chain(&repeated).filter(|after| after.is_none()).count();
     println!(
@@ -374,6 +428,7 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     assert!(unexplained == 0, "{unexplained} jobs ran again though slurmctld had not forgotten them");
     let is_alive = weights.last().unwrap().life;
     assert!(is_alive > 1 || grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
-    assert!(opened[1] <= opened[0] + 2.0, "files stay open: {opened:?}");
+    // A command of Slurm that is under way has three pipes.
+    assert!(opened[1] <= opened[0] + 3.0, "files stay open: {opened:?}");
     assert!(counts.iter().sum::<u64>() <= 21_000, "the journal is not compacted: {counts:?}");
 }

@@ -34,7 +34,7 @@ use goodput_executor::daemon;
 use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::interface::status::QueueRow;
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
-use goodput_executor::engine::{EngineAction, NodeHealth, Submission};
+use goodput_executor::engine::{EngineAction, JobPhase, NodeHealth, Submission};
 use goodput_executor::http::identity;
 use goodput_executor::job::{Fence, JobReport, RetryBudget};
 use goodput_testkit::slurm::{PrivateCluster, missing};
@@ -167,6 +167,35 @@ fn the_mode_that_was_set_survives_the_daemon() {
     rounds(&mut daemon, 1);
     assert_eq!((daemon.mode(), daemon.engine_mut().gpus("a")), (Mode::Act, 2));
     assert_eq!(daemon.status().lock().unwrap().mode_note, "");
+    // A file of the operator rules over every call, and the answer to a call says so.
+    assert_eq!(daemon.held_back(), None);
+    let stop = directory.path().join("STOP");
+    std::fs::write(&stop, "").unwrap();
+    let held_back = daemon.held_back().unwrap();
+    assert!(held_back.contains("mode act is kept and does not rule"), "{held_back}");
+    assert!(held_back.contains(&stop.display().to_string()), "{held_back}");
+}
+
+/// The queue stands by age for every reader, and the audit log has each attempt that ended while its job goes on.
+#[test]
+fn the_queue_stands_by_age_and_an_attempt_that_ends_is_on_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    lab.add("z-old", SCALES, None);
+    let mut daemon = open(lab, directory.path(), "fifo");
+    rounds(&mut daemon, 1);
+    daemon.engine_mut().add("a-new", SCALES, None);
+    rounds(&mut daemon, 1);
+    let keys: Vec<String> = daemon.status().lock().unwrap().queue.iter().map(|row| row.key.clone()).collect();
+    assert_eq!(keys, ["z-old", "a-new"]);
+    let job = daemon.engine_mut().jobs.get_mut("z-old").unwrap();
+    (job.seen.attempt, job.seen.phase, job.seen.failures) = (None, JobPhase::Held, 1);
+    job.seen.note = "exit code 1 on n0".into();
+    block(daemon.cycle()).unwrap();
+    let log = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
+    let left = |line: &&str| line.contains(r#""left":["#) && line.contains(r#""note":"exit code 1 on n0""#);
+    let line = log.lines().find(left).unwrap();
+    assert!(line.contains(r#""attempt":0,"failures":1,"key":"z-old""#), "{line}");
 }
 
 /// Queues are sorted by shapes of jobs, worked out once: a job that comes later has one too.

@@ -162,6 +162,22 @@ async fn a_job_runs_on_two_nodes_is_resized_and_ends() {
     look(&mut engine, "forgotten", |_| agents.iter().all(|agent| agent.agent.status().attempts.is_empty())).await;
 }
 
+/// Agents of one machine keep the parts of an attempt apart: the first part to end takes the other with it else,
+/// and the job counts as failed and runs again though all went well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_ends_leaves_the_part_on_another_node_alone() {
+    let site = Site::new(&["n1", "n2"], Fencing::Keep);
+    let agents = site.agents().await;
+    let mut engine = site.engine(&agents).await;
+    let command = ["/bin/sh", "-c", "test $NODE_RANK = 0 || sleep 1"].map(ToOwned::to_owned).to_vec();
+    let two_parts = Submission { command, ..submission("uneven", 2, &lasting(1.0)) };
+    let key = engine.submit(&two_parts).await.unwrap();
+    engine.apply(&[order(&key, 0, place(vec![on("n1", 1), on("n2", 1)]))]).await.unwrap();
+    let seen = look(&mut engine, "ends", |seen| job(seen, &key).attempt.is_none()).await;
+    let ended = job(&seen, &key);
+    assert_eq!((ended.phase, ended.starts, ended.failures), (JobPhase::Done, 1, 0), "{}", ended.note);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     let site = Site::new(&["n1"], Fencing::Keep);
@@ -172,6 +188,7 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     engine.apply(&[order(&key, 0, place(vec![on("n1", 1)]))]).await.unwrap();
     let seen = look(&mut engine, "failed", |seen| job(seen, &key).failures == 1).await;
     assert_eq!((job(&seen, &key).phase, job(&seen, &key).starts), (JobPhase::Held, 1));
+    assert!(job(&seen, &key).note.ends_with("is tried again: exit code 1 on n1"), "{}", job(&seen, &key).note);
     let receipts = engine.apply(&[order(&key, 1, place(vec![on("n1", 1)]))]).await.unwrap();
     assert!(matches!(&receipts[0].outcome, StepOutcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
 

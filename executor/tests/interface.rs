@@ -223,11 +223,11 @@ fn a_key_means_its_job_and_a_shared_name_means_the_callers_own() {
     };
     for job in ["7", "train"] {
         let (code, last) = cancel("anna", job);
-        assert!(code == 200 && last.contains(r#"job: "7""#), "{job}: {code}: {last}");
+        assert!(code == 200 && last.contains(r#"Cancel("7")"#), "{job}: {code}: {last}");
     }
     assert_eq!(cancel("anna", "2").0, 403);
     let (code, last) = cancel("ben", "train");
-    assert!(code == 200 && last.contains(r#"job: "2""#), "{code}: {last}");
+    assert!(code == 200 && last.contains(r#"Cancel("2")"#), "{code}: {last}");
     let (code, text) = call(address, "DELETE", "/v1/jobs/twin", Some("secret of ben"), None);
     assert!(code == 409 && text.contains("2 jobs have the name") && text.contains("8, 9"), "{code}: {text}");
 }

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::engine::EngineConfig;
 use goodput_configs::reader;
-use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::tenant::Tenants;
-use goodput_env::time::SimTime;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::{FactsKey, SlurmEngine};
 use goodput_executor::engine::{ClusterSnapshot, Engine, JobSeen, OnNode, Order, OrderProgress, Submission};
+use goodput_testkit::jobs::scripted;
 use goodput_testkit::slurm::{PrivateCluster, PrivateError, SlurmInstall};
 
 /// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to
@@ -74,18 +73,8 @@ pub fn site() -> Option<Site> {
 }
 
 pub fn submission(directory: &Path, name: &str, gpus: u32, max: u32, ticks: u32) -> Submission {
-    let elasticity = if max > gpus { Elasticity::Elastic { min: 1, max } } else { Elasticity::Rigid };
-    let request = JobRequest { name: name.into(), gpus, elasticity, ..JobRequest::default() };
-    let place = directory.display().to_string();
-    let work = Work::Fixed { duration: SimTime::from_millis(i64::from(ticks) * 100) };
-    let command = vec!["/bin/sh".into(), format!("{place}/job.sh")];
-    Submission {
-        environment: [("DIR".to_string(), place), ("WORK".to_string(), (ticks * gpus).to_string())].into(),
-        directory: Some(directory.into()),
-        checkpoint_dir: Some(directory.join("checkpoints")),
-        grace_s: 5,
-        ..Submission::new(JobSpec { request, work }, command)
-    }
+    let checkpoint_dir = Some(directory.join("checkpoints"));
+    Submission { checkpoint_dir, ..scripted(directory, name, gpus, max, ticks) }
 }
 
 pub fn on(node: &str, gpus: u32) -> OnNode {

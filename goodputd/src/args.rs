@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use goodput_configs::live::deployment::Mode;
 use goodput_configs::live::devices::DeviceChoice;
 use goodput_configs::live::name::{JobName, NameError};
 use goodput_configs::live::token::ApiVerb;
+use goodput_configs::names::did_you_mean;
 use goodput_console::OutputFormat;
 use goodput_env::model::BatchLimits;
 use goodput_executor::agent::tls::DAYS;
+use goodput_executor::engine::batch_text;
 use goodput_executor::job::RetryBudget;
 
 /// Commands of `goodput live`.
@@ -72,8 +75,8 @@ pub enum Live {
         #[arg(value_name = "DEPLOYMENT.toml")]
         config: PathBuf,
         /// Mode instead of the one in the file: observe, canary or act.
-        #[arg(long)]
-        mode: Option<String>,
+        #[arg(long, value_parser = mode)]
+        mode: Option<Mode>,
         /// Write log lines as JSON.
         #[arg(long)]
         json_logs: bool,
@@ -164,7 +167,8 @@ pub enum Live {
     /// Change the mode of the daemon.
     Mode {
         /// Mode: observe, canary or act.
-        mode: String,
+        #[arg(value_parser = mode)]
+        mode: Mode,
         /// Daemon that the command talks to.
         #[command(flatten)]
         daemon: DaemonAddress,
@@ -198,7 +202,7 @@ pub enum Live {
 #[derive(Debug, clap::Args)]
 pub struct NewToken {
     /// Name of the holder in the audit log.
-    #[arg(long, default_value = "NAME")]
+    #[arg(long)]
     pub name: String,
     /// Calls that the token allows: read, submit, cancel, operate, admin.
     #[arg(long = "verb", value_name = "VERB", num_args = 1.., default_value = "read", value_parser = api_verb)]
@@ -210,7 +214,7 @@ pub struct NewToken {
     #[arg(long)]
     pub user: Option<String>,
     /// Highest priority that a submission may ask for.
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(0..))]
     pub max_priority: i32,
 }
 
@@ -329,7 +333,7 @@ pub struct Submit {
     pub grace: u32,
     /// Batch sizes among which the program itself chooses: initial and largest in all, smallest and
     /// largest of one replica.
-    #[arg(long, value_name = "INIT:MAX:LOCAL_MIN:LOCAL_MAX", value_parser = batch_limits)]
+    #[arg(long, value_name = "INIT:MAX:LOCAL_MIN:LOCAL_MAX", value_parser = batch_text::read)]
     pub batch: Option<BatchLimits>,
     /// Failures within an hour after which the job is still tried again.
     #[arg(long, default_value_t = RetryBudget::default().failures)]
@@ -376,8 +380,9 @@ pub struct Top {
 
 /// Verb of a token by its name.
 fn api_verb(text: &str) -> Result<ApiVerb, String> {
-    let names = || ApiVerb::ALL.map(ApiVerb::name).join(", ");
-    ApiVerb::by_name(text).ok_or_else(|| format!("expected one of {}", names()))
+    let names = ApiVerb::ALL.map(ApiVerb::name);
+    let wrong = || format!("expected one of {}{}", names.join(", "), did_you_mean(text, names));
+    ApiVerb::by_name(text).ok_or_else(wrong)
 }
 
 /// Name of a node, which follows the rules for names of jobs.
@@ -385,13 +390,9 @@ fn node_name(text: &str) -> Result<JobName, NameError> {
     JobName::new(text)
 }
 
-/// Parses batch sizes as in `128:4096:32:512`.
-fn batch_limits(text: &str) -> Result<BatchLimits, String> {
-    let numbers: Result<Vec<u32>, _> = text.split(':').map(str::parse).collect();
-    match numbers.as_deref() {
-        Ok(&[init, max, min_local, max_local]) => {
-            BatchLimits::new(init, max, min_local, max_local).map_err(|error| error.to_string())
-        }
-        _ => Err("expected four numbers: initial and largest total, smallest and largest of one replica".into()),
-    }
+/// Mode by its name.
+fn mode(text: &str) -> Result<Mode, String> {
+    let names = Mode::ALL.map(Mode::name);
+    let wrong = || format!("expected {}{}", names.join(", "), did_you_mean(text, names));
+    Mode::by_name(text).ok_or_else(wrong)
 }

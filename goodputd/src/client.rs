@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::Agent;
-use ureq::http::Response;
+use ureq::http::uri::Authority;
+use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::Invocation;
@@ -38,6 +39,28 @@ fn connections(ca: Option<&Path>) -> Result<Agent, CommandError> {
     Ok(Agent::config_builder().http_status_as_error(false).tls_config(tls.build()).build().new_agent())
 }
 
+/// Address of a daemon in the form in which paths are put behind it.
+fn base(text: &str) -> Result<String, CommandError> {
+    let url = text.trim_end_matches('/');
+    let is_good = |url: &str| {
+        url.parse::<Uri>().is_ok_and(|uri| {
+            let is_plain = |at: &Authority| at.port_u16().is_some() || at.as_str() == at.host();
+            let has_host = uri.authority().filter(|at| !at.host().is_empty()).is_some_and(is_plain);
+            matches!(uri.scheme_str(), Some("http" | "https")) && has_host && uri.query().is_none()
+        })
+    };
+    if is_good(url) {
+        return Ok(url.to_owned());
+    }
+    // HOST:PORT, as `[api] listen` has it, or a scheme that is misspelt.
+    let rest = text.split_once("//").map_or(text, |(_, rest)| rest).trim_end_matches('/');
+    let near = format!("http://{rest}");
+    let near = if is_good(&near) { near } else { "http://127.0.0.1:7070".into() };
+    let problem = format!("{text:?} is no address of a daemon: expected http://HOST:PORT or https://HOST:PORT");
+    Err(CommandError::input(problem)
+        .with_help(format!("name it by --url or in the variable GOODPUT_URL, as in {near}")))
+}
+
 fn is_secure(url: &str) -> bool {
     url.starts_with("https:")
 }
@@ -54,7 +77,7 @@ impl Client {
     /// Client of the daemon that the options, or the environment variables, name.
     pub fn new(address: &DaemonAddress, invocation: Invocation) -> Result<Self, CommandError> {
         let url = address.url.clone().or_else(|| std::env::var("GOODPUT_URL").ok());
-        let url = url.unwrap_or_else(|| "http://127.0.0.1:7070".into()).trim_end_matches('/').to_string();
+        let url = base(&url.unwrap_or_else(|| "http://127.0.0.1:7070".into()))?;
         let token = match &address.token_file {
             Some(path) => std::fs::read_to_string(path)
                 .map_err(|error| CommandError::input(format!("{}: {error}", path.display())))?,

@@ -38,13 +38,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
 }
 
 /// Runs the daemon until interrupted.
-pub fn run(config: &Path, mode: Option<&str>, format: LogFormat) -> Result<(), CommandError> {
+pub fn run(config: &Path, mode: Option<Mode>, format: LogFormat) -> Result<(), CommandError> {
     let mut settings = settings(config)?;
-    let mode = mode.map(|mode| {
-        Mode::by_name(mode)
-            .ok_or_else(|| CommandError::input(format!("--mode {mode}: expected observe, canary or act")))
-    });
-    let mode = mode.transpose()?;
     settings.mode = mode.unwrap_or(settings.mode);
     logs::start(format);
     match settings.engine.clone() {

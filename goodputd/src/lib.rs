@@ -61,7 +61,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::BenchJob { job } => return agent::bench_job(job),
         Live::Run { config, mode, json_logs } => {
             let format = if *json_logs { LogFormat::Json } else { LogFormat::Text };
-            daemon::run(config, mode.as_deref(), format)?;
+            daemon::run(config, *mode, format)?;
         }
         Live::Plan { config, record, output } => daemon::plan(config, record.as_deref(), *output)?,
         Live::Replay { config, snapshots, output } => daemon::replay(config, snapshots, *output)?,
@@ -100,7 +100,10 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         }
         Live::Mode { mode, daemon } => {
             let answer = client(daemon)?.post("/v1/mode", &json!({ "mode": mode }))?;
-            say(&format!("mode {}", answer["mode"].as_str().unwrap_or_default()));
+            if let Some(held_back) = answer["held_back"].as_str() {
+                return Err(CommandError::failed(held_back));
+            }
+            say(&format!("mode {}", mode.name()));
         }
         Live::Policy(verb) => policy::run(verb, invocation)?,
         Live::Report { from, days, json } => report::run(from, *days, *json)?,

@@ -51,7 +51,6 @@ fn show(
     services: &[ServiceSeen],
     mut queue: Vec<QueueRow>,
 ) -> Result<(), CommandError> {
-    queue.sort_by(|a, b| b.placement.len().cmp(&a.placement.len()).then(b.age_secs.total_cmp(&a.age_secs)));
     let mut lines = vec![header(status, nodes, &queue)];
     lines.extend(status.shadow.iter().map(|compared| compared.words()));
     lines.extend(nodes.iter().take(NODES).map(bar));

@@ -104,6 +104,35 @@ fn a_token_is_made_with_its_table() {
     assert_eq!(made, expected, "{said}");
     let (done, _, said) = goodputd(&["token", "--name", "anna", "--verb", "submit"], &[]);
     assert!(!done && said.contains("tenants"), "a token that the deployment file would refuse: {said}");
-    let (done, _, said) = goodputd(&["token", "--verb", "write"], &[]);
-    assert!(!done && said.contains("read, submit, cancel, operate, admin"), "{said}");
+    let (done, _, said) = goodputd(&["token", "--name", "anna", "--verb", "raed"], &[]);
+    assert!(!done && said.contains("read, submit, cancel, operate, admin (did you mean \"read\"?)"), "{said}");
+    for (arguments, why) in
+        [(&["token"][..], "--name"), (&["token", "--name", "anna", "--max-priority", "-1"], "-1 is not in 0..")]
+    {
+        let (done, token, said) = goodputd(arguments, &[]);
+        assert!(!done && token.is_empty() && said.contains(why), "{said}");
+    }
+}
+
+/// Mistakes that a client can see are not sent, and nothing is said of a daemon that may be well.
+#[test]
+fn wrong_words_and_addresses_are_refused_with_the_right_ones() {
+    let token = ("GOODPUT_TOKEN", "x");
+    let (done, _, said) = goodputd(&["mode", "actt"], &[token]);
+    assert!(!done && said.contains("expected observe, canary, act (did you mean \"act\"?)"), "{said}");
+    for (wrong, right) in [
+        ("127.0.0.1:7070", "http://127.0.0.1:7070"),
+        ("head1", "http://head1"),
+        ("htp://head1:7070/", "http://head1:7070"),
+        ("http://", "http://127.0.0.1:7070"),
+        ("http://head1:port", "http://127.0.0.1:7070"),
+        ("", "http://127.0.0.1:7070"),
+    ] {
+        let (done, _, said) = goodputd(&["queue", "--url", wrong], &[token]);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!done && said.contains("expected http://HOST:PORT") && !said.contains("running"), "{wrong}: {said}");
+        assert!(said.contains(&format!("as in {right}")), "{wrong}: {said}");
+    }
+    let (done, _, said) = goodputd(&["queue"], &[token, ("GOODPUT_URL", "http://127.0.0.1:1/")]);
+    assert!(!done && said.contains("is the daemon running?"), "a good address of no daemon: {said}");
 }

@@ -90,6 +90,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode, from the one that touches nothing to the one that acts on all.
+    pub const ALL: [Self; 3] = [Self::Observe, Self::Canary, Self::Act];
+
     /// Name of the mode in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -101,7 +104,7 @@ impl Mode {
 
     /// The mode called `name`.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Observe, Self::Canary, Self::Act].into_iter().find(|mode| mode.name() == name)
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }
 
@@ -133,7 +136,8 @@ pub struct CycleConfig {
     pub round_secs: f64,
     /// Seconds of the policy's clock in a second; 1 but in experiments with compressed traces.
     pub speedup: f64,
-    /// Seconds from SIGTERM to SIGKILL.
+    /// Seconds from SIGTERM to SIGKILL where the daemon stops, moves or cancels a job; under node agents at most the
+    /// job's own.
     pub grace_secs: u32,
     /// An order that has not been carried out after so long is given up, seconds.
     pub order_timeout_secs: f64,
@@ -166,7 +170,7 @@ pub struct StateConfig {
     /// Name of this daemon among others that share the directory; the host's where absent.
     #[serde(default)]
     pub name: Option<String>,
-    /// Seconds without renewal after which another daemon takes over.
+    /// Seconds without renewal after which another daemon takes over; 1 or more.
     #[serde(default = "lease_secs")]
     pub lease_secs: u32,
     /// Size from which the file of the audit log is closed and a new one begun, MiB.
@@ -221,7 +225,7 @@ impl ConfigFile for Deployment {
         self.report.check()?;
         self.rollback.check()?;
         self.cycle.check()?;
-        check_secs("state.lease_secs", f64::from(self.state.lease_secs), 0.0)?;
+        check_secs("state.lease_secs", f64::from(self.state.lease_secs), 1.0)?;
         self.leader.check(self.state.lease_secs)?;
         if !(1..=65_536).contains(&self.state.audit_mib) {
             return Err(CheckError::value("state.audit_mib", self.state.audit_mib, "a number from 1 to 65536"));

@@ -28,7 +28,7 @@ pub struct Token {
     /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Highest priority that a submission may ask for. With the verb `admin` there is no limit.
+    /// Highest priority that a submission may ask for, 0 or more. With the verb `admin` there is no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_priority: i32,
     /// Earlier form of `verbs`: `read`, or `write` for all verbs and all tenants.
@@ -140,6 +140,10 @@ impl Token {
             let expected = "1 to 64 letters, digits, '.', '_', '-' or '@'; set `user` where `name` is a sentence";
             return self.wrong("api.tokens.user", format!("{:?}", self.owner()), expected);
         }
+        if self.max_priority < 0 {
+            // A submission that says nothing has the priority 0, and would be refused.
+            return self.wrong("api.tokens.max_priority", self.max_priority.to_string(), "0 or more");
+        }
         if self.role.is_some() != self.verbs.is_empty() {
             let expected = "some of \"read\", \"submit\", \"cancel\", \"operate\", \"admin\", and no `role`";
             let verbs: Vec<&str> = self.verbs.iter().map(|verb| verb.name()).collect();
@@ -210,6 +214,7 @@ mod tests {
         let unknown = token(&[ApiVerb::Submit], &["vision"]).check_tenants(&[]).unwrap_err();
         assert!(unknown.to_string().contains("vision"));
         assert!(of(Token { sha256: "x".into(), ..token(&[ApiVerb::Read], &[]) }).contains("live token"));
+        assert!(of(Token { max_priority: -1, ..token(&[ApiVerb::Read], &[]) }).contains("expected 0 or more"));
         for good in [token(&[ApiVerb::Read], &[]), token(&[ApiVerb::Submit], &["*"]), token(&[ApiVerb::Admin], &[])] {
             good.check().and(good.check_tenants(&[])).unwrap();
         }

@@ -60,30 +60,29 @@ impl Document {
         Kind::of(|key| document.as_table().contains_key(key))
     }
 
-    /// Whether the text is TOML without any key that tells the kind.
-    fn tells_no_kind(&self) -> bool {
-        toml_edit::Document::parse(self.text.as_str()).is_ok_and(|document| Self::kind_of(&document).is_none())
-    }
-
     /// Reads the text as a table `T` of a file of `kind`.
     ///
     /// # Errors
     /// The first key or value that does not fit, with its line and column.
     pub fn parse<T: DeserializeOwned>(&self, kind: Kind) -> Result<T, ReadError> {
         toml::from_str(&self.text).map_err(|error| {
+            let document = toml_edit::Document::parse(self.text.as_str());
+            if document.as_ref().is_ok_and(|document| document.as_table().is_empty()) {
+                return self.at("the file has no keys", None).with_help(Kind::overview());
+            }
             let message = error.message().trim_end();
             if let Some((message, help)) = error.span().and_then(|span| self.several_choices(message, &self.text[span]))
             {
                 return self.at(message, error.span()).with_help(help);
             }
-            let found = self.kind();
-            // A close key is no help in a file of another kind.
+            let found = document.map(|document| Self::kind_of(&document));
             let message = plain(message);
-            let help = match suggestion(&message) {
-                _ if found != kind => found.advice(),
-                Some(close) => format!("did you mean `{close}`?"),
-                None if self.tells_no_kind() => Kind::overview().to_owned(),
-                None => kind.help().to_owned(),
+            let help = match (found, suggestion(&message)) {
+                // A close key is no help in a file of another kind.
+                (Ok(Some(found)), _) if found != kind => found.advice(),
+                (_, Some(close)) => format!("did you mean `{close}`?"),
+                (Ok(None), None) => Kind::overview().to_owned(),
+                (Ok(Some(_)) | Err(_), None) => kind.help().to_owned(),
             };
             self.at(&message, error.span()).with_help(help)
         })

@@ -61,14 +61,15 @@ impl Hierarchy {
         self.controllers.len() == CONTROLLERS.len()
     }
 
-    /// Makes the group of an attempt, with its limits.
+    /// Makes the group of the part of an attempt that runs on `node`, with its limits.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn make(&self, launch: &Launch) -> io::Result<ControlGroup> {
-        // Agents of one machine may know jobs of one name; a fence is random.
+    pub fn make(&self, node: &str, launch: &Launch) -> io::Result<ControlGroup> {
+        // Agents of one machine may know jobs of one name; a fence is random. The parts of one attempt share its fence:
+        // without the node two agents of one machine would share a group, and the part that ends first kill the other.
         let mark: String = launch.fence.supervisor_key().chars().take(8).collect();
-        let folder = self.root.join(format!("goodput.{}.{mark}", launch.id()));
+        let folder = self.root.join(format!("goodput.{}.{mark}.{node}", launch.id()));
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -243,7 +244,7 @@ mod tests {
         let written = |controllers: Vec<&'static str>| {
             let root = tempfile::tempdir().unwrap();
             let hierarchy = Hierarchy { root: root.path().to_owned(), controllers };
-            let group = hierarchy.make(&asked).unwrap();
+            let group = hierarchy.make("n1", &asked).unwrap();
             let file = |name: &str| fs::read_to_string(group.0.join(name)).unwrap_or_default();
             (hierarchy.keeps_limits(), file("cpu.max"), file("memory.max"))
         };

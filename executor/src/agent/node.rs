@@ -222,7 +222,12 @@ impl Agent {
             env: self.environment(launch, &checkpoint_dir),
             cwd: program.cwd.clone().unwrap_or(checkpoint_dir),
             lease: self.lock().lease.watched(),
-            group: self.hierarchy.as_ref().ok().map(|hierarchy| hierarchy.make(launch)).transpose()?,
+            group: self
+                .hierarchy
+                .as_ref()
+                .ok()
+                .map(|hierarchy| hierarchy.make(self.config.node.as_str(), launch))
+                .transpose()?,
         };
         spool::write(folder, ORDER, &order)?;
         let (keeper, arguments) =

@@ -125,6 +125,17 @@ struct UnderWay {
     note: String,
 }
 
+/// Times and attempt of a job that is not over, as last seen.
+#[derive(Clone, Copy, Debug)]
+struct JobClock {
+    /// Time of submission, milliseconds of the engine's clock.
+    submit_ms: i64,
+    /// Whether the job has started.
+    started: bool,
+    /// Number of the attempt that runs; `None` where none does.
+    attempt: Option<u32>,
+}
+
 /// Ends a cycle at a place where it says so; for drills within one process.
 pub type Hook = Box<dyn FnMut(&'static str) -> bool + Send>;
 
@@ -156,8 +167,8 @@ pub struct Daemon<E> {
     proposed: Vec<Order>,
     watch: Reversals,
     mass_failures: MassFailures,
-    /// Time of submission of jobs that are not over, and whether they have started, by key.
-    clocks: BTreeMap<String, (i64, bool)>,
+    /// Jobs that are not over, by key.
+    clocks: BTreeMap<String, JobClock>,
     /// Time of the last order that moved or stopped a job, by key.
     preempted: BTreeMap<String, SimTime>,
     /// Times of the last orders of a canary.

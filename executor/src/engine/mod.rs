@@ -8,7 +8,7 @@
 
 mod action;
 pub mod agents;
-mod batch_text;
+pub mod batch_text;
 mod declared;
 pub mod kubernetes;
 mod order;

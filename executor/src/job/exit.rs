@@ -1,5 +1,7 @@
 //! End of a process, and its meaning for the job.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Exit code of a job that saved its state because it was told to stop: 128 + SIGTERM.
@@ -21,6 +23,16 @@ pub enum Exit {
     Signal(i32),
     /// The program is gone and its end was not seen: its keeper was killed as well.
     Unseen,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit code {code}"),
+            Exit::Signal(signal) => write!(f, "signal {signal}"),
+            Exit::Unseen => write!(f, "an end that was not seen"),
+        }
+    }
 }
 
 /// Circumstances of the end, as the agent knows them.

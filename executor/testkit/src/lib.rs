@@ -4,7 +4,7 @@
 //! - [`slurm`]: a private Slurm cluster on this machine, without accelerators.
 //! - [`etcd`]: a private etcd, on this machine or in a network namespace.
 //! - [`kubernetes`]: a private control plane of Kubernetes; [`kubelet`]: kubelets that are played; [`kueue`]: Kueue.
-//! - [`jobs`]: an application and random jobs that train it.
+//! - [`jobs`]: an application and random jobs that train it, and jobs that run a script.
 //!
 //! The executor itself keeps the test doubles that its users have as well: accelerators that do not
 //! exist (`devices = "fake:8xA100"`), the bench job (`goodput live bench-job`), recorded snapshots

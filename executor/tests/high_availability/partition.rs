@@ -254,7 +254,11 @@ fn two_hosts_and_a_wire_that_is_cut_lose_and_double_nothing() {
     }
     let mut faults = BTreeMap::<&str, u32>::new();
     for _ in 0..cuts {
-        (0..3).for_each(|_| site.submit(random.random_range(0..2), 1, random.random_range(0.1..1.5)));
+        (0..3).for_each(|_| {
+            let (host, gpus, secs) =
+                (random.random_range(0..2), random.random_range(1..=2), random.random_range(0.1..1.5));
+            site.submit(host, gpus, secs);
+        });
         let (leader, other) = (site.leader().unwrap_or(0), random.random_range(0..2));
         let fault = match random.random_range(0..8) {
             0 | 1 => (site.network.cut(leader), "wire of the leader cut").1,
@@ -274,7 +278,8 @@ fn two_hosts_and_a_wire_that_is_cut_lose_and_double_nothing() {
         // Shorter than a lease, and longer.
         let heals = Instant::now() + Duration::from_millis(random.random_range(300..6000));
         while Instant::now() < heals {
-            site.submit(random.random_range(0..2), 1, random.random_range(0.1..1.0));
+            let gpus = random.random_range(1..=2);
+            site.submit(random.random_range(0..2), gpus, random.random_range(0.1..1.0));
             site.hand_in(random.random_range(0..2));
             std::thread::sleep(Duration::from_millis(300));
         }

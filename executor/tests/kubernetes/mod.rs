@@ -19,10 +19,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::engine::KubernetesConfig;
-use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
-use goodput_env::time::SimTime;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::{ClusterSnapshot, Engine, JobPhase, JobSeen, OnNode, Order, OrderProgress, Submission};
+use goodput_testkit::jobs::scripted;
 use goodput_testkit::kubelet::{Kubelets, SITE, add_nodes};
 use goodput_testkit::kubernetes::{ControlPlane, missing};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -141,7 +140,7 @@ impl Site {
     }
 
     fn submission(&self, name: &str, gpus: u32, max: u32, ticks: u32) -> Submission {
-        submission(self.directory.path(), name, gpus, max, ticks)
+        scripted(self.directory.path(), name, gpus, max, ticks)
     }
 
     /// Lines of the log of a job that begin with `word`.
@@ -191,20 +190,6 @@ impl Site {
             );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-    }
-}
-
-fn submission(directory: &Path, name: &str, gpus: u32, max: u32, ticks: u32) -> Submission {
-    let elasticity = if max > gpus { Elasticity::Elastic { min: 1, max } } else { Elasticity::Rigid };
-    let request = JobRequest { name: name.into(), gpus, elasticity, ..JobRequest::default() };
-    let place = directory.display().to_string();
-    let work = Work::Fixed { duration: SimTime::from_millis(i64::from(ticks) * 100) };
-    let command = vec!["/bin/sh".into(), format!("{place}/job.sh")];
-    Submission {
-        environment: [("DIR".to_string(), place), ("WORK".to_string(), (ticks * gpus).to_string())].into(),
-        directory: Some(directory.into()),
-        grace_s: 5,
-        ..Submission::new(JobSpec { request, work }, command)
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::daemon::decide::cycle::CycleReport;
 use crate::daemon::durability::journal::JobStart;
-use crate::daemon::interface::report::events::{JobEnded, JobEvents, JobStarted, Tally};
-use crate::daemon::{Daemon, DaemonError};
+use crate::daemon::interface::report::events::{AttemptLeft, JobEnded, JobEvents, JobStarted, Tally};
+use crate::daemon::{Daemon, DaemonError, JobClock};
 use crate::engine::{ClusterSnapshot, Engine, JobSeen};
 use crate::machine::wall_ms;
 
@@ -34,10 +34,16 @@ impl<E: Engine> Daemon<E> {
                 }
                 continue;
             }
-            let (_, started) =
-                self.clocks.entry(job.key.clone()).or_insert((submit_ms, job.starts > 0 && !job.phase.holds()));
-            if let Some(attempt) = job.attempt.as_ref().filter(|_| !*started) {
-                *started = true;
+            let started = job.starts > 0 && !job.phase.holds();
+            let new = JobClock { submit_ms, started, attempt: None };
+            let clock = self.clocks.entry(job.key.clone()).or_insert(new);
+            let number = job.attempt.as_ref().map(|attempt| attempt.number);
+            if let Some(before) = std::mem::replace(&mut clock.attempt, number).filter(|before| number != Some(*before))
+            {
+                events.left.push(left(job, before, snapshot.at_ms));
+            }
+            if let Some(attempt) = job.attempt.as_ref().filter(|_| !clock.started) {
+                clock.started = true;
                 // The first start of a job that runs for the second time is not known any more.
                 if attempt.number == 0 {
                     self.metrics.queue_delay.observe(secs(submit_ms, attempt.since_ms));
@@ -137,6 +143,10 @@ fn begun(job: &JobSeen, submit_ms: i64, start_ms: i64) -> JobStarted {
     let request = &job.spec.request;
     let (key, name, tenant) = (job.key.clone(), request.name.clone(), job.tenant.clone());
     JobStarted { key, name, tenant, gpus: request.gpus, submit_ms, start_ms }
+}
+
+fn left(job: &JobSeen, attempt: u32, at_ms: i64) -> AttemptLeft {
+    AttemptLeft { key: job.key.clone(), attempt, failures: job.failures, note: job.note.clone(), at_ms }
 }
 
 fn ended(job: &JobSeen, submit_ms: i64) -> JobEnded {

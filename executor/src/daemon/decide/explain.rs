@@ -82,8 +82,14 @@ impl WaitReason {
             Self::Quota => "its tenant's quota is used up".into(),
             Self::Policy(name) => format!("there is room; {name} keeps it for other jobs or for later"),
             Self::NotDecided => "it came after the last decision".into(),
-            Self::Ended(how, why) if why.is_empty() => format!("it is over: {how}"),
-            Self::Ended(how, why) => format!("it is over: {how}, {why}"),
+            Self::Ended(how, why) => {
+                let end = match how.as_str() {
+                    "done" => "it ran to its end",
+                    "cancelled" => "it was cancelled",
+                    _ => "it failed, and is not tried again",
+                };
+                if why.is_empty() { end.into() } else { format!("{end}: {why}") }
+            }
         }
     }
 }

@@ -110,8 +110,8 @@ impl<E: Engine> Daemon<E> {
         let before = before.iter().filter(|job| job.start_ms <= change.engine_ms);
         let started = self.journal.starts(change.engine_ms, i64::MAX, SINCE)?;
         let begun = started.iter().map(|job| (now_ms - job.submit_ms, Some(delay(job))));
-        let waiting = self.clocks.values().filter(|(submit_ms, started)| !started && *submit_ms >= change.engine_ms);
-        let waiting = waiting.map(|(submit_ms, _)| (now_ms - submit_ms, None));
+        let waiting = self.clocks.values().filter(|clock| !clock.started && clock.submit_ms >= change.engine_ms);
+        let waiting = waiting.map(|clock| (now_ms - clock.submit_ms, None));
         Ok(Delays { before_ms: before.map(delay).collect(), since_ms: begun.chain(waiting).collect() })
     }
 }

@@ -136,6 +136,7 @@ impl<E: Engine> Daemon<E> {
                 change: id.and_then(|id| decided?.reasons.get(&id)).or_else(|| before.get(&seen.key)).cloned(),
             });
         }
+        queue.sort_by(|a, b| b.age_secs.total_cmp(&a.age_secs).then_with(|| a.key.cmp(&b.key)));
         for seen in snapshot.jobs.iter().filter(|job| job.phase.is_over()) {
             if !status.ended.iter().any(|row| row.key == seen.key) {
                 status.ended.push(ended(seen));

@@ -76,6 +76,17 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
+    /// Sentence about the file that holds the daemon back from its mode; `None` where the mode rules.
+    pub fn held_back(&self) -> Option<String> {
+        (self.mode() != self.mode).then(|| {
+            format!(
+                "mode {} is kept and does not rule: {} holds the mode at observe; remove the file on the daemon's host",
+                self.mode.name(),
+                self.stop_file.display()
+            )
+        })
+    }
+
     /// Shows in the status which mode rules.
     pub(in crate::daemon) fn show_kept_mode(&mut self) {
         let note = self.mode_note();

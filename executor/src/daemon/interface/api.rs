@@ -44,13 +44,10 @@ const LARGEST_BODY: usize = 64 * 1024;
 pub enum ApiCommand {
     /// Hand a job in, once for all calls with the idempotency key.
     Submit(Box<Submission>, Option<String>),
-    /// Act on a job or a node; the job's key is empty for nodes.
-    Order {
-        /// Key of the job.
-        job: String,
-        /// Action of the order.
-        action: EngineAction,
-    },
+    /// Act on a node.
+    Node(EngineAction),
+    /// Cancel the job with this key.
+    Cancel(String),
     /// Change the mode.
     Mode(Mode),
     /// Have another policy decide.
@@ -351,7 +348,7 @@ async fn cancel(
             return Err(problem(StatusCode::CONFLICT, text));
         }
     };
-    call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
+    call(&api, &caller, ApiCommand::Cancel(job)).await.map(Json)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -389,7 +386,7 @@ async fn on_node(
     if !known {
         return Err(problem(StatusCode::NOT_FOUND, format!("there is no node {node:?}")));
     }
-    call(api, caller, ApiCommand::Order { job: String::new(), action }).await.map(Json)
+    call(api, caller, ApiCommand::Node(action)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize)]

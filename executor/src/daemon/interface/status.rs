@@ -49,7 +49,7 @@ pub struct DaemonStatus {
     /// Inference services of the last snapshot.
     #[serde(default)]
     pub services: Vec<ServiceSeen>,
-    /// Jobs that are not over.
+    /// Jobs that are not over, oldest first.
     pub queue: Vec<QueueRow>,
     /// Jobs that ended lately, newest last.
     #[serde(default)]

@@ -15,8 +15,8 @@ enum GangPart {
     Missing,
     /// The part runs, or may run: its node is silent.
     Alive,
-    /// The part ended.
-    Ended(ExitMeaning),
+    /// The part ended; without an exit where it never began.
+    Ended(ExitMeaning, Option<Exit>),
 }
 
 /// Brings a job a step on by what its nodes said.
@@ -30,7 +30,7 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
         }
     }
     let ended = parts.iter().filter_map(|part| match part {
-        GangPart::Ended(meaning) => Some(*meaning),
+        GangPart::Ended(meaning, _) => Some(*meaning),
         GangPart::Missing | GangPart::Alive => None,
     });
     let worst = ended.clone().max_by_key(|meaning| severity(*meaning));
@@ -38,7 +38,13 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     // A node that can write nothing down begins nothing, so waiting for it is of no use.
     let late = missing().any(|(on, _)| now_ms - current.since_ms > BEGIN_MS || nodes.cannot_write(&on.node));
     match worst {
-        Some(worst) if ended.count() == parts.len() => close(job, worst, now_ms),
+        Some(worst) if ended.count() == parts.len() => {
+            let how = current.placement.iter().zip(&parts).find_map(|(on, part)| match part {
+                GangPart::Ended(meaning, Some(exit)) if *meaning == worst => Some(format!(": {exit} on {}", on.node)),
+                _ => None,
+            });
+            close(job, worst, &how.unwrap_or_default(), now_ms);
+        }
         // One part ended other than well, or never began: the others cannot go on.
         Some(ExitMeaning::Done) | None if !late => job.phase = JobPhase::Running,
         _ => {
@@ -52,13 +58,14 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
 
 fn part(on: &OnNode, id: &str, current: &Current, nodes: &AgentNodes) -> GangPart {
     match nodes.attempt(&on.node, id).map(|status| status.state) {
-        Some(AttemptState::Ended { meaning, .. }) => GangPart::Ended(meaning),
+        Some(AttemptState::Ended { meaning, exit, .. }) => GangPart::Ended(meaning, Some(exit)),
         _ if nodes.is_fenced(&on.node) => {
-            GangPart::Ended(ExitMeaning::of(Exit::Unseen, EndCause { stopping: false, fault: true }))
+            let meaning = ExitMeaning::of(Exit::Unseen, EndCause { stopping: false, fault: true });
+            GangPart::Ended(meaning, Some(Exit::Unseen))
         }
         Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if current.leaving && nodes.answers(&on.node) => GangPart::Ended(ExitMeaning::Preempted),
+        None if current.leaving && nodes.answers(&on.node) => GangPart::Ended(ExitMeaning::Preempted, None),
         None => GangPart::Missing,
     }
 }
@@ -75,7 +82,8 @@ fn severity(meaning: ExitMeaning) -> u8 {
     }
 }
 
-fn close(job: &mut LiveJob, meaning: ExitMeaning, now_ms: i64) {
+/// Closes the attempt that runs; `how` it ended is a text for the note of the job, with a colon before it.
+fn close(job: &mut LiveJob, meaning: ExitMeaning, how: &str, now_ms: i64) {
     job.current = None;
     // A replica answers until it is told to go: one that ends by itself has failed.
     let meaning = match meaning {
@@ -90,20 +98,17 @@ fn close(job: &mut LiveJob, meaning: ExitMeaning, now_ms: i64) {
         _ if job.cancelled => (JobPhase::Cancelled, "taken back".to_owned()),
         RetryDecision::GiveUp => (
             JobPhase::Failed,
-            format!("failed more than the {} times forgiven in {} s", budget.failures, budget.window_s),
+            format!("failed more than the {} times forgiven in {} s{how}", budget.failures, budget.window_s),
         ),
         RetryDecision::Requeue { not_before_ms } => {
             job.not_before_ms = not_before_ms;
-            let why = match meaning {
-                ExitMeaning::Infrastructure => "its machine failed",
-                ExitMeaning::Preempted => "it gave way",
-                _ => "",
+            let (failures, forgiven) = (job.retry.failures(), budget.failures);
+            let note = match meaning {
+                ExitMeaning::Infrastructure => format!("its machine failed{how}"),
+                ExitMeaning::Preempted => "it gave way".to_owned(),
+                _ => format!("it failed {failures} times ({forgiven} forgiven in an hour), and is tried again{how}"),
             };
-            let failed = || {
-                let (failures, forgiven) = (job.retry.failures(), budget.failures);
-                format!("it failed {failures} times ({forgiven} forgiven in an hour), and is tried again")
-            };
-            (JobPhase::Held, if why.is_empty() { failed() } else { why.to_owned() })
+            (JobPhase::Held, note)
         }
     };
     if job.phase.is_over() {

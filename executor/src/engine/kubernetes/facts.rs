@@ -111,7 +111,7 @@ impl JobNotes {
             duration_ms: number(word(annotation::DURATION_MS)),
             submit_ms: number(word(annotation::SUBMIT_MS)),
             application: word(annotation::APPLICATION).cloned(),
-            batch: word(annotation::BATCH).and_then(|text| batch_text::read(text)),
+            batch: word(annotation::BATCH).and_then(|text| batch_text::read(text).ok()),
             owner: word(annotation::OWNER).cloned(),
             token: word(annotation::TOKEN).cloned(),
             hands_off: word(annotation::HANDS_OFF).is_some_and(|text| text == "true"),

@@ -91,7 +91,7 @@ impl CommentFacts {
                 "application" => stated.application = Some(value.into()),
                 "tenant" => stated.tenant = Some(value.into()),
                 "owner" => stated.owner = Some(value.into()),
-                "batch" => stated.batch = batch_text::read(value),
+                "batch" => stated.batch = batch_text::read(value).ok(),
                 "token" => stated.token = Some(value.into()),
                 "retries" => stated.retries = value.parse().ok(),
                 "failed" => stated.failed = value.split(',').filter_map(|at| at.parse().ok()).collect(),

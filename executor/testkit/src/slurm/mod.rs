@@ -240,7 +240,8 @@ impl PrivateCluster {
         let mut command = Command::new(self.release.program(program, &self.directory));
         command.env("SLURM_CONF", self.directory.join("conf/slurm.conf"));
         let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{path}:/usr/sbin"));
+        // Times in the logs are UTC wherever the cluster runs.
+        command.env("PATH", format!("{path}:/usr/sbin")).env("TZ", "UTC");
         command
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Api, ApiCommand, Call, CallRefusal, router};
 use crate::daemon::durability::journal::ChangeVerb;
 use crate::daemon::{Daemon, DaemonError};
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineAction};
 use crate::http::{self, Door, identity};
 
 /// Between looks while orders are under way.
@@ -96,10 +96,15 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
             let submitted = daemon.submit_once(who, &job, &once).await;
             submitted.map(|submitted| json!({ "key": submitted.key, "repeated": submitted.repeated }))
         }
-        ApiCommand::Order { job, action } => {
-            daemon.order_by_hand(who, &job, action).await.map(|()| json!({ "accepted": true }))
+        ApiCommand::Node(action) => daemon.order_by_hand(who, "", action).await.map(|()| json!({ "accepted": true })),
+        ApiCommand::Cancel(job) => {
+            let cancel = EngineAction::Cancel { grace_s: daemon.settings.cycle.grace_secs };
+            daemon.order_by_hand(who, &job, cancel).await.map(|()| json!({ "accepted": true }))
         }
-        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).await.map(|()| json!({ "mode": mode.name() })),
+        ApiCommand::Mode(mode) => daemon
+            .set_mode(who, mode)
+            .await
+            .map(|()| json!({ "mode": mode.name(), "rules": daemon.mode().name(), "held_back": daemon.held_back() })),
         ApiCommand::Policy(request) => daemon.set_policy(who, &request).map(|change| json!(change)),
         ApiCommand::RollBackPolicy(reason) => {
             daemon.roll_back_policy(who, &reason, ChangeVerb::Rollback).map(|change| json!(change))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::JobPhase;
 
-/// First starts and ends of jobs in one cycle.
+/// Starts and ends of jobs, and ends of attempts, in one cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobEvents {
     /// Jobs that hold accelerators for the first time.
@@ -13,6 +13,24 @@ pub struct JobEvents {
     /// Jobs that are over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<JobEnded>,
+    /// Attempts that are over while their jobs are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<AttemptLeft>,
+}
+
+/// End of an attempt of a job that is to run again, and the reason that the engine gives.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AttemptLeft {
+    /// Key of the job.
+    pub key: String,
+    /// Number of the attempt, from 0.
+    pub attempt: u32,
+    /// Attempts of the job that failed by themselves so far.
+    pub failures: u32,
+    /// Words of the engine: how the attempt ended, and on which node.
+    pub note: String,
+    /// Time at which the attempt was seen to be over, milliseconds of the engine's clock.
+    pub at_ms: i64,
 }
 
 /// First start of a job. Times are milliseconds of the engine's clock.
