@@ -66,7 +66,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     }
     assert_eq!(client.attempt("a.0").await.unwrap().state, AttemptState::Running, "and the job goes on");
 
-    client.stop("a.0", Stop { term: 1, grace_ms: None }).await.unwrap();
+    client.stop("a.0", &Stop { term: 1, grace_ms: None, plan: None }).await.unwrap();
     let (exit, meaning, _) = ended(&client, "a.0").await;
     assert_eq!((exit, meaning), (Exit::Code(143), ExitMeaning::Preempted));
     let step: u64 = node.checkpoints("a").last().unwrap()[5..].strip_suffix(".json").unwrap().parse().unwrap();
@@ -74,7 +74,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     client.start(&start(launch("a", 1, bench(&lasting(60.0)), grants))).await.unwrap();
     let first = reported(&client, "a.1").await.report.unwrap();
     assert!(first.step >= step && first.attempt == 1, "{} after {step}", first.step);
-    client.stop("a.1", stop(5000)).await.unwrap();
+    client.stop("a.1", &stop(5000)).await.unwrap();
     ended(&client, "a.1").await;
 }
 
@@ -97,8 +97,8 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     let all: Vec<u32> = status.accelerators.iter().flat_map(|device| device.processes.clone()).collect();
 
     let asked = Instant::now();
-    client.stop("bad0.0", stop(1000)).await.unwrap();
-    client.stop("bad1.0", stop(1000)).await.unwrap();
+    client.stop("bad0.0", &stop(1000)).await.unwrap();
+    client.stop("bad1.0", &stop(1000)).await.unwrap();
     let (exit, meaning, took) = ended(&client, "bad0.0").await;
     assert_eq!((exit, meaning), (Exit::Signal(9), ExitMeaning::Preempted));
     assert!((0.8..3.0).contains(&took.as_secs_f64()), "grace 1 s + 2 s: {took:?}");
@@ -155,7 +155,7 @@ async fn failures_are_told_apart() {
     client.start(&start(deaf)).await.unwrap();
     until(&client, "sleep", |seen| seen.accelerators[0].processes.len() == 1).await;
     assert_eq!(code(client.checkpoint("deaf.0", 1).await.unwrap_err()), "no_checkpoint", "SIGUSR1 would end it");
-    client.stop("deaf.0", stop(1000)).await.unwrap();
+    client.stop("deaf.0", &stop(1000)).await.unwrap();
     assert_eq!(ended(&client, "deaf.0").await.1, ExitMeaning::Preempted);
     let empty = launch("empty", 0, Vec::new(), grants);
     assert_eq!(code(client.start(&start(empty)).await.unwrap_err()), "program");
@@ -226,7 +226,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
         Exit::Code(0),
         "how a job ends is known although another agent began it"
     );
-    client.stop("j0.0", stop(5000)).await.unwrap();
+    client.stop("j0.0", &stop(5000)).await.unwrap();
     assert_eq!(ended(&client, "j0.0").await.1, ExitMeaning::Preempted);
     println!("adopted in {adopted:?}");
 }
@@ -350,7 +350,7 @@ async fn orders_of_an_old_term_are_refused_also_after_a_restart() {
     assert!(client.status().await.unwrap().attempts.is_empty());
     let soon = Start { void_boot_ms: Some(boot_ms + 60_000), ..order(8) };
     client.start(&soon).await.unwrap();
-    assert_eq!(code(client.stop("a.0", stop(0)).await.unwrap_err()), "old_term");
+    assert_eq!(code(client.stop("a.0", &stop(0)).await.unwrap_err()), "old_term");
     assert_eq!(code(client.checkpoint("a.0", 7).await.unwrap_err()), "old_term");
     assert_eq!(code(client.restore(&uuids[0], 7).await.unwrap_err()), "old_term");
     drop(agent);
@@ -473,7 +473,7 @@ async fn an_agent_answers_while_the_driver_hangs() {
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     let other = launch("b", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[1])]);
     assert_eq!(code(client.start(&start(other)).await.unwrap_err()), "unavailable", "nothing starts unseen");
-    client.stop("a.0", stop(5000)).await.unwrap();
+    client.stop("a.0", &stop(5000)).await.unwrap();
     assert_eq!(ended(&client, "a.0").await.0, Exit::Code(143), "and jobs can be stopped");
     node.script(|state| state["hang_ms"] = 0.into());
     until(&client, "well again", |status| !status.stale && status.trouble.is_none()).await;
@@ -490,14 +490,14 @@ async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     let run = |attempt, job: &BenchJob| start(launch("a", attempt, bench(job), grants.clone()));
     client.start(&run(0, &lasting(60.0))).await.unwrap();
     reported(&client, "a.0").await;
-    client.stop("a.0", stop(5000)).await.unwrap();
+    client.stop("a.0", &stop(5000)).await.unwrap();
     ended(&client, "a.0").await;
     let good = node.checkpoints("a")[0].clone();
 
     client.start(&run(1, &misbehaving(Misbehaviour::CorruptCheckpoint))).await.unwrap();
     reported(&client, "a.1").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    client.stop("a.1", stop(5000)).await.unwrap();
+    client.stop("a.1", &stop(5000)).await.unwrap();
     ended(&client, "a.1").await;
     assert_eq!(node.checkpoints("a").len(), 2);
 
@@ -518,7 +518,7 @@ async fn only_what_an_attempt_started_speaks_for_it() {
     let first = launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(first.clone())).await.unwrap();
     reported(&client, "a.0").await;
-    client.stop("a.0", stop(5000)).await.unwrap();
+    client.stop("a.0", &stop(5000)).await.unwrap();
     ended(&client, "a.0").await;
     let second = launch("a", 1, bench(&misbehaving(Misbehaviour::OldFence)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(second.clone())).await.unwrap();

@@ -37,7 +37,7 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
         assert!(began.elapsed() < Duration::from_secs(10), "SIGUSR1 writes a checkpoint");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    client.stop("py.0", stop(10_000)).await.unwrap();
+    client.stop("py.0", &stop(10_000)).await.unwrap();
     assert_eq!(ended(&client, "py.0").await.0, Exit::Code(143));
     let newest = node.checkpoints("py").last().unwrap().clone();
     let step: u64 = newest.strip_prefix("step-").unwrap().parse().unwrap();

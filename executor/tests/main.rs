@@ -7,6 +7,7 @@ mod capacity_live;
 mod daemon;
 mod dcgm;
 mod drills;
+mod elastic;
 mod engine_agents;
 mod floods;
 mod high_availability;

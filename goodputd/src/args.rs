@@ -338,6 +338,10 @@ pub struct Submit {
     /// Failures within an hour after which the job is still tried again.
     #[arg(long, default_value_t = RetryBudget::default().failures)]
     pub retries: u32,
+    /// The program takes in new processes and lets others go while it trains, so that node agents resize it without a
+    /// stop. The program is started once for each accelerator.
+    #[arg(long)]
+    pub elastic: bool,
     /// Folder for checkpoints, which all nodes see [default: chosen by the cluster].
     #[arg(long, value_name = "DIR")]
     pub checkpoint_dir: Option<PathBuf>,

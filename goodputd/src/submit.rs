@@ -50,6 +50,7 @@ pub fn submission(options: &Submit) -> Result<Submission, CommandError> {
         batch: options.batch,
         retry: RetryBudget { failures: options.retries, ..RetryBudget::default() },
         checkpoint_dir: absolute(options.checkpoint_dir.as_ref())?,
+        elastic: options.elastic,
         ..Submission::new(JobSpec { request, work: Work::Fixed { duration } }, options.command.clone())
     };
     api::check(&job).map_err(CommandError::input)?;

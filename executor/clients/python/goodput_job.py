@@ -135,14 +135,15 @@ class Job:
 
     # Reports
 
-    def report(self, step, **fields):
-        """Says how far the job is, at most once a second; True if it was said. Rank 0 calls it.
+    def report(self, step, urgent=False, **fields):
+        """Says how far the job is, at most once a second unless it is urgent; True if it was said. Rank 0 calls it.
 
-        Fields: samples, epoch, batch_size, atomic_batch, accumulation, step_time_s, sync_time_s, grad_sqr, grad_var, loss, serving.
+        Fields: samples, epoch, batch_size, atomic_batch, accumulation, step_time_s, sync_time_s, grad_sqr, grad_var, loss, serving, members.
         An agent that is away is no error, training goes on; Refused is raised where this attempt is over.
         """
         now = time.monotonic()
-        if self.rank != 0 or not (self._socket or self._url) or now - self._reported < self._report_every_s:
+        due = urgent or now - self._reported >= self._report_every_s
+        if self.rank != 0 or not (self._socket or self._url) or not due:
             return False
         self._reported = now
         report = {"fence": self._fence, "attempt": self.attempt, "step": step}
@@ -213,6 +214,31 @@ class GradientStatistics:
         if self._weight == 0.0:
             return {}
         return {"grad_sqr": max(self._sqr / self._weight, 0.0), "grad_var": max(self._var / self._weight, 0.0)}
+
+
+# AdaptDL's: with a smaller variance no scale would seem to help.
+_LEAST_VARIANCE = 1e-6
+
+
+def learning_rate_factor(rule, scale, stats=None, progress=0.0, warmup_steps=0.0):
+    """Factor on the learning rate of plain SGD at `scale` times the initial batch size; the rules of goodput's model by their names.
+
+    `stats` is a pair of squared norm and variance of the gradient, for `ada_scale`; before any is measured, the factor is 1. `progress`
+    counts steps in units of the initial batch size, for the warm-up of `legw`. For Adam and its like take the square root.
+    """
+    if rule == "linear":
+        return scale
+    if rule == "square_root":
+        return scale**0.5
+    if rule == "ada_scale":
+        if stats is None:
+            return 1.0
+        sqr, var = max(stats[0], 0.0), max(stats[1], _LEAST_VARIANCE)
+        return (var + sqr) / (var / scale + sqr)
+    if rule == "legw":
+        steps = warmup_steps * scale
+        return scale**0.5 * (progress / steps if progress < steps else 1.0)
+    raise ValueError("lr_rule %r: expected ada_scale, square_root, linear or legw" % (rule,))
 
 
 def _files(path):

@@ -8,6 +8,7 @@
 //! | `POST /v1/lease` | [`LeaderLease`] | [`Done`] |
 //! | `POST /v1/attempts` | [`Start`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/stop` | [`Stop`] | [`AttemptStatus`] |
+//! | `POST /v1/attempts/{id}/members` | [`TellMembers`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/checkpoint` | [`Term`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/forget` | [`Term`] | [`Done`] |
 //! | `POST /v1/accelerators/{uuid}/restore` | [`Term`] | [`Done`] |
@@ -20,7 +21,7 @@ use goodput_configs::live::node_agent::Fencing;
 use serde::{Deserialize, Serialize};
 
 use crate::devices::DeviceHealth;
-use crate::job::{AcceleratorGrant, EndCause, Exit, ExitMeaning, Fence, JobReport, Launch};
+use crate::job::{AcceleratorGrant, EndCause, Exit, ExitMeaning, Fence, JobReport, Launch, MembersPlan};
 
 /// A node as its agent sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,9 @@ pub struct AttemptStatus {
     pub report: Option<JobReport>,
     /// The newest hints of an AdaptDL job.
     pub hints: Option<serde_json::Value>,
+    /// Version of the plan that a member of an elastic attempt was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<u64>,
 }
 
 /// State of an attempt.
@@ -163,13 +167,26 @@ pub struct Start {
 }
 
 /// Order to stop an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// Term of the leader.
     pub term: u64,
     /// Milliseconds from SIGTERM to SIGKILL; `None`: what the job asked for.
     #[serde(default)]
     pub grace_ms: Option<u64>,
+    /// Plan that a member of an elastic attempt is given before the signal, so that the member knows whether
+    /// it leaves or the attempt ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<MembersPlan>,
+}
+
+/// Order that tells a member of an elastic attempt the plan for all members.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TellMembers {
+    /// Term of the leader.
+    pub term: u64,
+    /// Plan for the members.
+    pub plan: MembersPlan,
 }
 
 /// Any other order.

@@ -1,5 +1,6 @@
 //! One attempt on this node, as it is remembered.
 
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,8 @@ use super::api::{AttemptState, AttemptStatus};
 use super::clock::unix_ms;
 use super::keeper::Processes;
 use super::record::{self, RecordError};
-use super::spool::{self, CAUSE, EXIT, LAUNCH, PROCESSES, STOP};
-use crate::job::{EndCause, Exit, ExitMeaning, Intake, Launch, Silence};
+use super::spool::{self, CAUSE, EXIT, LAUNCH, MEMBERS, PROCESSES, STOP};
+use crate::job::{EndCause, Exit, ExitMeaning, Intake, Launch, MembersPlan, Silence};
 
 /// Launch of an attempt and its time, as the spool keeps them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub struct LocalAttempt {
     pub intake: Intake,
     /// Last hints of an AdaptDL job.
     pub hints: Option<serde_json::Value>,
+    /// Version of the plan that a member of an elastic attempt was given.
+    pub plan: Option<u64>,
 }
 
 impl LocalAttempt {
@@ -46,7 +49,8 @@ impl LocalAttempt {
     pub fn new(folder: PathBuf, record: LaunchRecord) -> Self {
         let intake = Intake::new(record.launch.fence.clone(), record.launch.attempt);
         let (processes, hints, ended) = (None, None, None);
-        Self { folder, record, processes, stopping: false, fault: false, ended, intake, hints }
+        let plan = record.launch.member.as_ref().map(|member| member.plan.version);
+        Self { folder, record, processes, stopping: false, fault: false, ended, intake, hints, plan }
     }
 
     /// Attempt that an earlier agent began; `None` where the folder holds none.
@@ -57,6 +61,7 @@ impl LocalAttempt {
         let Some(record) = record::load::<LaunchRecord>(&folder.join(LAUNCH))? else { return Ok(None) };
         let mut attempt = Self::new(folder, record);
         attempt.stopping = attempt.folder.join(STOP).exists();
+        attempt.plan = spool::read::<MembersPlan>(&attempt.folder, MEMBERS).map(|plan| plan.version).or(attempt.plan);
         attempt.fault = spool::read::<EndCause>(&attempt.folder, CAUSE).is_some_and(|cause| cause.fault);
         attempt.refresh();
         if let Some(exit) = spool::read(&attempt.folder, EXIT) {
@@ -77,6 +82,18 @@ impl LocalAttempt {
         // The keeper may have written a cause since.
         self.fault = self.fault || spool::read::<EndCause>(&self.folder, CAUSE).is_some_and(|cause| cause.fault);
         self.ended = Some((exit, EndCause { stopping: self.stopping, fault: self.fault }, unix_ms()));
+    }
+
+    /// Gives a member of an elastic attempt a plan, if the plan is newer than the member's.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn tell(&mut self, plan: &MembersPlan) -> io::Result<()> {
+        if self.ended.is_none() && self.plan.is_some_and(|known| known < plan.version) {
+            spool::write(&self.folder, MEMBERS, plan)?;
+            self.plan = Some(plan.version);
+        }
+        Ok(())
     }
 
     /// Whether the attempt holds the accelerator.
@@ -105,6 +122,7 @@ impl LocalAttempt {
             stalled: self.ended.is_none() && self.intake.silence(unix_ms()) == Silence::Stalled,
             report: self.intake.newest().cloned(),
             hints: self.hints.clone(),
+            plan: self.plan,
         }
     }
 }

@@ -238,6 +238,7 @@ mod tests {
                 grants: Vec::new(),
                 gang: GangPlan::alone(1, 1),
                 limits,
+                member: None,
             }
         };
         let asked = launch(NodeLimits { cpus: Some(2), memory_mib: Some(100) });

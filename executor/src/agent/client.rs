@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, TellMembers, Term};
 use super::error::AgentError;
 use super::tls;
 use crate::http::identity::Reloaded;
@@ -133,8 +133,16 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn stop(&self, id: &str, stop: Stop) -> Result<AttemptStatus, ClientError> {
-        self.call(Method::POST, &format!("/v1/attempts/{id}/stop"), &stop).await
+    pub async fn stop(&self, id: &str, stop: &Stop) -> Result<AttemptStatus, ClientError> {
+        self.call(Method::POST, &format!("/v1/attempts/{id}/stop"), stop).await
+    }
+
+    /// Tells a member of an elastic attempt the plan for all members.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tell_members(&self, id: &str, order: &TellMembers) -> Result<AttemptStatus, ClientError> {
+        self.call(Method::POST, &format!("/v1/attempts/{id}/members"), order).await
     }
 
     /// Has an attempt write a checkpoint and go on.

@@ -39,7 +39,12 @@ impl Agent {
         }
         let keep = attempt.intake.read(line, at_ms)?;
         let launch = &attempt.record.launch;
-        let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
+        let job = launch.program.name.clone();
+        // The members of an elastic attempt change after its launch.
+        let (nodes, world) = match &report.members {
+            Some(members) => (members.nodes, members.numbers.len() as u32),
+            None => (launch.gang.nodes, launch.gang.world),
+        };
         if keep {
             Agent::keep(&mut inner, StoredReport { job, nodes, world, at_ms, report });
         }

@@ -11,7 +11,7 @@ use goodput_configs::live::node_agent::NodeAgentConfig;
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::api::{AttemptStatus, Done, LeaderLease, ReportPage, Start, Stop, StoredReport, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, ReportPage, Start, Stop, StoredReport, TellMembers, Term};
 use super::attempt::{LaunchRecord, LocalAttempt};
 use super::cgroup::{ControlGroup, Hierarchy};
 use super::clock::{boot_ms, unix_ms};
@@ -21,7 +21,7 @@ use super::keeper::{Deadline, KeeperOrder, Processes};
 use super::lease::LeaseBook;
 use super::process::{ProcessId, kill, processes_with_token};
 use super::record::{self, RecordError};
-use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, PROCESSES, STOP};
+use super::spool::{self, CAUSE, EXIT, LAUNCH, MEMBERS, ORDER, PROCESSES, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
 use crate::job::{EndCause, Exit, Launch, NodeLimits};
@@ -217,9 +217,12 @@ impl Agent {
         private::folder(folder)?;
         fs::create_dir_all(&checkpoint_dir)?;
         spool::write(folder, LAUNCH, record)?;
+        if let Some(member) = &launch.member {
+            spool::write(folder, MEMBERS, &member.plan)?;
+        }
         let order = KeeperOrder {
             command: program.command.clone(),
-            env: self.environment(launch, &checkpoint_dir),
+            env: self.environment(launch, folder, &checkpoint_dir),
             cwd: program.cwd.clone().unwrap_or(checkpoint_dir),
             lease: self.lock().lease.watched(),
             group: self
@@ -239,11 +242,12 @@ impl Agent {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
 
-    fn environment(&self, launch: &Launch, checkpoint_dir: &Path) -> BTreeMap<String, String> {
+    fn environment(&self, launch: &Launch, folder: &Path, checkpoint_dir: &Path) -> BTreeMap<String, String> {
         let around = Surroundings {
             node: self.config.node.clone(),
             checkpoint_dir: checkpoint_dir.to_owned(),
             socket: self.socket_path(),
+            members: folder.join(MEMBERS),
             url: self.job_url.clone(),
         };
         let inherited = INHERITED.iter().filter_map(|key| Some(((*key).to_owned(), std::env::var(key).ok()?)));
@@ -316,11 +320,28 @@ impl Agent {
     ///
     /// # Errors
     /// The term is over, there is no such attempt, or the disk fails.
-    pub fn stop(&self, id: &str, stop: Stop) -> Result<AttemptStatus, AgentError> {
+    pub fn stop(&self, id: &str, stop: &Stop) -> Result<AttemptStatus, AgentError> {
         let mut inner = self.lock();
         inner.lease.admit(stop.term, None)?;
         let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
+        // The plan comes before the signal: a member that leaves is told so first.
+        if let Some(plan) = &stop.plan {
+            attempt.tell(plan).map_err(AgentError::io(format!("write the plan of {id}")))?;
+        }
         stop_attempt(attempt, stop.grace_ms)?;
+        Ok(attempt.status())
+    }
+
+    /// Tells a member of an elastic attempt the plan for all members.
+    ///
+    /// # Errors
+    /// The term is over, there is no such attempt, or the disk fails.
+    pub fn tell_members(&self, id: &str, order: &TellMembers) -> Result<AttemptStatus, AgentError> {
+        let mut inner = self.lock();
+        inner.lease.admit(order.term, None)?;
+        let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
+        let told = attempt.tell(&order.plan).map_err(AgentError::io(format!("write the plan of {id}")));
+        told.map_err(|error| self.disk.explain(error))?;
         Ok(attempt.status())
     }
 

@@ -12,7 +12,7 @@ use axum::routing::{get, post, put};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, TellMembers, Term};
 use super::error::AgentError;
 use super::jobs::ReportSource;
 use super::node::Agent;
@@ -46,6 +46,7 @@ pub fn for_daemon(agent: Arc<Agent>) -> Router {
         .route("/v1/attempts", post(start))
         .route("/v1/attempts/{id}", get(attempt))
         .route("/v1/attempts/{id}/stop", post(stop))
+        .route("/v1/attempts/{id}/members", post(members))
         .route("/v1/attempts/{id}/checkpoint", post(checkpoint))
         .route("/v1/attempts/{id}/forget", post(forget))
         .route("/v1/accelerators/{uuid}/restore", post(restore))
@@ -90,7 +91,11 @@ async fn attempt(State(agent): ServerState, Path(id): Path<String>) -> HttpAnswe
 }
 
 async fn stop(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<AttemptStatus> {
-    agent.stop(&id, body::<Stop>(&bytes)?).map(Json)
+    agent.stop(&id, &body::<Stop>(&bytes)?).map(Json)
+}
+
+async fn members(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<AttemptStatus> {
+    agent.tell_members(&id, &body::<TellMembers>(&bytes)?).map(Json)
 }
 
 async fn checkpoint(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<AttemptStatus> {

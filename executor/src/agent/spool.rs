@@ -22,6 +22,8 @@ pub const STOP: &str = "stop.json";
 pub const CAUSE: &str = "cause.json";
 /// Exit status of the job.
 pub const EXIT: &str = "exit.json";
+/// Plan for the members of an elastic attempt, which the job reads.
+pub const MEMBERS: &str = "members.json";
 /// Claim on an attempt, made by its keeper before it starts the job, or by an agent that gives up
 /// waiting for the keeper. The second to come leaves the attempt alone.
 pub const CLAIM: &str = "claim";

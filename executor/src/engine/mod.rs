@@ -39,8 +39,8 @@ pub use resources::JobResources;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
 pub use snapshot::{
-    Attempt, ClusterSnapshot, JobPhase, JobSeen, Lender, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen,
-    SpeedReport,
+    Attempt, ClusterSnapshot, JobPhase, JobSeen, Lender, LoanSeen, MembersSeen, NodeHealth, NodeSeen, OnNode,
+    RecallSeen, SpeedReport,
 };
 pub use verify::verify;
 
@@ -86,6 +86,10 @@ pub struct Submission {
     /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_dir: Option<std::path::PathBuf>,
+    /// Whether the program takes in new processes and lets others go while it trains. An engine that knows how resizes
+    /// such a job without a stop: node agents do, and the other engines stop it and start it anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elastic: bool,
 }
 
 impl Submission {
@@ -105,6 +109,7 @@ impl Submission {
             batch: None,
             retry: RetryBudget::default(),
             checkpoint_dir: None,
+            elastic: false,
         }
     }
 }

@@ -154,6 +154,7 @@ impl SimEngine {
             failures: job.failures,
             hands_off: false,
             ended_itself: !holds && starts > 0,
+            members: None,
             done: Some(job.done),
             epoch: job.epoch,
             batch: None,

@@ -184,6 +184,16 @@ pub struct Attempt {
     pub since_ms: i64,
 }
 
+/// Members of an attempt that grows and shrinks while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MembersSeen {
+    /// All members train together.
+    Settled,
+    /// Members join or leave.
+    Changing,
+}
+
 /// Job of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSeen {
@@ -217,6 +227,9 @@ pub struct JobSeen {
     /// The last attempt ended by itself or with its machine: no order and no person took it off its accelerators.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_itself: bool,
+    /// Members of the attempt, where it grows and shrinks while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<MembersSeen>,
     /// Work done by the job's own word, in the unit of its kind of work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
@@ -250,6 +263,7 @@ impl JobSeen {
             failures: 0,
             hands_off: false,
             ended_itself: false,
+            members: None,
             done: None,
             epoch: 0,
             batch: None,

@@ -1,6 +1,6 @@
 //! Whether an order is carried out, by what a snapshot shows and nothing else.
 
-use super::{ClusterSnapshot, EngineAction, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderProgress};
+use super::{ClusterSnapshot, EngineAction, JobPhase, JobSeen, MembersSeen, NodeHealth, OnNode, Order, OrderProgress};
 
 /// Judges `order` by `snapshot`.
 pub fn verify(order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
@@ -44,7 +44,14 @@ fn of_job(order: &Order, job: &JobSeen) -> OrderProgress {
     // A short job may start and end between two snapshots: an order that started it was carried
     // out.
     let moved_on = job.starts > order.starts;
+    let settled = job.members == Some(MembersSeen::Settled);
     match &order.action {
+        // Members joined and left, and the attempt went on.
+        EngineAction::Resize { placement, .. } | EngineAction::Migrate { placement, .. }
+            if settled && !moved_on && !over =>
+        {
+            done_if(job.attempt.as_ref().is_some_and(|attempt| same(&attempt.placement, placement)))
+        }
         EngineAction::Place { placement, .. }
         | EngineAction::Resize { placement, .. }
         | EngineAction::Migrate { placement, .. } => match &job.attempt {

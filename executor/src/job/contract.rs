@@ -17,6 +17,7 @@ use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
+use super::members::MemberLaunch;
 use super::program::Program;
 
 /// Version of this protocol, as `SCHED_PROTOCOL` says it.
@@ -121,6 +122,9 @@ pub struct Launch {
     /// Limits beside the accelerators.
     #[serde(default)]
     pub limits: NodeLimits,
+    /// Place among the members of an elastic attempt; `None` where the attempt runs once a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<MemberLaunch>,
 }
 
 /// Facts that the agent adds to a launch.
@@ -132,15 +136,21 @@ pub struct Surroundings {
     pub checkpoint_dir: PathBuf,
     /// Socket for reports.
     pub socket: PathBuf,
+    /// File with the plan for the members of an elastic attempt.
+    pub members: PathBuf,
     /// Address of the agent's server on the loopback device, such as `http://127.0.0.1:7071`.
     pub url: String,
 }
 
 impl Launch {
-    /// `job.attempt`: names the attempt on its node.
+    /// `job.attempt`, or `job.attempt.member` in an elastic attempt: names the attempt on its node.
     #[must_use]
     pub fn id(&self) -> String {
-        format!("{}.{}", self.program.name, self.attempt)
+        let Self { program, attempt, member, .. } = self;
+        match member {
+            None => format!("{}.{attempt}", program.name),
+            Some(member) => format!("{}.{attempt}.{}", program.name, member.number),
+        }
     }
 
     /// The environment of the job: all of it but `PATH` and its like.
@@ -162,6 +172,11 @@ impl Launch {
         set("SCHED_SOCKET", text(&around.socket));
         set("SCHED_URL", around.url.clone());
         set("SCHED_GRACE_S", self.program.grace_s.to_string());
+
+        if let Some(member) = &self.member {
+            set("SCHED_MEMBER", member.number.to_string());
+            set("SCHED_MEMBERS", text(&around.members));
+        }
 
         set("NODE_RANK", gang.rank.to_string());
         set("NNODES", gang.nodes.to_string());
@@ -223,6 +238,7 @@ fn text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::MembersPlan;
 
     fn launch(grants: Vec<AcceleratorGrant>) -> Launch {
         let mut program = Program::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()]);
@@ -231,7 +247,7 @@ mod tests {
         let gang =
             GangPlan { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
         let limits = NodeLimits::default();
-        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang, limits }
+        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang, limits, member: None }
     }
 
     fn around() -> Surroundings {
@@ -239,6 +255,7 @@ mod tests {
             node: JobName::new("n2").unwrap(),
             checkpoint_dir: "/ckpt/resnet".into(),
             socket: "/run/agent.sock".into(),
+            members: "/run/a.3/members.json".into(),
             url: "http://127.0.0.1:7071".to_owned(),
         }
     }
@@ -285,6 +302,16 @@ mod tests {
         let expected: BTreeMap<String, String> =
             expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         assert_eq!(env, expected, "and the contract wins over what the user sets");
+    }
+
+    #[test]
+    fn a_member_of_an_elastic_attempt_is_told_its_number_and_where_the_plan_is() {
+        let plan = MembersPlan { version: 1, key: Fence::from_text("k"), founder: 0, members: Vec::new() };
+        let member = Some(MemberLaunch { number: 7, plan });
+        let launch = Launch { member, ..launch(vec![AcceleratorGrant::whole("GPU-a")]) };
+        let env = launch.environment(&around());
+        let said = ["SCHED_MEMBER", "SCHED_MEMBERS"].map(|key| env[key].as_str());
+        assert_eq!((launch.id().as_str(), said), ("resnet.3.7", ["7", "/run/a.3/members.json"]));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - [`contract`]: environment variables and signals.
 //! - [`exit`]: what an exit code means, and [`retry`]: whether and when the job is started again.
 //! - [`adaptdl`]: the same for jobs written for AdaptDL.
+//! - [`MembersPlan`]: how an elastic job is told which of its processes join and leave.
 //! - [`JobReport`]: what a running job says about itself, [`Intake`]: which of it is believed, and
 //!   [`Learned`]: what it teaches.
 
@@ -17,6 +18,7 @@ pub mod exit;
 mod fence;
 mod intake;
 mod learned;
+mod members;
 mod program;
 mod report;
 pub mod retry;
@@ -26,6 +28,7 @@ pub use exit::{EndCause, Exit, ExitMeaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};
 pub use learned::{Learned, SpeedMeasurement};
+pub use members::{MemberLaunch, MembersPlan, PlannedMember, ReportedMembers};
 pub use program::{Program, ProgramError};
 pub use report::{JobReport, Serving};
 pub use retry::{RetryBudget, RetryDecision, RetryHistory};

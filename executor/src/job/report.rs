@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
+use super::members::ReportedMembers;
 
 /// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not
 /// known, never 0.
@@ -53,6 +54,9 @@ pub struct JobReport {
     /// Load of an inference replica.
     #[serde(default)]
     pub serving: Option<Serving>,
+    /// Members of an elastic attempt that train together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<ReportedMembers>,
 }
 
 /// Load of an inference replica since its last report.
@@ -89,6 +93,7 @@ impl JobReport {
             ckpt_step: None,
             ckpt_time_s: None,
             serving: None,
+            members: None,
         }
     }
 

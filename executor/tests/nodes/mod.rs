@@ -207,7 +207,15 @@ pub fn lasting(seconds: f64) -> BenchJob {
 pub fn launch(job: &str, attempt: u32, command: Vec<String>, grants: Vec<AcceleratorGrant>) -> Launch {
     let gang = GangPlan::alone(grants.len() as u32, 47_000);
     let program = Program { grace_s: 5, ..Program::new(name(job), command) };
-    Launch { program, attempt, fence: Fence::random().unwrap(), grants, gang, limits: NodeLimits::default() }
+    Launch {
+        program,
+        attempt,
+        fence: Fence::random().unwrap(),
+        grants,
+        gang,
+        limits: NodeLimits::default(),
+        member: None,
+    }
 }
 
 pub fn start(launch: Launch) -> Start {
@@ -215,7 +223,7 @@ pub fn start(launch: Launch) -> Start {
 }
 
 pub fn stop(grace_ms: u64) -> Stop {
-    Stop { term: 1, grace_ms: Some(grace_ms) }
+    Stop { term: 1, grace_ms: Some(grace_ms), plan: None }
 }
 
 pub async fn renew(client: &AgentClient, term: u64, leader: &str) -> Result<(), ClientError> {

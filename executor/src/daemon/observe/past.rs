@@ -67,12 +67,14 @@ impl AttainedService {
     pub(super) fn advance(&mut self, now: SimTime, begun: Option<SimTime>, seen: &JobSeen, held: &Placement) {
         let now = now.max(self.at);
         if !held.is_empty() && (seen.starts != self.starts || self.held != *held) {
-            // A new attempt: it holds since it began, which lies between two looks.
+            // A new attempt: it holds since it began, which lies between two looks. Members that join and leave are no
+            // restart, and no time without them is seen.
+            let restarted = seen.starts != self.starts || seen.members.is_none();
             let begun = begun.unwrap_or(now).clamp(self.at, now);
             self.settle(begun);
             // The rate of the attempt before says nothing of this one.
             self.rate = 0.0;
-            self.restarts += u32::from(self.started.is_some());
+            self.restarts += u32::from(restarted && self.started.is_some());
             self.started.get_or_insert(begun);
             self.changed = begun;
         } else if held.is_empty() && !self.held.is_empty() {

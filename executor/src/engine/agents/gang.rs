@@ -1,16 +1,16 @@
 //! One attempt on several nodes: it runs where all its parts run, and ends when all have ended.
 
-use super::live::{Current, LiveJob};
+use super::live::{LiveJob, Process};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
-use crate::engine::{JobPhase, OnNode};
+use crate::engine::JobPhase;
 use crate::job::{EndCause, Exit, ExitMeaning, RetryDecision};
 
 /// Longest time that the parts of an attempt may take to begin, milliseconds.
 const BEGIN_MS: i64 = 30_000;
 
 /// State of one part of a gang.
-enum GangPart {
+pub enum GangPart {
     /// The agent of the part has not begun it.
     Missing,
     /// The part runs, or may run: its node is silent.
@@ -21,10 +21,11 @@ enum GangPart {
 
 /// Brings a job a step on by what its nodes said.
 pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
-    let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
-    let parts: Vec<GangPart> = current.placement.iter().map(|on| part(on, &id, current, nodes)).collect();
-    for on in &current.placement {
-        if let Some(report) = nodes.attempt(&on.node, &id).and_then(|status| status.report.as_ref()) {
+    let Some(current) = &job.current else { return };
+    let processes = current.parts(&job.key);
+    let parts: Vec<GangPart> = processes.iter().map(|process| part(process, nodes)).collect();
+    for Process { on, id, .. } in &processes {
+        if let Some(report) = nodes.attempt(&on.node, id).and_then(|status| status.report.as_ref()) {
             job.steps = Some(report.step);
             job.epoch = report.epoch.map_or(job.epoch, |epoch| epoch as u32);
         }
@@ -35,8 +36,7 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     });
     let worst = ended.clone().max_by_key(|meaning| severity(*meaning));
     let missing = || current.placement.iter().zip(&parts).filter(|(_, part)| matches!(part, GangPart::Missing));
-    // A node that can write nothing down begins nothing, so waiting for it is of no use.
-    let late = missing().any(|(on, _)| now_ms - current.since_ms > BEGIN_MS || nodes.cannot_write(&on.node));
+    let late = missing().any(|(on, _)| is_late(current.since_ms, &on.node, nodes, now_ms));
     match worst {
         Some(worst) if ended.count() == parts.len() => {
             let how = current.placement.iter().zip(&parts).find_map(|(on, part)| match part {
@@ -56,8 +56,16 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     }
 }
 
-fn part(on: &OnNode, id: &str, current: &Current, nodes: &AgentNodes) -> GangPart {
-    match nodes.attempt(&on.node, id).map(|status| status.state) {
+/// Whether a part that is to begin since `since_ms` has taken too long.
+pub fn is_late(since_ms: i64, node: &str, nodes: &AgentNodes, now_ms: i64) -> bool {
+    // A node that can write nothing down begins nothing, so waiting for it is of no use.
+    now_ms - since_ms > BEGIN_MS || nodes.cannot_write(node)
+}
+
+/// State of a process of an attempt.
+pub fn part(process: &Process<'_>, nodes: &AgentNodes) -> GangPart {
+    let on = process.on;
+    match nodes.attempt(&on.node, &process.id).map(|status| status.state) {
         Some(AttemptState::Ended { meaning, exit, .. }) => GangPart::Ended(meaning, Some(exit)),
         _ if nodes.is_fenced(&on.node) => {
             let meaning = ExitMeaning::of(Exit::Unseen, EndCause { stopping: false, fault: true });
@@ -65,14 +73,14 @@ fn part(on: &OnNode, id: &str, current: &Current, nodes: &AgentNodes) -> GangPar
         }
         Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if current.leaving && nodes.answers(&on.node) => GangPart::Ended(ExitMeaning::Preempted, None),
+        None if process.leaving && nodes.answers(&on.node) => GangPart::Ended(ExitMeaning::Preempted, None),
         None => GangPart::Missing,
     }
 }
 
 /// Of several ends the one that tells most: a fault of the machine explains failures of the others,
 /// and a failure explains that others were stopped.
-fn severity(meaning: ExitMeaning) -> u8 {
+pub fn severity(meaning: ExitMeaning) -> u8 {
     match meaning {
         ExitMeaning::Done => 0,
         ExitMeaning::Preempted => 1,
@@ -83,7 +91,7 @@ fn severity(meaning: ExitMeaning) -> u8 {
 }
 
 /// Closes the attempt that runs; `how` it ended is a text for the note of the job, with a colon before it.
-fn close(job: &mut LiveJob, meaning: ExitMeaning, how: &str, now_ms: i64) {
+pub fn close(job: &mut LiveJob, meaning: ExitMeaning, how: &str, now_ms: i64) {
     job.current = None;
     // A replica answers until it is told to go: one that ends by itself has failed.
     let meaning = match meaning {

@@ -3,9 +3,10 @@
 use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 
+use super::membership::{Member, Membership};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
-use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, OnNode, Submission};
+use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, MembersSeen, OnNode, Submission};
 use crate::job::{Fence, NodeLimits, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
@@ -61,6 +62,38 @@ pub struct Current {
     pub since_ms: i64,
     /// Whether the attempt is to end: nodes that have not started it must not.
     pub leaving: bool,
+    /// Members of an elastic attempt; `None` where the attempt runs once a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub membership: Option<Membership>,
+}
+
+/// One process of an attempt: an elastic attempt has one for each member, any other attempt one on each node.
+pub struct Process<'a> {
+    /// Name of the process on its node.
+    pub id: String,
+    /// Accelerators of the process.
+    pub on: &'a OnNode,
+    /// Whether the process is to end: a node that has not started it must not.
+    pub leaving: bool,
+    /// Member that the process is; `None` where the attempt runs once a node.
+    pub member: Option<&'a Member>,
+}
+
+impl Current {
+    /// Processes of the attempt of the job `key`, rank 0 first.
+    pub fn parts<'a>(&'a self, key: &str) -> Vec<Process<'a>> {
+        let number = self.number;
+        let Some(membership) = &self.membership else {
+            let process = |on| Process { id: format!("{key}.{number}"), on, leaving: self.leaving, member: None };
+            return self.placement.iter().map(process).collect();
+        };
+        let process = |member: &'a Member| {
+            let Member { number: of, on, .. } = member;
+            let leaving = self.leaving || membership.stops(member);
+            Process { id: format!("{key}.{number}.{of}"), on, leaving, member: Some(member) }
+        };
+        membership.members().iter().map(process).collect()
+    }
 }
 
 impl LiveJob {
@@ -118,7 +151,12 @@ impl LiveJob {
         self.submission.retry
     }
 
-    /// Name of the current attempt on its nodes.
+    /// Whether members of the current attempt join and leave while it runs.
+    pub fn changes_in_place(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| !current.leaving && current.membership.is_some())
+    }
+
+    /// Name of the current attempt of a replica on its node.
     pub fn attempt_id(&self) -> Option<String> {
         self.current.as_ref().map(|current| format!("{}.{}", self.key, current.number))
     }
@@ -127,13 +165,16 @@ impl LiveJob {
     pub fn seen(&self, nodes: &AgentNodes) -> JobSeen {
         let mut spec = self.submission.spec.clone();
         spec.request.submit = goodput_env::time::SimTime::from_millis(self.submitted_ms);
-        let id = self.attempt_id();
-        let states = self.current.iter().flat_map(|current| &current.placement);
-        let states: Vec<_> = states.map(|on| nodes.attempt(&on.node, id.as_deref().unwrap_or_default())).collect();
+        let processes = self.current.iter().flat_map(|current| current.parts(&self.key));
+        let states: Vec<_> = processes.map(|process| nodes.attempt(&process.on.node, &process.id)).collect();
         let is = |wanted: fn(&AttemptState) -> bool| states.iter().flatten().any(|status| wanted(&status.state));
+        let membership = self.current.as_ref().and_then(|current| current.membership.as_ref());
         let phase = match &self.current {
             None => self.phase,
-            Some(current) if current.leaving || is(|state| *state == AttemptState::Stopping) => JobPhase::Stopping,
+            Some(current) if current.leaving => JobPhase::Stopping,
+            // An elastic attempt runs while its members come and go.
+            Some(_) if membership.is_some() && states.iter().any(Option::is_some) => JobPhase::Running,
+            Some(_) if is(|state| *state == AttemptState::Stopping) => JobPhase::Stopping,
             Some(_) if states.iter().all(Option::is_some) => JobPhase::Running,
             Some(_) => JobPhase::Released,
         };
@@ -159,6 +200,7 @@ impl LiveJob {
             ended_itself: self.current.is_none() && self.starts > 0,
             done: self.steps.filter(|_| steps).map(|steps| steps as f64),
             epoch: self.epoch,
+            members: membership.map(|all| if all.is_settled() { MembersSeen::Settled } else { MembersSeen::Changing }),
             batch: self.submission.batch.or(hints.and_then(adaptdl::limits)),
             history: None,
             note: self.note.clone(),

@@ -9,6 +9,7 @@ mod calls;
 mod gang;
 mod live;
 mod loans;
+mod membership;
 mod nodes;
 mod place;
 mod replicas;
@@ -20,7 +21,7 @@ use goodput_configs::live::engine::AgentsConfig;
 
 use super::{
     Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, EngineProblem, JobPhase,
-    JobResources, JobSeen, LoanSeen, Order, Receipt, SpeedReport, StepOutcome, Submission,
+    JobResources, JobSeen, LoanSeen, OnNode, Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
 use crate::agent::api::StoredReport;
 use crate::agent::record::RecordError;
@@ -140,6 +141,7 @@ impl AgentsEngine {
         self.tend_loans(now_ms).await?;
         for job in self.jobs.values().filter(|job| job.current.is_some()) {
             self.nodes.start_missing(job, term);
+            self.nodes.tell_members(job, term);
         }
         self.nodes.tidy(&self.jobs, term);
         self.nodes.settle().await;
@@ -155,7 +157,10 @@ impl AgentsEngine {
         let mut changed = Vec::new();
         for job in self.jobs.values_mut().filter(|job| job.current.is_some()) {
             let mut after = job.clone();
-            gang::advance(&mut after, &self.nodes, now_ms);
+            match job.current.as_ref().is_some_and(|current| current.membership.is_some()) {
+                true => membership::advance(&mut after, &self.nodes, now_ms),
+                false => gang::advance(&mut after, &self.nodes, now_ms),
+            }
             if after == *job {
                 continue;
             }
@@ -244,6 +249,11 @@ impl AgentsEngine {
             }
             _ if !due && running => Ok(StepOutcome::Accepted),
             _ if !due => refused("the order is for another attempt"),
+            EngineAction::Resize { placement, grace_s } | EngineAction::Migrate { placement, grace_s }
+                if job.changes_in_place() =>
+            {
+                self.change_members(&job, placement, *grace_s, term).await
+            }
             EngineAction::Stop { grace_s }
             | EngineAction::Resize { grace_s, .. }
             | EngineAction::Migrate { grace_s, .. }
@@ -277,8 +287,8 @@ impl AgentsEngine {
             return Ok(StepOutcome::Later { reason });
         }
         let held = self.jobs.values();
-        let current =
-            place::choose(action.placement().unwrap_or_default(), share, &self.nodes, held, job.starts, now_ms);
+        let (wanted, kind) = (action.placement().unwrap_or_default(), (job.starts, job.submission.elastic));
+        let current = place::choose(wanted, share, &self.nodes, held, kind, now_ms);
         match current {
             Err(reason) => Ok(StepOutcome::Later { reason }),
             Ok(current) => {
@@ -287,6 +297,28 @@ impl AgentsEngine {
                 job.note.clear();
                 self.keep(job.clone()).await?;
                 self.nodes.start_missing(&job, term);
+                Ok(StepOutcome::Accepted)
+            }
+        }
+    }
+
+    /// Takes the next step of an elastic job towards `wanted`: its members join and leave while it runs.
+    async fn change_members(
+        &mut self,
+        job: &LiveJob,
+        wanted: &[OnNode],
+        grace_s: u32,
+        term: u64,
+    ) -> Result<StepOutcome, EngineError> {
+        match membership::change(job, wanted, &self.nodes, self.jobs.values(), unix_ms()) {
+            Err(reason) => Ok(StepOutcome::Later { reason }),
+            Ok(changed) => {
+                if changed != *job {
+                    self.keep(changed.clone()).await?;
+                }
+                self.nodes.start_missing(&changed, term);
+                self.nodes.tell_members(&changed, term);
+                self.nodes.stop(&changed, u64::from(grace_s) * 1000, term);
                 Ok(StepOutcome::Accepted)
             }
         }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::calls::{AgentCalls, Answered};
-use super::live::LiveJob;
+use super::live::{LiveJob, Process};
 use crate::agent::api::{
-    AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport,
+    AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport, TellMembers,
 };
 use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, MemberLaunch};
 use goodput_configs::live::engine::AgentsConfig;
 use goodput_configs::live::node_agent::Fencing;
 
@@ -363,11 +363,9 @@ impl AgentNodes {
     /// Starts the current attempt where it is not known. An agent that knows it says so and does
     /// nothing.
     pub fn start_missing(&mut self, job: &LiveJob, term: u64) {
-        let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
+        let Some(current) = &job.current else { return };
         let Ok(program) = job.program() else { return };
-        if current.leaving {
-            return;
-        }
+        let (processes, plan) = (current.parts(&job.key), current.plan(self));
         let world: u32 = current.placement.iter().map(|on| on.gpus).sum();
         let peers: Vec<String> = current
             .placement
@@ -375,10 +373,10 @@ impl AgentNodes {
             .flat_map(|on| std::iter::repeat_n(self.address(&on.node).unwrap_or_default().to_owned(), on.gpus as usize))
             .collect();
         let mut first = 0;
-        for (rank, on) in current.placement.iter().enumerate() {
+        for (rank, Process { id, on, leaving, member }) in processes.iter().enumerate() {
             let gang = GangPlan {
                 rank: rank as u32,
-                nodes: current.placement.len() as u32,
+                nodes: processes.len() as u32,
                 world,
                 first,
                 master_addr: current.master.0.clone(),
@@ -387,7 +385,7 @@ impl AgentNodes {
             };
             first += on.gpus;
             // A node that was not heard lately may have begun the attempt already.
-            let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
+            let unknown = !leaving && self.is_fresh(&on.node) && self.attempt(&on.node, id).is_none();
             let Some(&index) = self.index.get(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {
                 None => AcceleratorGrant::whole(uuid),
@@ -399,9 +397,10 @@ impl AgentNodes {
                 },
             };
             let grants = on.accelerators.iter().map(grant).collect();
-            let (program, fence) = (program.clone(), current.fence.clone());
+            let (program, fence) = (program.clone(), member.map_or(&current.fence, |member| &member.fence).clone());
+            let member = member.zip(plan.clone()).map(|(member, plan)| MemberLaunch { number: member.number, plan });
             let limits = job.limits(on.gpus);
-            let launch = Launch { program, attempt: current.number, fence, grants, gang, limits };
+            let launch = Launch { program, attempt: current.number, fence, grants, gang, limits, member };
             let client = self.remotes[index].client.clone();
             let void_boot_ms = self.remotes[index].void_boot_ms(self.patience);
             let start = Start { term, void_boot_ms: Some(void_boot_ms), launch };
@@ -414,42 +413,66 @@ impl AgentNodes {
         self.calls.settle().await;
     }
 
-    /// Tells the current attempt to stop, wherever it runs.
+    /// Stops the processes of the current attempt that are to leave, wherever they run.
     pub fn stop(&mut self, job: &LiveJob, grace_ms: u64, term: u64) {
-        let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
-        for on in &current.placement {
+        let Some(current) = &job.current else { return };
+        let plan = current.plan(self);
+        for Process { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| process.leaving) {
             let Some(&index) = self.index.get(&on.node).filter(|_| self.is_fresh(&on.node)) else { continue };
-            let (client, id) = (self.remotes[index].client.clone(), id.clone());
-            self.calls.command(
-                index,
-                0,
-                async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await },
-            );
+            let client = self.remotes[index].client.clone();
+            let stop = Stop { term, grace_ms: Some(grace_ms), plan: plan.clone() };
+            self.calls.command(index, 0, async move { client.stop(&id, &stop).await });
+        }
+    }
+
+    /// Tells the members of an elastic attempt the plan, where they have an older one. Those that are stopped are told
+    /// with the order to stop.
+    pub fn tell_members(&mut self, job: &LiveJob, term: u64) {
+        let Some(current) = &job.current else { return };
+        let Some(plan) = current.plan(self) else { return };
+        for Process { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| !process.leaving) {
+            let old = |status: &AttemptStatus| status.plan.is_some_and(|version| version < plan.version);
+            let is_old = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_some_and(old);
+            let Some(&index) = self.index.get(&on.node).filter(|_| is_old) else { continue };
+            let (client, order) = (self.remotes[index].client.clone(), TellMembers { term, plan: plan.clone() });
+            self.calls.command(index, 0, async move { client.tell_members(&id, &order).await });
         }
     }
 
     /// Lets agents forget attempts when their end is written down, and ends unwanted attempts:
     /// those began with an order that arrived late.
     pub fn tidy(&mut self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
+        let mut wanted: BTreeMap<(&str, String), (&LiveJob, bool)> = BTreeMap::new();
+        for job in jobs.values() {
+            let processes = job.current.iter().flat_map(|current| current.parts(&job.key));
+            wanted.extend(processes.map(|process| ((process.on.node.as_str(), process.id), (job, process.leaving))));
+        }
         for (index, remote) in self.remotes.iter().enumerate() {
             if !self.calls.states[index].fresh {
                 continue;
             }
             let (attempts, node) = (remote.heard.iter().flat_map(|(_, status)| &status.attempts), remote.client.node());
             // Jobs of another daemon's folder are none of ours.
-            let ours = attempts.filter_map(|attempt| Some((attempt, jobs.get(attempt.job.as_str())?)));
-            for (attempt, job) in ours {
-                let wanted = job.attempt_id().as_deref() == Some(&attempt.id)
-                    && job.current.iter().flat_map(|current| &current.placement).any(|on| on.node == node.as_str());
-                let leaving = job.current.as_ref().is_some_and(|current| current.leaving);
+            let ours = attempts.filter(|attempt| jobs.contains_key(attempt.job.as_str()));
+            for attempt in ours {
+                let process = wanted.get(&(node.as_str(), attempt.id.clone()));
                 let ended = matches!(attempt.state, AttemptState::Ended { .. });
-                let grace_ms = if wanted { u64::from(job.submission.grace_s) * 1000 } else { 0 };
                 let (client, id) = (remote.client.clone(), attempt.id.clone());
-                if ended && !wanted {
-                    self.calls.command(index, 0, async move { client.forget(&id, term).await });
-                } else if !ended && (!wanted || leaving) {
-                    let stop = Stop { term, grace_ms: Some(grace_ms) };
-                    self.calls.command(index, 0, async move { client.stop(&id, stop).await });
+                let (grace_ms, plan) = match process {
+                    Some((job, true)) => {
+                        let plan = job.current.as_ref().and_then(|current| current.plan(self));
+                        (u64::from(job.submission.grace_s) * 1000, plan)
+                    }
+                    Some((_, false)) => continue,
+                    None if ended => {
+                        self.calls.command(index, 0, async move { client.forget(&id, term).await });
+                        continue;
+                    }
+                    None => (0, None),
+                };
+                if !ended {
+                    let stop = Stop { term, grace_ms: Some(grace_ms), plan };
+                    self.calls.command(index, 0, async move { client.stop(&id, &stop).await });
                 }
             }
         }

@@ -3,21 +3,24 @@
 use std::collections::BTreeSet;
 
 use super::live::{Current, LiveJob};
+use super::membership::Membership;
 use super::nodes::{AgentNodes, WantedDevices, wanted_devices};
 use crate::engine::{AcceleratorShare, NodeHealth, OnNode};
 use crate::job::Fence;
 
 /// First port of rendezvous; attempts take turns with those after it, as AdaptDL's do.
 const FIRST_PORT: u16 = 47_000;
+/// First port of members, which have to listen on theirs: Linux gives these to no connection by itself.
+const FIRST_MEMBER_PORT: u16 = 27_000;
 const PORTS: u16 = 1000;
 
-/// The attempt that `placement` means; why not now where it cannot be.
+/// The attempt that `placement` means, with members where it is elastic; why not now where it cannot be.
 pub fn choose<'a>(
     placement: &[OnNode],
     share: Option<AcceleratorShare>,
     nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
-    number: u32,
+    (number, elastic): (u32, bool),
     now_ms: i64,
 ) -> Result<Current, String> {
     let Some(first) = placement.first() else { return Err("the placement is empty".to_owned()) };
@@ -26,17 +29,49 @@ pub fn choose<'a>(
     let placement = chosen.collect::<Result<Vec<OnNode>, String>>()?;
     let fence = Fence::random().map_err(|error| format!("no random numbers: {error}"))?;
     let address = nodes.address(&first.node).unwrap_or_default().to_owned();
-    let held = jobs.filter_map(|job| job.current.as_ref()).filter(|current| current.master.0 == address);
-    let taken: BTreeSet<u16> = held.map(|current| current.master.1).collect();
-    // Turns begin anywhere: a port is not given again at once to the next attempt on a node.
-    let turn = (now_ms % i64::from(PORTS)) as u16;
-    let ports = (0..PORTS).map(|port| FIRST_PORT + (turn + port) % PORTS);
-    let port = ports.into_iter().find(|port| !taken.contains(port)).unwrap_or(FIRST_PORT + turn);
+    let mut ports = Ports::of(jobs, nodes);
+    let port = ports.give(FIRST_PORT, &address, now_ms);
+    let membership = elastic.then(|| Membership::begin(&placement, nodes, &mut ports, now_ms)).transpose()?;
     let master = (address, port);
-    Ok(Current { number, fence, placement, master, since_ms: now_ms, leaving: false })
+    Ok(Current { number, fence, placement, master, since_ms: now_ms, leaving: false, membership })
 }
 
-fn on_node(
+/// Ports that attempts may listen on, by address.
+pub struct Ports {
+    taken: BTreeSet<(String, u16)>,
+}
+
+impl Ports {
+    /// The ports that `jobs` leave.
+    pub fn of<'a>(jobs: impl Iterator<Item = &'a LiveJob>, nodes: &AgentNodes) -> Self {
+        let mut taken = BTreeSet::new();
+        for current in jobs.filter_map(|job| job.current.as_ref()) {
+            taken.insert(current.master.clone());
+            let members = current.membership.iter().flat_map(Membership::ports);
+            taken.extend(members.map(|(node, port)| (nodes.address(node).unwrap_or_default().to_owned(), port)));
+        }
+        Self { taken }
+    }
+
+    /// A port for a member at `address`.
+    pub fn member(&mut self, address: &str, now_ms: i64) -> u16 {
+        self.give(FIRST_MEMBER_PORT, address, now_ms)
+    }
+
+    /// A port of `address` that is not taken, of those from `first` on.
+    fn give(&mut self, first: u16, address: &str, now_ms: i64) -> u16 {
+        // Turns begin anywhere: a port is not given again at once to the next attempt on a node.
+        let turn = (now_ms % i64::from(PORTS)) as u16;
+        let mut ports = (0..PORTS).map(|port| first + (turn + port) % PORTS);
+        let free = ports.find(|port| !self.taken.contains(&(address.to_owned(), *port)));
+        let port = free.unwrap_or(first + turn);
+        self.taken.insert((address.to_owned(), port));
+        port
+    }
+}
+
+/// The accelerators that `on` means; why not now where they cannot be given.
+pub fn on_node(
     on: &OnNode,
     share: Option<AcceleratorShare>,
     nodes: &AgentNodes,

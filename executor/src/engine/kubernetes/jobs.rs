@@ -261,6 +261,7 @@ impl JobRead {
             hands_off: self.hands_off.is_some(),
             // The job controller starts pods anew by itself: a job waits only where something suspended it.
             ended_itself: false,
+            members: None,
             done: None,
             epoch: 0,
             batch: self.facts.batch,

@@ -204,6 +204,7 @@ impl RawJob {
             hands_off: self.foreign || self.throttled || phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             // What Slurm put back itself, because a node could not launch it, is pending already.
             ended_itself: phase == JobPhase::Held && (self.state == RawState::Failed || self.launch_failed),
+            members: None,
             done: None,
             epoch: 0,
             batch,
