@@ -89,7 +89,7 @@ fn mistakes_are_named() {
     says("pool = \"training\"", "pool = \"inference\"", &["clusters, east: groups.pool is inference"]);
     says("aryl+forecast", "arul", &["clusters, east: there is no policy \"arul\"", "did you mean \"aryl\"?"]);
     says("aryl+forecast", "aryl+forecst", &["did you mean \"forecast\"?", "none, reactive, forecast, oracle"]);
-    says("aryl+forecast", "gandiva(quantum=1)", &["did you mean \"quantum_secs\"?", "list policies --parameters"]);
+    says("aryl+forecast", "gandiva(quantm_secs=1)", &["did you mean \"quantum_secs\"?", "list policies --parameters"]);
     says("aryl+forecast", "srtf@replica", &["clusters, east: policy is \"srtf@replica\"", "a training policy"]);
     says("information = \"oracle\"", "information = \"profiled\"", &["clusters, east: policy", "profiled"]);
     says("mean_per_sec = 1000.0", "mean_per_sec = -1.0", &["clusters, east: services, web", "mean_per_sec"]);
