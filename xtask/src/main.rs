@@ -239,6 +239,7 @@ fn test() -> bool {
         && slurm()
         && kubernetes()
         && debootstrap()
+        && pytorch()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
@@ -325,6 +326,21 @@ fn debootstrap() -> bool {
         eprintln!(
             "debootstrap is not installed: THE TESTS OF LATER RELEASES OF SLURM DO NOTHING. apt-get install debootstrap"
         );
+    }
+    true
+}
+
+/// Finds a Python with PyTorch, or installs Debian's where that is allowed (150 MB): a test trains a net that grows and
+/// shrinks. Without it that test does nothing, in continuous integration as well.
+fn pytorch() -> bool {
+    let has_torch = |python: &&str| {
+        let tried = Command::new(*python).args(["-c", "import torch.distributed"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let found = || ["python3", "/usr/bin/python3"].iter().any(has_torch);
+    let install = ["install", "-y", "--no-install-recommends", "python3-torch"];
+    if !found() && !(is_root() && has_apt() && run("apt-get", &install) && found()) {
+        eprintln!("PyTorch is not installed: THE TEST OF ELASTIC TRAINING DOES NOTHING. apt-get install python3-torch");
     }
     true
 }

@@ -3,7 +3,7 @@
 
 mod log;
 mod losses;
-
+mod pytorch;
 mod rules;
 
 use goodput_configs::live::node_agent::Fencing;
