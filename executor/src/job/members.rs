@@ -1,7 +1,7 @@
 //! Membership of an elastic attempt: what its processes are told, and what they say of it.
 //!
 //! An elastic attempt is a set of members, one process on one accelerator each. The scheduler says which
-//! members there are to be (a [`MembersPlan`], whose version grows with each change); the members agree
+//! members there are to be (a [`MembersPlan`], with a version that grows at each change); the members agree
 //! among themselves, between two steps, when one joins or leaves. So the scheduler never has to be there
 //! at that moment, and training never waits for a process that is still starting.
 

@@ -1,4 +1,4 @@
-//! What members wrote down of the samples that they used.
+//! Records that members keep of the samples that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -119,7 +119,7 @@ impl Membership {
         placement
     }
 
-    /// Takes in what a report says of who trains.
+    /// Takes in the members that train together by a report.
     fn hear(&mut self, report: &JobReport) {
         let Some(said) = &report.members else { return };
         for member in &mut self.members {
