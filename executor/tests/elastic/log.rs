@@ -85,7 +85,7 @@ impl SampleLog {
     pub fn check(&self) {
         self.check_begun();
         let used: usize = self.steps().values().map(|step| step.samples.len()).sum();
-        assert!(used > 0 && used % self.count == 0, "{used} samples");
+        assert!(used > 0 && used.is_multiple_of(self.count), "{used} samples");
     }
 
     /// Checks that each epoch used each sample once, but for the last one that may not be over, and that no step is
