@@ -1,7 +1,7 @@
 //! Packages of another distribution in a folder, by `apt-get` with a state of its own.
 //!
 //! `apt-get` checks the signature of the archive and the digest of each package, and resolves what the packages
-//! need. The packages are unpacked and not configured: that takes ten to thirty seconds for a release of Slurm,
+//! need. The packages are unpacked and not configured: that takes ten to fifty seconds for a release of Slurm,
 //! where `debootstrap` takes one to three minutes.
 
 use std::fs;
