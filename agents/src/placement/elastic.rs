@@ -32,9 +32,7 @@ pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u3
             let held = &job.state.placement;
             let kept = shrunk(held, *gpus);
             free.release(held);
-            // Policies that resize are blind to types, so a move between several might take a job to a slower one.
-            let stays = view.resizing() != Resize::StopRestart || cluster.types.len() > 1;
-            if stays || kept.nodes() <= fewest_nodes(cluster, held, *gpus) {
+            if view.resizing() != Resize::StopRestart || kept.nodes() <= fewest_nodes(cluster, held, *gpus) {
                 take(free, &kept);
                 plan.set(job.id(), kept);
             } else {
