@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::nets::fused::Fused;
@@ -15,12 +15,19 @@ use goodput_env::gym::Layout;
 
 struct Counting;
 
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Allocations of this thread; the program that runs the test allocates on threads of its own.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn allocations() -> usize {
+    ALLOCATIONS.get()
+}
 
 // SAFETY: hands every request to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         unsafe { System.alloc(memory) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, memory: Memory) {
@@ -34,7 +41,6 @@ static ALLOCATOR: Counting = Counting;
 const LAYOUT: Layout =
     Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3, services: 0, pools: false, types: 0 };
 
-// One test in this file: another thread's allocations would be counted too.
 #[test]
 fn deciding_allocates_nothing() {
     let mut observation = vec![0.25; LAYOUT.obs_dim()];
@@ -51,22 +57,22 @@ fn deciding_allocates_nothing() {
         let weights = Weights::new(&net, LAYOUT, 1);
         let mut fused = Fused::new(&weights);
         let mut scratch = fused.scratch();
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         for _ in 0..100 {
             fused.load(&weights);
             fused.sample(&observation, &mask, 0.3, &mut scratch);
             fused.value(&observation, &mut scratch);
         }
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{net:?}");
+        assert_eq!(allocations(), before, "{net:?}");
         models.push(Model::Net(weights));
     }
     for model in models {
         let normaliser = Normaliser::new(LAYOUT, vec![0.5; 8], vec![2.0; 8], 5.0);
         let mut policy = PolicyBundle { model, normaliser, card: Card::default() }.deploy();
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         for _ in 0..100 {
             policy.decide(&observation, &mask);
         }
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+        assert_eq!(allocations(), before);
     }
 }

@@ -119,6 +119,11 @@ fn unnamed(schema: &Value, root: &Value, values: &[&Value], path: &str) -> Vec<S
         .flat_map(|value| value.as_array().map_or_else(|| vec![*value], |several| several.iter().collect()))
         .collect();
     let choices = ["oneOf", "anyOf"].into_iter().filter_map(|several| schema[several].as_array()).flatten();
+    // A policy is a text or a table of its parameters, and the parameters are listed elsewhere.
+    let is_text = |choice: &Value| choice["type"] == "string";
+    if choices.clone().any(is_text) && flat.iter().all(|value| value.is_string()) {
+        return Vec::new();
+    }
     let mut found: Vec<String> = choices.flat_map(|choice| unnamed(choice, root, &flat, path)).collect();
     for (key, below) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}{key}");

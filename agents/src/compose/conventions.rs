@@ -2,11 +2,12 @@
 
 use goodput_env::scenario::Preset;
 
-use super::REPLICA;
+use super::{REPLICA, policies};
 
 /// Preset under which the policy called `name` behaves as its artifact does; `None` where it is no replica.
 pub fn preset_of(name: &str) -> Option<Preset> {
     let (plain, _) = name.split_once(REPLICA)?;
+    policies().find(|entry| entry.name == plain)?.replica?;
     match plain {
         "sia" => Some(Preset::SiaSosp23),
         // This AFS is the one of DeepBoot's simulator.

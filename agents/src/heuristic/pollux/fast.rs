@@ -265,7 +265,7 @@ impl Fast {
     }
 }
 
-/// Columns whose sums are settled together: few enough that they stay in the processor's first cache.
+/// Columns of which the sums are settled together: no more than the first cache of a processor holds.
 const BLOCK: usize = 512;
 
 /// Appends, for each number of accelerators, the least sum of terms with one of a job's options and the place of that

@@ -12,12 +12,12 @@ use goodput_env::placement::Placement;
 use super::standing::AgentStanding;
 
 /// Offered accelerators by node.
-pub struct Offer<'a> {
+pub struct AcceleratorOffer<'a> {
     cluster: &'a Cluster,
     free: Vec<u32>,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> AcceleratorOffer<'a> {
     /// Offer of the `free` accelerators by node, and of what `ended` placements give back.
     pub fn new<'p>(cluster: &'a Cluster, free: &[u32], ended: impl Iterator<Item = &'p Placement>) -> Self {
         let mut free = free.to_vec();
@@ -42,7 +42,7 @@ impl<'a> Offer<'a> {
 }
 
 /// Bid of one job by number of further accelerators.
-pub struct Bid {
+pub struct ThemisBid {
     /// Valuation on the fewest nodes.
     packed: Vec<f64>,
     /// Valuation on one node more.
@@ -51,9 +51,9 @@ pub struct Bid {
     apart: Vec<bool>,
 }
 
-impl Bid {
+impl ThemisBid {
     /// Bid of a job for up to `most` further accelerators of the offer.
-    pub fn new(standing: &AgentStanding<'_>, most: u32, offer: &Offer<'_>) -> Self {
+    pub fn new(standing: &AgentStanding<'_>, most: u32, offer: &AcceleratorOffer<'_>) -> Self {
         let keeps = standing.keeps();
         let sizes = standing.leased..=standing.leased + most.min(standing.max.saturating_sub(standing.leased));
         let value = |gpus: u32, more: u32| match gpus >= standing.job.min_gpus() {

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::heuristic::parameters::{Parameterised, secs};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
-use bids::{Bid, Offer};
+use bids::{AcceleratorOffer, ThemisBid};
 use contention::Contention;
 use standing::AgentStanding;
 
@@ -152,12 +152,12 @@ impl Themis {
         let capacity = view.total_free() + jobs.iter().map(|job| job.job.gpus()).sum::<u32>();
         let available = capacity - leased;
         let ended = jobs.iter().filter(|job| job.leased == 0).map(|job| &job.job.state.placement);
-        let offer = Offer::new(view.cluster(), view.free(), ended);
-        let mut bids: Vec<Bid> = bidders.iter().map(|&at| Bid::new(&jobs[at], available, &offer)).collect();
+        let offer = AcceleratorOffer::new(view.cluster(), view.free(), ended);
+        let mut bids: Vec<ThemisBid> = bidders.iter().map(|&at| ThemisBid::new(&jobs[at], available, &offer)).collect();
         let mut best: Option<Division> = None;
         for _ in 0..AUCTIONS {
             let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
-            let values: Vec<Vec<f64>> = bids.iter().map(Bid::values).collect();
+            let values: Vec<Vec<f64>> = bids.iter().map(ThemisBid::values).collect();
             for (&at, win) in bidders.iter().zip(auction::partial_allocation(available, &values)) {
                 let least = jobs[at].job.min_gpus();
                 if counts[at] + win.gpus >= least {

@@ -30,7 +30,7 @@ pub const SMALL: Reproduction = Reproduction {
 const RUNS: [(&str, &str); 2] = [("deepboot@replica", "dp"), ("tiresias+ats-i", "tiresias")];
 
 /// Reading of the artifact's conventions.
-struct Reading {
+struct ArtifactReading {
     name: &'static str,
     /// Whether the simulator knows the made-up measurements.
     added: bool,
@@ -39,22 +39,26 @@ struct Reading {
 
 /// Conventions of the artifact that are in doubt. The mean of these is the more telling figure: a knapsack
 /// that moves a job for the slightest reason makes every later schedule a different one.
-const READINGS: [Reading; 4] = [
-    Reading { name: "", added: true, change: |_| {} },
-    Reading { name: ", protection to the second", added: true, change: to_the_second },
-    Reading { name: ", measured placements only", added: false, change: |_| {} },
-    Reading { name: ", both", added: false, change: to_the_second },
+const READINGS: [ArtifactReading; 4] = [
+    ArtifactReading { name: "", added: true, change: |_| {} },
+    ArtifactReading { name: ", protection to the second", added: true, change: to_the_second },
+    ArtifactReading { name: ", measured placements only", added: false, change: |_| {} },
+    ArtifactReading { name: ", both", added: false, change: to_the_second },
 ];
 
 /// Defects of the artifact, each taken away alone.
-const WITHOUT: [Reading; 3] = [
-    Reading { name: ", fits to the minimum", added: true, change: |options| options.agent_fit = AgentFit::Converged },
-    Reading {
+const WITHOUT: [ArtifactReading; 3] = [
+    ArtifactReading {
+        name: ", fits to the minimum",
+        added: true,
+        change: |options| options.agent_fit = AgentFit::Converged,
+    },
+    ArtifactReading {
         name: ", no answers of evicted instances",
         added: true,
         change: |options| options.instances.evicted_answer = false,
     },
-    Reading {
+    ArtifactReading {
         name: ", batches chosen at decisions only",
         added: true,
         change: |options| options.batches_at_events = false,
@@ -86,7 +90,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     for (policy, artifact) in RUNS {
         let theirs =
             summary(&data.join(format!("reference/deepboot/deepboot_small_{artifact}-AISS_AFE.summary.json")))?;
-        let readings: Vec<&Reading> = READINGS.iter().chain(&WITHOUT).collect();
+        let readings: Vec<&ArtifactReading> = READINGS.iter().chain(&WITHOUT).collect();
         let runs: Result<Vec<_>, ReproduceError> = readings
             .into_par_iter()
             .map(|reading| {

@@ -1,6 +1,6 @@
 //! One attempt on several nodes: it runs where all its parts run, and ends when all have ended.
 
-use super::live::{LiveJob, Process};
+use super::live::{AttemptProcess, LiveJob};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::JobPhase;
@@ -24,7 +24,7 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     let Some(current) = &job.current else { return };
     let processes = current.parts(&job.key);
     let parts: Vec<GangPart> = processes.iter().map(|process| part(process, nodes)).collect();
-    for Process { on, id, .. } in &processes {
+    for AttemptProcess { on, id, .. } in &processes {
         if let Some(report) = nodes.attempt(&on.node, id).and_then(|status| status.report.as_ref()) {
             job.steps = Some(report.step);
             job.epoch = report.epoch.map_or(job.epoch, |epoch| epoch as u32);
@@ -63,7 +63,7 @@ pub fn is_late(since_ms: i64, node: &str, nodes: &AgentNodes, now_ms: i64) -> bo
 }
 
 /// State of a process of an attempt.
-pub fn part(process: &Process<'_>, nodes: &AgentNodes) -> GangPart {
+pub fn part(process: &AttemptProcess<'_>, nodes: &AgentNodes) -> GangPart {
     let on = process.on;
     match nodes.attempt(&on.node, &process.id).map(|status| status.state) {
         Some(AttemptState::Ended { meaning, exit, .. }) => GangPart::Ended(meaning, Some(exit)),

@@ -3,7 +3,7 @@
 use goodput_configs::live::name::JobName;
 use serde::{Deserialize, Serialize};
 
-use super::membership::{Member, Membership};
+use super::membership::{ElasticMember, Membership};
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, MembersSeen, OnNode, Submission};
@@ -68,7 +68,7 @@ pub struct Current {
 }
 
 /// One process of an attempt: an elastic attempt has one for each member, any other attempt one on each node.
-pub struct Process<'a> {
+pub struct AttemptProcess<'a> {
     /// Name of the process on its node.
     pub id: String,
     /// Accelerators of the process.
@@ -76,21 +76,22 @@ pub struct Process<'a> {
     /// Whether the process is to end: a node that has not started it must not.
     pub leaving: bool,
     /// Member that the process is; `None` where the attempt runs once a node.
-    pub member: Option<&'a Member>,
+    pub member: Option<&'a ElasticMember>,
 }
 
 impl Current {
     /// Processes of the attempt of the job `key`, rank 0 first.
-    pub fn parts<'a>(&'a self, key: &str) -> Vec<Process<'a>> {
+    pub fn parts<'a>(&'a self, key: &str) -> Vec<AttemptProcess<'a>> {
         let number = self.number;
         let Some(membership) = &self.membership else {
-            let process = |on| Process { id: format!("{key}.{number}"), on, leaving: self.leaving, member: None };
+            let process =
+                |on| AttemptProcess { id: format!("{key}.{number}"), on, leaving: self.leaving, member: None };
             return self.placement.iter().map(process).collect();
         };
-        let process = |member: &'a Member| {
-            let Member { number: of, on, .. } = member;
+        let process = |member: &'a ElasticMember| {
+            let ElasticMember { number: of, on, .. } = member;
             let leaving = self.leaving || membership.stops(member);
-            Process { id: format!("{key}.{number}.{of}"), on, leaving, member: Some(member) }
+            AttemptProcess { id: format!("{key}.{number}.{of}"), on, leaving, member: Some(member) }
         };
         membership.members().iter().map(process).collect()
     }

@@ -24,7 +24,7 @@ pub struct Membership {
     /// Number of the next member.
     next: u32,
     /// Members that have not ended, by number.
-    members: Vec<Member>,
+    members: Vec<ElasticMember>,
     /// Members that were lost.
     losses: RetryHistory,
     /// Earliest time at which members are started again after a loss, milliseconds since the Unix epoch.
@@ -35,7 +35,7 @@ pub struct Membership {
 
 /// Member of an elastic attempt: one process on one accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Member {
+pub struct ElasticMember {
     /// Number of the member.
     pub number: u32,
     /// Fence of the member, for its agent.
@@ -73,14 +73,23 @@ impl Membership {
             let port = ports.member(nodes.address(&on.node).unwrap_or_default(), now_ms);
             let on = OnNode { node: on.node.clone(), gpus: 1, accelerators: vec![uuid.clone()] };
             let (leaving, asked, joined) = (false, false, false);
-            self.members.push(Member { number: self.next, fence, on, port, since_ms: now_ms, leaving, asked, joined });
+            self.members.push(ElasticMember {
+                number: self.next,
+                fence,
+                on,
+                port,
+                since_ms: now_ms,
+                leaving,
+                asked,
+                joined,
+            });
             self.next += 1;
         }
         Ok(())
     }
 
     /// Members that have not ended, by number.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ElasticMember] {
         &self.members
     }
 
@@ -95,7 +104,7 @@ impl Membership {
     }
 
     /// Whether a member is to be stopped now. One that trains goes on until another one can take over from it.
-    pub fn stops(&self, member: &Member) -> bool {
+    pub fn stops(&self, member: &ElasticMember) -> bool {
         member.leaving && (!member.joined || self.has_stayer())
     }
 
@@ -152,7 +161,7 @@ impl Membership {
     }
 
     /// Tells all members that fulfil `which` to leave.
-    fn dismiss(&mut self, which: impl Fn(&Member) -> bool) {
+    fn dismiss(&mut self, which: impl Fn(&ElasticMember) -> bool) {
         for member in self.members.iter_mut().filter(|member| !member.leaving && which(member)) {
             (member.leaving, member.asked) = (true, true);
             self.version += 1;
@@ -164,7 +173,7 @@ impl Current {
     /// Plan for the members of an elastic attempt; `None` for any other attempt.
     pub fn plan(&self, nodes: &AgentNodes) -> Option<MembersPlan> {
         let membership = self.membership.as_ref()?;
-        let member = |member: &Member| PlannedMember {
+        let member = |member: &ElasticMember| PlannedMember {
             number: member.number,
             host: nodes.address(&member.on.node).unwrap_or_default().to_owned(),
             port: member.port,
@@ -253,8 +262,8 @@ pub fn change<'a>(
     let mut stay: BTreeSet<u32> = BTreeSet::new();
     let mut missing: Vec<OnNode> = Vec::new();
     for (node, count) in counts {
-        let may_stay = |member: &&Member| !member.leaving || recalled && member.joined;
-        let mut here: Vec<&Member> =
+        let may_stay = |member: &&ElasticMember| !member.leaving || recalled && member.joined;
+        let mut here: Vec<&ElasticMember> =
             membership.members.iter().filter(|member| member.on.node == node).filter(may_stay).collect();
         here.sort_by_key(|member| (!member.joined, member.number));
         let kept = here.into_iter().take(count as usize).map(|member| member.number);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::calls::{AgentCalls, Answered};
-use super::live::{LiveJob, Process};
+use super::live::{AttemptProcess, LiveJob};
 use crate::agent::api::{
     AttemptState, AttemptStatus, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop, StoredReport, TellMembers,
 };
@@ -373,7 +373,7 @@ impl AgentNodes {
             .flat_map(|on| std::iter::repeat_n(self.address(&on.node).unwrap_or_default().to_owned(), on.gpus as usize))
             .collect();
         let mut first = 0;
-        for (rank, Process { id, on, leaving, member }) in processes.iter().enumerate() {
+        for (rank, AttemptProcess { id, on, leaving, member }) in processes.iter().enumerate() {
             let gang = GangPlan {
                 rank: rank as u32,
                 nodes: processes.len() as u32,
@@ -417,7 +417,7 @@ impl AgentNodes {
     pub fn stop(&mut self, job: &LiveJob, grace_ms: u64, term: u64) {
         let Some(current) = &job.current else { return };
         let plan = current.plan(self);
-        for Process { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| process.leaving) {
+        for AttemptProcess { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| process.leaving) {
             let Some(&index) = self.index.get(&on.node).filter(|_| self.is_fresh(&on.node)) else { continue };
             let client = self.remotes[index].client.clone();
             let stop = Stop { term, grace_ms: Some(grace_ms), plan: plan.clone() };
@@ -430,7 +430,7 @@ impl AgentNodes {
     pub fn tell_members(&mut self, job: &LiveJob, term: u64) {
         let Some(current) = &job.current else { return };
         let Some(plan) = current.plan(self) else { return };
-        for Process { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| !process.leaving) {
+        for AttemptProcess { id, on, .. } in current.parts(&job.key).into_iter().filter(|process| !process.leaving) {
             let old = |status: &AttemptStatus| status.plan.is_some_and(|version| version < plan.version);
             let is_old = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_some_and(old);
             let Some(&index) = self.index.get(&on.node).filter(|_| is_old) else { continue };

@@ -12,16 +12,16 @@ use std::process::{Command, Stdio};
 /// Longest time for one command, seconds: the slowest one takes half a minute where the mirror answers.
 const LIMIT: &str = "300";
 
-/// Archive of a distribution.
+/// Archive of the packages of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Archive {
+pub(super) enum PackageArchive {
     /// Packages of Debian, which sign themselves by keys that Debian machines have.
     Debian,
     /// Packages of Ubuntu, with keys that are fetched.
     Ubuntu,
 }
 
-impl Archive {
+impl PackageArchive {
     /// Mirror and components.
     fn source(self) -> (&'static str, &'static str) {
         match self {

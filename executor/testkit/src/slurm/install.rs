@@ -1,6 +1,6 @@
 //! Releases of Slurm to start: the one that is installed, and those of other distributions.
 //!
-//! A release is put into a folder once, from the archive of its distribution ([`Archive`]). Its programs
+//! A release is put into a folder once, from the archive of its distribution ([`PackageArchive`]). Its programs
 //! run on this machine's own files, with its `/usr` in place of the machine's: each in a
 //! mount namespace of its own. So paths of jobs, checkpoints and sockets are equal in both worlds.
 
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::accounting::PROGRAMS as ACCOUNTING;
-use super::archive::Archive;
+use super::archive::PackageArchive;
 use super::{PACKAGES, PROGRAMS, PrivateError, find, missing};
 
 /// Folder of the releases where `GOODPUT_TESTKIT_CACHE` names no other one.
@@ -45,10 +45,10 @@ impl SlurmRelease {
         }
     }
 
-    fn archive(self) -> Archive {
+    fn archive(self) -> PackageArchive {
         match self {
-            Self::Noble | Self::Resolute => Archive::Ubuntu,
-            Self::Trixie | Self::Sid => Archive::Debian,
+            Self::Noble | Self::Resolute => PackageArchive::Ubuntu,
+            Self::Trixie | Self::Sid => PackageArchive::Debian,
         }
     }
 

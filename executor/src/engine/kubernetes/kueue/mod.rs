@@ -33,7 +33,7 @@ use super::pods::PodRead;
 use super::watch::ObjectWatch;
 use crate::engine::EngineError;
 use objects::{LocalQueue, holds};
-use read::Reading;
+use read::KueueReading;
 
 /// Watches of Kueue's objects.
 pub(super) struct KueueWatch {
@@ -109,7 +109,7 @@ impl KueueSeen {
     ) -> Vec<JobRead> {
         let Some(kueue) = &settings.kueue else { return Vec::new() };
         let checks: BTreeSet<&str> = self.checks.iter().filter_map(|check| check.metadata.name.as_deref()).collect();
-        let reading = Reading { settings, claims, kueue, queues: &self.queues, checks: &checks };
+        let reading = KueueReading { settings, claims, kueue, queues: &self.queues, checks: &checks };
         // Of Workloads of one owner the one that is not over has its pods.
         let mut workloads: Vec<&Arc<KueueWorkload>> = self.workloads.iter().collect();
         workloads.sort_by_key(|workload| holds(&workload.status.conditions, "Finished").is_some());

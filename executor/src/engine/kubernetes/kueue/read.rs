@@ -30,7 +30,7 @@ pub struct Queued {
 
 /// Circumstances in which Workloads are read.
 #[derive(Clone, Copy)]
-pub(super) struct Reading<'a> {
+pub(super) struct KueueReading<'a> {
     pub settings: &'a KubernetesConfig,
     pub claims: &'a Claims,
     pub kueue: &'a KueueConfig,
@@ -40,7 +40,7 @@ pub(super) struct Reading<'a> {
     pub checks: &'a BTreeSet<&'a str>,
 }
 
-impl Reading<'_> {
+impl KueueReading<'_> {
     /// The job; `None` where the Workload has no accelerators or belongs to another ClusterQueue.
     pub fn job(self, workload: &KueueWorkload, pods: Vec<PodRead>) -> Option<JobRead> {
         let (meta, spec, status) = (&workload.metadata, &workload.spec, &workload.status);
@@ -179,7 +179,8 @@ mod tests {
         let queues = BTreeMap::from([(("team".to_owned(), "local".to_owned()), "cluster".to_owned())]);
         let (settings, claims) = (KubernetesConfig::default(), Claims::default());
         let checks = BTreeSet::from(["goodput"]);
-        let reading = Reading { settings: &settings, claims: &claims, kueue: &kueue, queues: &queues, checks: &checks };
+        let reading =
+            KueueReading { settings: &settings, claims: &claims, kueue: &kueue, queues: &queues, checks: &checks };
         reading.job(&workload, Vec::new()).unwrap()
     }
 
