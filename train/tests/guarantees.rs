@@ -48,6 +48,20 @@ fn a_crash_loop_costs_the_other_tenant_less_than_two_percent() {
     assert!(without.iter().all(|(_, index)| *index > 1.02), "{without:?}");
 }
 
+/// Guarantees hide jobs for a while: a policy that forgets them would never start them again.
+#[test]
+fn policies_take_hidden_jobs_in_again() {
+    let policies = ["tiresias", "tiresias-l", "tiresias-g", "las", "gandiva", "gavel-max-min", "gavel-fifo", "allox"];
+    for scenario in ["crash-loop.toml", "key-jobs.toml"] {
+        let mut experiment =
+            shipped(scenario, if scenario == "crash-loop.toml" { &["workload.bursts.0.jobs=30"] } else { &[] });
+        experiment.evaluate.policies = policies.map(str::to_owned).to_vec();
+        let met = figures(&experiment, "deadlines_met");
+        assert_eq!(met.len(), policies.len());
+        assert!(met.iter().all(|(_, met)| *met > 0.9), "{scenario}: {met:?}");
+    }
+}
+
 #[test]
 fn a_policy_of_services_takes_no_guarantees() {
     let mut experiment = shipped("crash-loop.toml", &[]);

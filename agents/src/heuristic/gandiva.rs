@@ -107,7 +107,21 @@ impl Gandiva {
             self.queue.push(GandivaEntry { job: job.id(), bound: job.state.placement.clone(), running, whole: false });
         }
         self.queue[first..].reverse();
+        if self.queue.len() < view.active() {
+            self.readmit(view);
+        }
         self.unseen = self.queue.iter().map(|entry| JobId(entry.job.0 + 1)).fold(self.unseen, JobId::max);
+    }
+
+    /// Takes in jobs that an earlier view did not have though they are older than others in it, as a guarantee around
+    /// the policy hides them for a while.
+    fn readmit(&mut self, view: &ClusterView<'_>) {
+        let mut known: Vec<JobId> = self.queue.iter().map(|entry| entry.job).collect();
+        known.sort_unstable();
+        for job in view.jobs().filter(|job| known.binary_search(&job.id()).is_err()) {
+            let running = job.state.is_allocated();
+            self.queue.push(GandivaEntry { job: job.id(), bound: job.state.placement.clone(), running, whole: false });
+        }
     }
 
     /// Ends the turns of all jobs and walks the queue anew.

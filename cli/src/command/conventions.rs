@@ -63,6 +63,6 @@ pub fn warn_of_replica(policy: &str, given: Option<Preset>, option: &str) {
     let name = own.name();
     say(&format!(
         "warning: {policy} imitates its artifact under other conventions than the artifact's, so its figures \
-         compare with nothing: add {option} {name}"
+         do not compare with the artifact's: add {option} {name}"
     ));
 }

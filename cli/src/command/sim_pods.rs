@@ -15,8 +15,9 @@ use crate::args::Sim;
 /// shuffled by the seed until they ask for 130 % of the accelerators; one that fits nowhere is dropped, and
 /// none leaves.
 pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
-    if args.information.is_some() || args.switch_cost.is_some() || args.profiles.is_some() {
-        return Err(CommandError::input("fgd-atc23 has no speeds, costs or information to set")
+    let measured = args.profiles.is_some() || args.throughputs.is_some() || args.step_times.is_some();
+    if args.information.is_some() || args.switch_cost.is_some() || measured || args.interference != 0.0 {
+        return Err(CommandError::input("fgd-atc23 has no speeds, costs, interference or information to set")
             .with_help("under this preset only --workload, --cluster, --policy, --seed and --output have a meaning"));
     }
     let trace = Openb::of_files(Path::new(&args.cluster), &args.workload).map_err(|error| {

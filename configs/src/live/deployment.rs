@@ -213,6 +213,17 @@ impl Deployment {
         }
         tenants::build(&self.tenants, &self.cohorts, &tenants::types(&self.tenants, &self.cohorts))
     }
+
+    /// Checks that the engine's settings allow `mode`.
+    ///
+    /// # Errors
+    /// The key that does not go with the mode.
+    pub fn check_mode(&self, mode: Mode) -> Result<(), CheckError> {
+        match &self.engine {
+            EngineConfig::Kubernetes(kubernetes) => kubernetes.check_mode(mode != Mode::Observe),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl ConfigFile for Deployment {
@@ -235,9 +246,7 @@ impl ConfigFile for Deployment {
         if let EngineConfig::Agents(agents) = &self.engine {
             agents.check_pace(self.cycle.poll_secs)?;
         }
-        if let EngineConfig::Kubernetes(kubernetes) = &self.engine {
-            kubernetes.check_mode(self.mode != Mode::Observe)?;
-        }
+        self.check_mode(self.mode)?;
         self.tenants()?;
         resilience::check(&self.resilience, &self.tenants)?;
         self.services()?;

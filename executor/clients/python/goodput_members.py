@@ -443,7 +443,7 @@ def _rank(env):
         return int(env["RANK"]), world
     if int(env.get("NNODES") or 1) == world:
         return int(env.get("NODE_RANK") or 0), world
-    raise SystemExit("this job has several accelerators on a node and one process: submit it with --elastic, or start it by torchrun")
+    raise SystemExit("this job has several accelerators on a node and one process: start it by torchrun; only node agents start an elastic program once for each accelerator")
 
 
 def _socket():

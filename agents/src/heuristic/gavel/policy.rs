@@ -91,10 +91,16 @@ impl Gavel {
             ledger.close(|job| view.job(job).is_some());
         }
         let new = view.jobs().rev().take_while(|job| job.id() >= self.unseen).count();
-        // A view lists jobs by id, so new jobs come last.
-        for job in view.jobs().skip(view.active() - new) {
-            self.enter(view, ledger, &job);
+        // A view lists jobs by id, so new jobs come last. An older one that is not known was hidden from earlier views by
+        // a guarantee around the policy.
+        let hidden = self.jobs.len() + new < view.active();
+        let known: Vec<JobId> = if hidden { self.jobs.iter().map(|job| job.id).collect() } else { Vec::new() };
+        for job in view.jobs().skip(if hidden { 0 } else { view.active() - new }) {
+            if known.binary_search(&job.id()).is_err() {
+                self.enter(view, ledger, &job);
+            }
         }
+        self.jobs.sort_by_key(|job| job.id);
     }
 
     fn enter(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger, job: &JobView<'_>) {

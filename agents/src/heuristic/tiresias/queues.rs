@@ -20,7 +20,7 @@ use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
-use goodput_env::view::ClusterView;
+use goodput_env::view::{ClusterView, JobView};
 
 use super::{DemotionTiming, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::{Consolidation, Free};
@@ -97,27 +97,51 @@ impl Tiresias {
     fn admit(&mut self, view: &ClusterView<'_>) {
         let first = self.queues[0].len();
         for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
-            self.queues[0].push(QueuedJob {
-                job: job.id(),
-                gpus: job.request().gpus,
-                submit: job.request().submit,
-                consolidation: match &self.config.placing {
-                    TiresiasPlacement::Packer(_) => Consolidation::Optional,
-                    TiresiasPlacement::Skew(skew) => skew.consolidation(&job),
-                },
-                running: job.state.is_allocated(),
-                chosen: false,
-                barred: false,
-                executed: job.state.executed(view.now),
-                forgiven: SimTime::ZERO,
-                waited: SimTime::ZERO,
-                checked: view.now,
-                rank: f64::NAN,
-            });
+            let entry = self.entry(view, &job);
+            self.queues[0].push(entry);
         }
         // The view was walked from its newest job back.
         self.queues[0][first..].reverse();
         self.unseen = self.queues[0].last().map_or(self.unseen, |last| self.unseen.max(JobId(last.job.0 + 1)));
+    }
+
+    fn entry(&self, view: &ClusterView<'_>, job: &JobView<'_>) -> QueuedJob {
+        QueuedJob {
+            job: job.id(),
+            gpus: job.request().gpus,
+            submit: job.request().submit,
+            consolidation: match &self.config.placing {
+                TiresiasPlacement::Packer(_) => Consolidation::Optional,
+                TiresiasPlacement::Skew(skew) => skew.consolidation(job),
+            },
+            running: job.state.is_allocated(),
+            chosen: false,
+            barred: false,
+            executed: job.state.executed(view.now),
+            forgiven: SimTime::ZERO,
+            waited: SimTime::ZERO,
+            checked: view.now,
+            rank: f64::NAN,
+        }
+    }
+
+    /// Takes in jobs that an earlier view did not have though they are older than others in it, as a guarantee around
+    /// the policy hides them for a while. Each enters the queue of its service.
+    fn readmit(&mut self, view: &ClusterView<'_>) {
+        if self.queues.iter().map(Vec::len).sum::<usize>() >= view.active() {
+            return;
+        }
+        let mut known: Vec<JobId> = self.queues.iter().flatten().map(|entry| entry.job).collect();
+        known.sort_unstable();
+        for job in view.jobs().filter(|job| known.binary_search(&job.id()).is_err()) {
+            let entry = self.entry(view, &job);
+            let TiresiasConfig { limits, service, .. } = &self.config;
+            let served = attained(*service, &entry);
+            let queue = limits.iter().take_while(|limit| served >= i64::from(**limit) * 1000).count();
+            self.held += if entry.running { entry.gpus } else { 0 };
+            self.queues[queue].push(entry);
+        }
+        self.reorder(OutdatedRanks::Marked);
     }
 
     /// Forgets completed jobs, brings service up to date, and moves jobs between queues.
@@ -296,6 +320,7 @@ impl Policy for Tiresias {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.admit(view);
         self.requeue(view);
+        self.readmit(view);
         let plan = self.schedule(view);
         self.settle(view.now);
         plan

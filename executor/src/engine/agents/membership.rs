@@ -98,6 +98,11 @@ impl Membership {
         self.members.iter().map(|member| (member.on.node.as_str(), member.port))
     }
 
+    /// Whether the member loads the state of the training for the others, and is to do so.
+    fn begins(&self, member: &ElasticMember) -> bool {
+        member.number == self.founder && !member.leaving
+    }
+
     /// Whether a member trains with the others and is to go on.
     fn has_stayer(&self) -> bool {
         self.members.iter().any(|member| member.joined && !member.leaving)
@@ -221,8 +226,11 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     }
     if membership.end.is_some() {
         membership.dismiss(|member| !member.joined);
-    } else if lost.is_some() && !membership.members.iter().any(|member| member.joined) {
-        // No member that is left is known to hold the state of the training: it starts from its checkpoint.
+    } else if !membership.members.iter().any(|member| member.joined || membership.begins(member)) {
+        // No member that is left is known to hold the state of the training, nor will it load the checkpoint: the attempt
+        // is over. It ended as the worst of the members did, or its machine did not start the member that begins it.
+        let worst = ended.iter().map(|(_, meaning)| *meaning).max_by_key(|meaning| severity(*meaning));
+        membership.end = Some(worst.unwrap_or(ExitMeaning::Infrastructure));
         leaving = true;
     }
     if let Some(note) = lost.filter(|_| !leaving) {

@@ -16,7 +16,7 @@ pub(super) enum Verdict {
     Go,
 }
 
-/// LineEnd of the interval: step, value and slope there.
+/// End of the interval: step, value and slope there.
 #[derive(Clone, Copy, Debug)]
 struct LineEnd {
     step: f64,
@@ -25,7 +25,7 @@ struct LineEnd {
 }
 
 impl LineEnd {
-    /// LineEnd on the loss less a line of slope `by` through the start.
+    /// End on the loss less a line of slope `by` through the start.
     fn lowered(self, by: f64) -> Self {
         Self { value: self.value - self.step * by, slope: self.slope - by, ..self }
     }

@@ -2,8 +2,8 @@
 //! rule of scipy's `minimize`.
 //!
 //! Public simulators of Pollux, Sia and DeepBoot fit their models with it. The search stops where one step lowers
-//! the loss by less than 2.2e-9 of it, which on this loss is often far from a minimum, and so their policies go by
-//! other models than a search to the end would give. For replicas only: the descent beside this is the better fit.
+//! the loss by less than 2.2e-9 (of the loss where it is above 1), which on this loss is often far from a minimum, and so their policies go by
+//! other models than a search to the end would give. For the conventions of those simulators only: the descent beside this is the better fit.
 
 mod cauchy;
 mod line_search;
@@ -15,7 +15,7 @@ use super::loss::{Quadratic, Theta};
 use line_search::{LineSearch, Verdict};
 use memory::StepMemory;
 
-/// Relative decrease at which the search stops: scipy's `ftol`.
+/// Decrease, relative to the loss or to 1 if that is larger, at which the search stops: scipy's `ftol`.
 const LEAST_DECREASE: f64 = 2.220_446_049_250_313e-9;
 /// Projected gradient at which the search stops: scipy's `gtol`.
 const LEAST_GRADIENT: f64 = 1e-5;
@@ -32,7 +32,7 @@ struct SearchBox<'a> {
     upper: &'a Theta,
 }
 
-/// SearchPoint of the search with the loss and its gradient.
+/// Point of the search with the loss and its gradient.
 #[derive(Clone, Copy)]
 struct SearchPoint {
     at: Theta,
@@ -40,7 +40,7 @@ struct SearchPoint {
     gradient: Theta,
 }
 
-/// SearchPoint at which scipy's L-BFGS-B stops from `start` in the box `lower..=upper`.
+/// Point at which scipy's L-BFGS-B stops from `start` in the box `lower..=upper`.
 pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower: &Theta, upper: &Theta) -> Theta {
     let bounds = SearchBox { lower, upper };
     let evaluate = |at: Theta| {
