@@ -91,8 +91,8 @@ impl Gavel {
             ledger.close(|job| view.job(job).is_some());
         }
         let new = view.jobs().rev().take_while(|job| job.id() >= self.unseen).count();
-        // A view lists jobs by id, so new jobs come last. An older one that is not known was hidden from earlier views by
-        // a guarantee around the policy.
+        // A view lists jobs by id, so new jobs come last. An older one that is not known was hidden from
+        // earlier views by a guarantee around the policy.
         let hidden = self.jobs.len() + new < view.active();
         let known: Vec<JobId> = if hidden { self.jobs.iter().map(|job| job.id).collect() } else { Vec::new() };
         for job in view.jobs().skip(if hidden { 0 } else { view.active() - new }) {

@@ -24,7 +24,8 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError::Refused`] where the engine's settings do not allow the mode. [`DaemonError::Audit`],
-    /// [`DaemonError::Journal`] or [`DaemonError::Etcd`] where it cannot be written down; another mode than `observe` is not taken up then.
+    /// [`DaemonError::Journal`] or [`DaemonError::Etcd`] where it cannot be written down; another mode than `observe`
+    /// is not taken up then.
     pub async fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
         let from = self.mode;
         self.settings.check_mode(mode).map_err(|error| DaemonError::Refused(error.to_string()))?;

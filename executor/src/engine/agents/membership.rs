@@ -227,8 +227,9 @@ pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     if membership.end.is_some() {
         membership.dismiss(|member| !member.joined);
     } else if !membership.members.iter().any(|member| member.joined || membership.begins(member)) {
-        // No member that is left is known to hold the state of the training, nor will it load the checkpoint: the attempt
-        // is over. It ended as the worst of the members did, or its machine did not start the member that begins it.
+        // No member that is left is known to hold the state of the training, nor will it load the checkpoint, so
+        // the attempt is over. It ended as the worst of the members did, or its machine did not start the one
+        // that begins it.
         let worst = ended.iter().map(|(_, meaning)| *meaning).max_by_key(|meaning| severity(*meaning));
         membership.end = Some(worst.unwrap_or(ExitMeaning::Infrastructure));
         leaving = true;

@@ -2,8 +2,9 @@
 //! rule of scipy's `minimize`.
 //!
 //! Public simulators of Pollux, Sia and DeepBoot fit their models with it. The search stops where one step lowers
-//! the loss by less than 2.2e-9 (of the loss where it is above 1), which on this loss is often far from a minimum, and so their policies go by
-//! other models than a search to the end would give. For the conventions of those simulators only: the descent beside this is the better fit.
+//! the loss by less than 2.2e-9 (of the loss where it is above 1). On this loss that is often far from a minimum, and
+//! so their policies go by other models than a search to the end would give. For the conventions of those simulators
+//! only: the descent beside this is the better fit.
 
 mod cauchy;
 mod line_search;
