@@ -111,8 +111,15 @@ fn a_given_qos_is_the_daemons(site: &mut Site) {
     let plain = ["--parsable", "--chdir=/tmp", "--nodes=1", "--gpus=8", "--account=rich", "--wrap=sleep 300"];
     let sbatch = |qos: &str| site.cluster.ask("sbatch", &[&plain[..], &[qos]].concat()).trim().to_owned();
     let running: Vec<String> = (0..4).map(|_| sbatch("--qos=normal")).collect();
-    let (given, other) = (sbatch("--qos=given"), sbatch("--qos=normal"));
     let told = |key: &str| site.cluster.ask("scontrol", &["show", "job", key]);
+    let run = |key: &String| told(key).contains("JobState=RUNNING");
+    // Until these have all accelerators, the daemon could place the job that comes after them.
+    let began = Instant::now();
+    while !running.iter().all(run) {
+        assert!(began.elapsed() < Duration::from_secs(90), "{}", told(&running[3]));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (given, other) = (sbatch("--qos=given"), sbatch("--qos=normal"));
     let mut settings = settings(site, &directory, "");
     let EngineConfig::Slurm(slurm) = &mut settings.engine else { panic!("it drives Slurm") };
     slurm.given_qos = vec!["given".into()];
@@ -126,7 +133,6 @@ fn a_given_qos_is_the_daemons(site: &mut Site) {
             std::thread::sleep(Duration::from_millis(150));
         }
     };
-    until(&|| running.iter().all(|key| told(key).contains("JobState=RUNNING")));
     until(&|| told(&given).contains("AdminComment=goodput;") && told(&given).contains("Reason=JobHeldUser"));
     site.cluster.ask("scancel", &[&other]);
     site.cluster.ask("scancel", &[&running[0]]);

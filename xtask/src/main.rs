@@ -268,13 +268,8 @@ fn slurm() -> bool {
     if found() {
         return true;
     }
-    if is_root() && has_apt() {
-        let install = [&["install", "-y", "--no-install-recommends"][..], &packages].concat();
-        // Lists of packages may be missing or old.
-        let installed = run("apt-get", &install) || (run("apt-get", &["update"]) && run("apt-get", &install));
-        if installed && found() {
-            return true;
-        }
+    if installs(&packages) && found() {
+        return true;
     }
     let ci = env::var_os("CI").is_some();
     eprintln!(
@@ -285,6 +280,14 @@ fn slurm() -> bool {
     !ci
 }
 
+/// Installs Debian packages where that is allowed.
+fn installs(packages: &[&str]) -> bool {
+    let install = [&["install", "-y", "--no-install-recommends"][..], packages].concat();
+    // Lists of packages may be missing or old.
+    let installed = || run("apt-get", &install) || (run("apt-get", &["update"]) && run("apt-get", &install));
+    is_root() && has_apt() && installed()
+}
+
 /// Finds a Python with PyTorch, or installs Debian's where that is allowed (150 MB): a test trains a net that grows and
 /// shrinks. Without it that test does nothing, in continuous integration as well.
 fn pytorch() -> bool {
@@ -293,11 +296,10 @@ fn pytorch() -> bool {
         tried.is_ok_and(|output| output.status.success())
     };
     let found = || ["python3", "/usr/bin/python3"].iter().any(has_torch);
-    let install = ["install", "-y", "--no-install-recommends", "python3-torch"];
     if found() {
         return true;
     }
-    let installed = is_root() && has_apt() && run("apt-get", &install) && found();
+    let installed = installs(&["python3-torch"]) && found();
     if !installed {
         eprintln!("PyTorch is not installed: THE TEST OF ELASTIC TRAINING DOES NOTHING. apt-get install python3-torch");
     }

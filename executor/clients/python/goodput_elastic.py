@@ -67,8 +67,13 @@ class Trainer:
             self._log = open(os.path.join(sample_log, name), "a", buffering=1)
         path = self.job.newest_checkpoint() if self._has_state else None
         if path:
-            with open(path, "rb") as file:
-                self._load(file)
+            try:
+                with open(path, "rb") as file:
+                    state = self._read(file)
+            except Exception:  # The next attempt goes on from the checkpoint before.
+                self.job.damaged(path)
+                raise
+            self._load(state)
 
     @property
     def leads(self):
@@ -237,7 +242,7 @@ class Trainer:
         state = state.to(self.device)
         dist.broadcast(state, agreement.source)
         if not gives:
-            self._load(io.BytesIO(state.cpu().numpy().tobytes()))
+            self._load(self._read(io.BytesIO(state.cpu().numpy().tobytes())))
 
     def _disband(self):
         if self._group:
@@ -253,9 +258,11 @@ class Trainer:
                     "step": self.step, "progress": self.progress, "trained": self.trained, "statistics": statistics}, written)
         return written.getvalue()
 
-    def _load(self, file):
+    def _read(self, file):
         # PyTorch 1.13 reads no plain numbers with weights_only. The file is this job's own, and so are the members that give the state.
-        state = torch.load(file, map_location=self.device, weights_only=False)
+        return torch.load(file, map_location=self.device, weights_only=False)
+
+    def _load(self, state):
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.samples.load(state["samples"])

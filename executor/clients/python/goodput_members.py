@@ -33,6 +33,9 @@ TRAIN, LEAVE, STOP = "train", "leave", "stop"
 # a port to become free.
 _CONNECT_S, _ANSWER_S, _LOOK_S, _BIND_S = 2.0, 5.0, 0.05, 10.0
 
+# Longest line of a member, bytes.
+_LONGEST_LINE = 1 << 20
+
 Agreement = collections.namedtuple("Agreement", "outcome number numbers rank source transfer step nodes where anew")
 Agreement.__doc__ = """What the members agreed on: `outcome` is TRAIN, LEAVE (exit 0) or STOP (write a checkpoint, exit 143).
 
@@ -153,13 +156,17 @@ class Members:
 
     def _serve(self, server):
         while True:
-            connection, _ = server.accept()
+            try:
+                connection, _ = server.accept()
+            except OSError:  # For a moment there may be no descriptor left.
+                time.sleep(0.1)
+                continue
             threading.Thread(target=self._hear, args=(_Line(connection),), daemon=True).start()
 
     def _hear(self, line):
         try:
             call = line.read(_ANSWER_S)
-            if not hmac.compare_digest(str(call.get("key")), self._plan["key"]):
+            if not hmac.compare_digest(str(call["key"]).encode(), self._plan["key"].encode()):
                 return line.close()
             if call["ask"] == "state":
                 line.write(self._state())
@@ -170,7 +177,7 @@ class Members:
                 self._called.notify_all()
             if before is not None:
                 before[1].close()
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):  # Whatever was sent, it is no call of a member.
             line.close()
 
     def _state(self):
@@ -429,6 +436,8 @@ class _Line:
             if not more:
                 raise OSError("the member hung up")
             self._rest += more
+            if len(self._rest) > _LONGEST_LINE:
+                raise OSError("a line is too long")
         line, self._rest = self._rest.split(b"\n", 1)
         return json.loads(line)
 

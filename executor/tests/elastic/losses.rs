@@ -103,7 +103,7 @@ async fn a_job_is_resized_by_another_daemon_and_over_an_agent_that_was_killed() 
 
 /// The stop and the restart are the way out where no member is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_loses_all_members_starts_from_its_checkpoint() {
+async fn a_job_that_loses_all_members_waits_with_one_failure() {
     let mut lab = Lab::new(0.0).await;
     lab.on(vec![on("n1", 1), on("n2", 1)]).await;
     for (node, number) in [(0, 0), (1, 1)] {
@@ -115,4 +115,17 @@ async fn a_job_that_loses_all_members_starts_from_its_checkpoint() {
     assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures), (1, 1), "one failure, not one for each member");
     let ended = |state: &AttemptState| matches!(state, AttemptState::Ended { .. });
     assert!(lab.agents.iter().all(|agent| agent.agent.status().attempts.iter().all(|one| ended(&one.state))));
+}
+
+/// A member that ends before it has loaded the state leaves the others nothing to train on. That is a failure of the job,
+/// or a job with a damaged checkpoint would be started without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_ends_before_it_begins_costs_a_failure() {
+    let mut lab = Lab::new(60.0).await;
+    carry_out(&mut lab.engine, &order(&lab.key, 0, place(vec![on("n1", 1), on("n2", 1)]))).await;
+    let pid = lab.process(0, 0).await;
+    kill_process(pid, Signal::KILL).unwrap();
+    let key = lab.key.clone();
+    let seen = look(&mut lab.engine, "given up", |seen| job(seen, &key).phase == JobPhase::Held).await;
+    assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures), (1, 1), "{}", job(&seen, &key).note);
 }
