@@ -117,8 +117,8 @@ async fn a_job_that_loses_all_members_waits_with_one_failure() {
     assert!(lab.agents.iter().all(|agent| agent.agent.status().attempts.iter().all(|one| ended(&one.state))));
 }
 
-/// A member that ends before it has loaded the state leaves the others nothing to train on. That is a failure of the job,
-/// or a job with a damaged checkpoint would be started without end.
+/// A member that ends before it has loaded the state leaves the others nothing to train on. That is a failure of the
+/// job, or a job with a damaged checkpoint would be started without end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_ends_before_it_begins_costs_a_failure() {
     let mut lab = Lab::new(60.0).await;
