@@ -4,6 +4,7 @@
 pub mod afs;
 pub mod allox;
 pub mod aryl;
+pub mod card_sharing;
 pub mod deepboot;
 pub mod drf;
 pub mod fifo;
@@ -43,4 +44,5 @@ pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     allox::LISTED,
     deepboot::LISTED,
     aryl::LISTED,
+    card_sharing::LISTED,
 ];
