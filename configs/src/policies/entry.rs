@@ -12,7 +12,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-/// Name of a policy with its parameters, as text; a table becomes the text that says the same.
+/// Name of a policy with its parameters, as text. A table of parameters becomes such a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyText(pub String);
 

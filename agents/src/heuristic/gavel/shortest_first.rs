@@ -1,7 +1,7 @@
 //! Shortest job first over accelerators that differ (Gavel, section 4.3).
 //!
 //! The paper minimises the time of the job that is done first: the minimum over jobs of the steps left over the
-//! speed under the shares. That leaves the shares of all other jobs open. Here they follow by the same rule: with
+//! speed under the shares. That leaves the shares of all other jobs open. Here this rule gives them too: with
 //! the speed of the first job kept, the time of the next is least, and so on.
 //!
 //! Each of these programs is a fractional knapsack, for one job has one unit of time and each type some

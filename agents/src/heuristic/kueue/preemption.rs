@@ -69,7 +69,7 @@ pub enum EvictionReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreemptionRules {
-    /// Jobs of the same tenant that may be evicted.
+    /// Jobs that a job of their tenant may evict.
     #[schemars(extend("x-source" = "KEP-79, preemption.withinClusterQueue"))]
     pub within_tenant: Evict,
     /// Jobs of borrowing tenants in the cohort that may be evicted.

@@ -11,7 +11,7 @@ mod parameters;
 mod queues;
 mod reserved;
 
-pub use parameters::{GittinsQueueParameters, QueueLimits, QueueParameters};
+pub use parameters::{GittinsQueueParameters, QueueLimits, QueueParameters, TimeQueueParameters};
 pub use queues::Tiresias;
 pub use reserved::ReservedQueues;
 
@@ -65,7 +65,7 @@ pub const LISTED: &[ListedPolicy] = &[
         source: "`dlas` of the Tiresias simulator; Gu et al., NSDI 2019",
         traits: PREEMPTIVE,
         constructor: &Parameterised {
-            defaults: QueueParameters::simulator,
+            defaults: TimeQueueParameters::default,
             build: |parameters, _| {
                 Box::new(Tiresias::new(parameters.applied(TiresiasConfig::simulator(ServiceMeasure::Time))))
             },

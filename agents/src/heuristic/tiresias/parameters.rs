@@ -26,12 +26,11 @@ impl From<QueueLimits> for Vec<u32> {
     }
 }
 
-/// Parameters of `tiresias`, `tiresias-l` and `las`.
+/// Parameters of `tiresias` and `tiresias-l`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueParameters {
-    /// Service at which a job leaves each queue but the last, ascending: one queue more than limits. Service is
-    /// accelerator time, and time alone for `las`.
+    /// Accelerator time at which a job leaves each queue but the last, ascending: one queue more than limits.
     #[schemars(extend("x-unit" = "GPU-s", "x-source" = "NSDI 2019, section 3.2.3; Pollux artifact, Tiresias simulator"))]
     #[schemars(with = "Vec<u32>", inner(range(min = 1)))]
     pub limits: QueueLimits,
@@ -55,6 +54,33 @@ impl QueueParameters {
     /// Settings `base` with these parameters.
     pub(super) fn applied(&self, base: TiresiasConfig) -> TiresiasConfig {
         TiresiasConfig { limits: self.limits.0.clone(), starvation_knob: self.starvation_knob, ..base }
+    }
+}
+
+/// Parameters of `las`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimeQueueParameters {
+    /// Time run at which a job leaves each queue but the last, ascending: one queue more than limits.
+    #[schemars(extend("x-unit" = "s", "x-source" = "Tiresias simulator"))]
+    #[schemars(with = "Vec<u32>", inner(range(min = 1)))]
+    pub limits: QueueLimits,
+    /// Starvation knob: a waiting job returns to the first queue, its time forgiven, once it has waited this many
+    /// times the seconds it ran; 0 never.
+    #[schemars(range(min = 0.0), extend("x-source" = "NSDI 2019, PROMOTEKNOB of section 3.2.3; 0 in both artifacts"))]
+    pub starvation_knob: f64,
+}
+
+impl Default for TimeQueueParameters {
+    fn default() -> Self {
+        let QueueParameters { limits, starvation_knob } = QueueParameters::simulator();
+        Self { limits, starvation_knob }
+    }
+}
+
+impl TimeQueueParameters {
+    pub(super) fn applied(&self, base: TiresiasConfig) -> TiresiasConfig {
+        QueueParameters { limits: self.limits.clone(), starvation_knob: self.starvation_knob }.applied(base)
     }
 }
 
