@@ -120,6 +120,7 @@ fn elastic(name: &str, submit: i64, gpus: u32) -> JobSpec {
         priority: 0,
         weight_milli: 1000,
         deadline: None,
+        share: None,
     };
     JobSpec { request, work: Work::application(0) }
 }

@@ -25,7 +25,7 @@ use serde_json::Value;
 /// A group with its nominal quota in thousandths.
 fn group(name: &str, cohort: Option<&str>, weight_milli: u32, nominal: u64) -> Group {
     let quotas = BTreeMap::from([("cpu".to_string(), Quota { nominal, ..Quota::default() })]);
-    Group { name: name.into(), cohort: cohort.map(Into::into), weight_milli, quotas }
+    Group { cohort: cohort.map(Into::into), weight_milli, quotas, ..Group::named(name) }
 }
 
 fn expectations() -> Value {

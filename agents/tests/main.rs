@@ -1,6 +1,7 @@
 //! Integration tests of `agents`, one program: linked once, not once for each file.
 mod afs;
 mod aryl;
+mod card_sharing;
 mod coordinator;
 mod deepboot;
 mod drf;

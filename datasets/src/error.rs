@@ -258,6 +258,16 @@ pub enum RowProblem {
         /// Description of the only row.
         expected: &'static str,
     },
+    /// A job that asks for a share and for several sizes.
+    #[error("a job with a share of {gpus} gpus runs on exactly these, not on {min} to {max}; drop gpu_min and gpu_max")]
+    SharedSizes {
+        /// Accelerators asked for.
+        gpus: u32,
+        /// Smallest size.
+        min: u32,
+        /// Largest size.
+        max: u32,
+    },
     /// Sizes that contradict each other.
     #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
     Sizes {
@@ -280,7 +290,7 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "unknown application",
             Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
-            Self::Sizes { .. } => "sizes",
+            Self::Sizes { .. } | Self::SharedSizes { .. } => "sizes",
             Self::Request => "inference request",
             Self::Extra { .. } => "extra row",
         }
@@ -298,6 +308,7 @@ impl RowProblem {
             Self::Request => "name the original file as the workload instead of importing it",
             Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
+            Self::SharedSizes { .. } => "drop gpu_min and gpu_max of jobs with a share",
         }
     }
 }

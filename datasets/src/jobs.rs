@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use goodput_env::application::Application;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, WHOLE, Work, Workload};
+use goodput_env::placement::ShareRequest;
 use goodput_env::tenant::UNIT_WEIGHT;
 use goodput_env::time::SimTime;
 
@@ -43,6 +44,8 @@ pub struct JobRow {
     pub weight_milli: Option<u32>,
     /// Deadline, since the start of the trace; missing: none.
     pub deadline: Option<SimTime>,
+    /// Share of `gpus` accelerators of one node that is enough; missing: whole accelerators.
+    pub share: Option<ShareRequest>,
 }
 
 /// Turns rows into a workload over the applications of `catalog`; also gives the names of the
@@ -92,16 +95,21 @@ fn job(row: JobRow, tenant: u32, catalog: &Catalog) -> Result<JobSpec, (u64, Row
         priority: row.priority.unwrap_or_default(),
         weight_milli: row.weight_milli.unwrap_or(UNIT_WEIGHT),
         deadline: row.deadline,
+        share: row.share,
     };
     Ok(JobSpec { request, work })
 }
 
 fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowProblem> {
+    if let Some(share) = row.share {
+        check_share(row, share)?;
+    }
     let application = row.application.as_deref();
     let known = application.and_then(|name| catalog.index(name));
     match (known, application, row.duration) {
         (Some(index), ..) => {
             let elasticity = match (row.gpu_min, row.gpu_max) {
+                _ if row.share.is_some() => Elasticity::Rigid,
                 (None, None) => application_elasticity(&catalog.applications[usize::from(index)], row.gpus),
                 (min, max) => {
                     let most = catalog.applications[usize::from(index)].max_replicas.max(row.gpus);
@@ -121,6 +129,20 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
     }
 }
 
+/// Checks that a share fits the number of accelerators that it is of, and that the job does not change its size.
+fn check_share(row: &JobRow, share: ShareRequest) -> Result<(), RowProblem> {
+    if share.compute_percent > 100 * row.gpus {
+        let expected = "at most 100 for each of the job's gpus";
+        return Err(RowProblem::Value { column: "compute_percent", value: share.compute_percent.to_string(), expected });
+    }
+    let rigid = |size: Option<u32>| size.is_none_or(|size| size == row.gpus);
+    if !rigid(row.gpu_min) || !rigid(row.gpu_max) {
+        let (min, max) = (row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus));
+        return Err(RowProblem::SharedSizes { gpus: row.gpus, min, max });
+    }
+    Ok(())
+}
+
 /// Sizes of a job that trains `application` and asks for `gpus`: any that the application can use.
 /// A request beyond what it scales to stands, because schedulers without elasticity grant it as it
 /// is.
@@ -136,6 +158,12 @@ fn elasticity(row: &JobRow, min: u32, max: u32) -> Result<Elasticity, RowProblem
         return Err(RowProblem::Sizes { gpus: row.gpus, min, max });
     }
     Ok(if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } })
+}
+
+/// Share of a row that says compute, memory or both; what it does not say is 0.
+pub(crate) fn share_of(compute_percent: Option<u32>, memory_mib: Option<u32>) -> Option<ShareRequest> {
+    let (compute, memory) = (compute_percent.unwrap_or(0), memory_mib.unwrap_or(0));
+    (compute > 0 || memory > 0).then_some(ShareRequest { compute_percent: compute, memory_mib: memory })
 }
 
 /// Names of tenants, sorted; a job without one belongs to `default`.

@@ -70,6 +70,8 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         import::philly::parse(path, &bytes)
     } else if has(import::tiresias::COLUMNS) >= 3 {
         import::tiresias::parse(path, &bytes)
+    } else if has(import::openb_jobs::COLUMNS) >= 5 {
+        import::openb_jobs::parse(path, &bytes)
     } else if first_line(&bytes).is_empty() {
         Err(DataError::Empty { path: path.to_owned() })
     } else {

@@ -15,6 +15,7 @@ mod requests;
 mod resize;
 mod services;
 mod serving;
+mod shared_cards;
 mod shared_profiles;
 mod shares;
 mod sharing;

@@ -4,6 +4,7 @@
 pub mod afs;
 pub mod allox;
 pub mod aryl;
+pub mod card_sharing;
 pub mod deepboot;
 pub mod drf;
 mod expectation;
@@ -46,4 +47,5 @@ pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     allox::LISTED,
     deepboot::LISTED,
     aryl::LISTED,
+    card_sharing::LISTED,
 ];

@@ -2,6 +2,7 @@
 //! jobs of declared tenants.
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,13 @@ pub struct Burst {
     pub every_secs: f64,
     /// Accelerators of each.
     pub gpus: u32,
+    /// Share of these accelerators that is enough for a job: compute, in percent of one accelerator. Absent together
+    /// with `memory_mib`: whole accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_percent: Option<u32>,
+    /// Device memory of the share, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
     /// Seconds each runs.
     pub run_secs: f64,
     /// Priority of the jobs; absent: that of the tenant.
@@ -42,6 +50,20 @@ fn value(key: &'static str, value: impl ToString, expected: &str) -> SetupError 
 fn time(key: &'static str, secs: f64) -> Result<SimTime, SetupError> {
     let fine = (0.0..=1e12).contains(&secs);
     fine.then(|| SimTime::from_secs_f64(secs)).ok_or_else(|| value(key, secs, "0 to 1e12 seconds"))
+}
+
+/// Share that a job of the burst asks for.
+fn share(burst: &Burst) -> Result<Option<ShareRequest>, SetupError> {
+    let (Some(compute_percent), memory_mib) = (burst.compute_percent, burst.memory_mib.unwrap_or(0)) else {
+        return match burst.memory_mib {
+            Some(memory) => Err(value("workload.bursts.memory_mib", memory, "a compute_percent beside it; 0 takes idle compute")),
+            None => Ok(None),
+        };
+    };
+    if compute_percent > burst.gpus.saturating_mul(100) {
+        return Err(value("workload.bursts.compute_percent", compute_percent, "at most 100 for each of gpus"));
+    }
+    Ok(Some(ShareRequest { compute_percent, memory_mib }))
 }
 
 /// Gives the jobs of declared tenants their priority, where they have none of their own.
@@ -96,6 +118,7 @@ pub(super) fn scripted(bursts: &[Burst], tenants: &[TenantConfig]) -> Result<Wor
         }
         let (first, every) =
             (time("workload.bursts.at_secs", burst.at_secs)?, time("workload.bursts.every_secs", burst.every_secs)?);
+        let share = share(burst)?;
         for index in 0..burst.jobs {
             let submit = first + SimTime::from_millis(every.as_millis() * i64::from(index));
             let request = JobRequest {
@@ -106,6 +129,7 @@ pub(super) fn scripted(bursts: &[Burst], tenants: &[TenantConfig]) -> Result<Wor
                 elasticity: Elasticity::Rigid,
                 priority: burst.priority.unwrap_or(0),
                 deadline: burst.deadline_secs.map(|secs| submit + SimTime::from_secs_f64(secs)),
+                share,
                 ..JobRequest::default()
             };
             let duration = SimTime::from_secs_f64(burst.run_secs);

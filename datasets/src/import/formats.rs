@@ -1,7 +1,7 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, job_csv, openb, philly, pollux, series, sia_workloads, step_times, tiresias, tiresias_cluster,
+    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, tiresias, tiresias_cluster,
     tiresias_samples,
 };
 use crate::store;
@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 21] = [
+pub const FORMATS: [FileFormat; 22] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -30,8 +30,8 @@ pub const FORMATS: [FileFormat; 21] = [
     },
     FileFormat {
         name: "job-csv",
-        reads: "csv: one rigid job a row, a trace of your own; a column tenant is optional",
-        columns: job_csv::TENANT_COLUMNS,
+        reads: "csv: one rigid job a row, a trace of your own; tenant, compute_percent with memory_mib are optional",
+        columns: job_csv::ALL_COLUMNS,
         origin: "your own",
     },
     FileFormat {
@@ -69,6 +69,12 @@ pub const FORMATS: [FileFormat; 21] = [
         reads: "csv: samples of service for the Gittins index (`reproduce`)",
         columns: tiresias_samples::COLUMNS,
         origin: "SymbioticLab/Tiresias, simulator/yarn-gput1000.csv",
+    },
+    FileFormat {
+        name: "openb-jobs",
+        reads: "csv: full list of pods, as jobs on parts of cards; import it first, because pods that never ran are refused",
+        columns: openb_jobs::COLUMNS,
+        origin: "alibaba/clusterdata, cluster-trace-gpu-v2023",
     },
     FileFormat {
         name: "gavel",

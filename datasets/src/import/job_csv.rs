@@ -1,5 +1,5 @@
-//! Job table as csv, for traces of one's own: `job_id,submit_secs,duration_secs,gpus` and,
-//! optionally, `tenant`.
+//! Job table as csv, for traces of one's own: `job_id,submit_secs,duration_secs,gpus` and, optionally, `tenant`, and
+//! `compute_percent` with `memory_mib` for jobs on a share of a card.
 //!
 //! The columns have the names and units of the Parquet job table ([`crate::store::jobs`]) and may
 //! be in any order; other columns are ignored. A job is rigid: it holds `gpus` accelerators for
@@ -7,12 +7,13 @@
 
 use std::path::Path;
 
+use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
 use super::{Imported, WorkloadFormat};
 use crate::csv_rows::{CsvRow, header_has};
 use crate::error::{DataError, RowProblem};
-use crate::jobs::JobRow;
+use crate::jobs::{JobRow, share_of};
 
 /// Required columns, by most of which a file is recognised.
 pub const COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus"];
@@ -20,21 +21,44 @@ pub const COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus"]
 /// Columns of a file that names tenants.
 pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "tenant"];
 
+/// Columns of a file with shares of cards.
+const SHARE_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib"];
+
+/// All columns.
+pub const ALL_COLUMNS: &[&str] =
+    &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib", "tenant"];
+
 /// Reads the bytes of a table; `path` is for messages. A row with a bad value, or with a name that
 /// an earlier row has, is refused and stands in the report with its line.
 ///
 /// # Errors
 /// Where the header lacks a column, or where there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    if header_has(text, TENANT_COLUMNS) {
-        Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, TENANT_COLUMNS, |row| {
-            // An empty cell means that the job has no tenant of its own.
-            let tenant = if row.bytes(4).is_empty() { None } else { Some(row.text(4)?.to_owned()) };
-            Ok(JobRow { tenant, ..job(row)? })
-        })
+    let read = |columns, job| Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, columns, job);
+    if header_has(text, ALL_COLUMNS) {
+        read(ALL_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 6)?, share: share(row)?, ..job(row)? }))
+    } else if header_has(text, SHARE_COLUMNS) {
+        read(SHARE_COLUMNS, |row| Ok(JobRow { share: share(row)?, ..job(row)? }))
+    } else if header_has(text, TENANT_COLUMNS) {
+        read(TENANT_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 4)?, ..job(row)? }))
     } else {
-        Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, COLUMNS, job)
+        read(COLUMNS, job)
     }
+}
+
+/// An empty cell means that the job has no tenant of its own.
+fn tenant(row: &CsvRow<'_, '_>, column: usize) -> Result<Option<String>, RowProblem> {
+    if row.bytes(column).is_empty() { Ok(None) } else { Ok(Some(row.text(column)?.to_owned())) }
+}
+
+/// Empty cells mean whole accelerators.
+fn share(row: &CsvRow<'_, '_>) -> Result<Option<ShareRequest>, RowProblem> {
+    let amount = |column: usize| match row.bytes(column) {
+        b"" => Ok(None),
+        b"0" => Ok(Some(0)),
+        _ => row.count(column).map(Some),
+    };
+    Ok(share_of(amount(4)?, amount(5)?))
 }
 
 /// Job of a row, without its tenant.

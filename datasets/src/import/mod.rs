@@ -8,6 +8,7 @@ pub mod gavel_throughputs;
 pub mod job_csv;
 pub mod load;
 pub mod openb;
+pub mod openb_jobs;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
@@ -49,6 +50,8 @@ pub enum WorkloadFormat {
     Philly,
     /// A trace of the Tiresias simulator.
     Tiresias,
+    /// A full list of pods of Alibaba's GPU-sharing cluster.
+    Openb,
 }
 
 impl WorkloadFormat {
@@ -61,13 +64,14 @@ impl WorkloadFormat {
             Self::DeepBoot => "deepboot",
             Self::Philly => "philly",
             Self::Tiresias => "tiresias",
+            Self::Openb => "openb-jobs",
         }
     }
 
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias => "",
+            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias | Self::Openb => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
 use super::table::{Column, Table, Values};
 use crate::error::{DataError, RowProblem};
 use crate::import::Imported;
-use crate::jobs::{JobRow, Names};
+use crate::jobs::{JobRow, Names, share_of};
 
 /// Columns of the table, in order.
 pub const COLUMNS: &[&str] = &[
@@ -24,6 +25,8 @@ pub const COLUMNS: &[&str] = &[
     "priority",
     "weight",
     "deadline_secs",
+    "compute_percent",
+    "memory_mib",
 ];
 
 /// Columns that must be there.
@@ -36,7 +39,7 @@ pub fn table(jobs: &[JobRow]) -> Table {
     let int =
         |get: &dyn Fn(&JobRow) -> Option<u32>| Values::Int64(jobs.iter().map(|job| get(job).map(i64::from)).collect());
     let text = |get: &dyn Fn(&JobRow) -> Option<String>| Values::Utf8(jobs.iter().map(get).collect());
-    Table::new(vec![
+    let mut columns = vec![
         Column::new("job_id", text(&|job| Some(job.job_id.clone()))),
         Column::new("submit_secs", float(&|job| Some(secs(job.submit)))),
         Column::new("duration_secs", float(&|job| job.duration.map(secs))),
@@ -50,7 +53,13 @@ pub fn table(jobs: &[JobRow]) -> Table {
         Column::new("priority", Values::Int64(jobs.iter().map(|job| job.priority.map(i64::from)).collect())),
         Column::new("weight", float(&|job| job.weight_milli.map(|weight| f64::from(weight) / 1000.0))),
         Column::new("deadline_secs", float(&|job| job.deadline.map(secs))),
-    ])
+    ];
+    // Most tables have no share of a card in them, and stay as they were without.
+    if jobs.iter().any(|job| job.share.is_some()) {
+        columns.push(Column::new("compute_percent", int(&|job| job.share.map(|share| share.compute_percent))));
+        columns.push(Column::new("memory_mib", int(&|job| job.share.map(|share| share.memory_mib))));
+    }
+    Table::new(columns)
 }
 
 /// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns
@@ -79,6 +88,8 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         priority: numbers(path, &table, "priority")?,
         weight: numbers(path, &table, "weight")?,
         deadline: numbers(path, &table, "deadline_secs")?,
+        compute_percent: numbers(path, &table, "compute_percent")?,
+        memory_mib: numbers(path, &table, "memory_mib")?,
     };
     let mut imported = Imported::default();
     let mut names = Names::default();
@@ -108,6 +119,8 @@ struct JobColumns {
     priority: Vec<Option<f64>>,
     weight: Vec<Option<f64>>,
     deadline: Vec<Option<f64>>,
+    compute_percent: Vec<Option<f64>>,
+    memory_mib: Vec<Option<f64>>,
 }
 
 impl JobColumns {
@@ -127,7 +140,14 @@ impl JobColumns {
             priority: priority(&self.priority, row)?,
             weight_milli: milli(&self.weight, row, "weight", "a weight from 0.001 to 1e6")?,
             deadline: secs(&self.deadline, row, "deadline_secs", 0.0)?,
+            share: self.share(row)?,
         })
+    }
+
+    fn share(&self, row: usize) -> Result<Option<ShareRequest>, RowProblem> {
+        let compute_percent = amount(&self.compute_percent, row, "compute_percent")?;
+        let memory_mib = amount(&self.memory_mib, row, "memory_mib")?;
+        Ok(share_of(compute_percent, memory_mib))
     }
 }
 
@@ -157,6 +177,13 @@ fn count(column: &[Option<f64>], row: usize, name: &'static str) -> Result<Optio
         Some(value) => {
             Err(RowProblem::Value { column: name, value: value.to_string(), expected: "a whole number of at least 1" })
         }
+    }
+}
+
+fn amount(column: &[Option<f64>], row: usize, name: &'static str) -> Result<Option<u32>, RowProblem> {
+    match column.get(row).copied().flatten() {
+        Some(0.0) => Ok(Some(0)),
+        _ => count(column, row, name),
     }
 }
 

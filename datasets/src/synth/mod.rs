@@ -30,7 +30,7 @@ use crate::jobs::{JobRow, application_elasticity};
 
 pub use diurnal::DiurnalSynth;
 use lengths::Length;
-pub use lengths::Lengths;
+pub use lengths::{CardPart, Lengths};
 pub use load::LoadSynth;
 pub use pollux::PolluxSynth;
 
@@ -192,17 +192,19 @@ impl Generator {
     /// ```
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
+            let mut share = None;
             let (work, gpus, batch_size, elasticity) = match draw.task {
                 JobTask::Application { index, gpus, batch_size, work_milli } => {
                     let elasticity = application_elasticity(self.application(index), gpus);
                     (Work::Application { index, work_milli }, gpus, Some(batch_size), elasticity)
                 }
                 JobTask::Timed(length) => {
+                    share = length.share;
                     (Work::Fixed { duration: length.duration }, length.gpus, None, length.elasticity)
                 }
             };
             let (name, tenant, submit) = (self.name(&draw, index), draw.tenant, draw.submit);
-            let request = JobRequest { name, tenant, submit, gpus, batch_size, elasticity, ..JobRequest::default() };
+            let request = JobRequest { name, tenant, submit, gpus, batch_size, elasticity, share, ..JobRequest::default() };
             JobSpec { request, work }
         });
         let jobs = jobs.collect();
@@ -226,12 +228,12 @@ impl Generator {
                     let work_milli = (work_milli != WHOLE).then_some(work_milli);
                     JobRow { gpus, batch_size: Some(batch_size), application, work_milli, ..blank }
                 }
-                JobTask::Timed(Length { duration, gpus, elasticity }) => {
+                JobTask::Timed(Length { duration, gpus, elasticity, share }) => {
                     let (gpu_min, gpu_max) = match elasticity {
                         Elasticity::Rigid => (None, None),
                         Elasticity::Elastic { min, max } => (Some(min), Some(max)),
                     };
-                    JobRow { duration: Some(duration), gpus, gpu_min, gpu_max, ..blank }
+                    JobRow { duration: Some(duration), gpus, gpu_min, gpu_max, share, ..blank }
                 }
             }
         };

@@ -2,17 +2,21 @@
 
 mod pools;
 mod quotas;
+mod share_limits;
+mod shares;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cluster::NodeId;
 use crate::job::JobId;
+use crate::placement::Placement;
 use crate::plan::{Change, Plan};
 use crate::request::{Assign, RequestId, Target};
 use crate::service::ServiceId;
 use crate::view::ClusterView;
 use quotas::QuotaCheck;
+use shares::ShareCheck;
 
 /// A rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -71,6 +75,28 @@ pub enum Violation {
         job: JobId,
         /// The other one.
         partner: JobId,
+        /// Reason of the refusal.
+        problem: String,
+    },
+    /// A tenant would come to hold more compute or memory than its limit.
+    #[error("tenant {tenant} would hold {held} {of}, and its limit is {limit}")]
+    ShareLimit {
+        /// Index of the tenant.
+        tenant: u32,
+        /// Unit of the amounts: percent of an accelerator, or MiB.
+        of: &'static str,
+        /// Amount after the plan.
+        held: u64,
+        /// Limit of the tenant.
+        limit: u64,
+    },
+    /// A share of cards cannot be held so.
+    #[error("job {} cannot have a share of cards of node {node}: {problem}", .job.0)]
+    Share {
+        /// Job of the change.
+        job: JobId,
+        /// Node of the cards.
+        node: NodeId,
         /// Reason of the refusal.
         problem: String,
     },
@@ -146,13 +172,14 @@ pub enum Violation {
 pub struct Guard {
     balance: Vec<i64>,
     seen: Vec<JobId>,
+    shares: ShareCheck,
     quotas: QuotaCheck,
 }
 
 impl Guard {
     /// A guard with room for plans of `changes` changes on `nodes` nodes.
     pub fn with_capacity(nodes: usize, changes: usize) -> Self {
-        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), quotas: QuotaCheck::default() }
+        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), ..Self::default() }
     }
 
     /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed;
@@ -181,7 +208,8 @@ impl Guard {
             // What two jobs share is free when both have left, and is taken once: it counts for the
             // first of them.
             let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
-            if known.state.partner.is_none_or(|partner| job < partner && left(partner)) {
+            let shares = |placement: &Placement| placement.share().is_some();
+            if known.state.partner.is_none_or(|partner| job < partner && left(partner)) && !shares(&known.state.placement) {
                 for held in known.state.placement.slices() {
                     self.balance[held.node.index()] += i64::from(held.gpus);
                 }
@@ -204,7 +232,7 @@ impl Guard {
                 if !view.healthy(slice.node) {
                     violations.push(Violation::Unhealthy { job, node: slice.node });
                 }
-                if change.counts() {
+                if change.counts() && !shares(&change.placement) {
                     self.balance[slice.node.index()] -= i64::from(slice.gpus);
                 }
                 if *accelerator.get_or_insert(node.accelerator) != node.accelerator {
@@ -212,12 +240,16 @@ impl Guard {
                 }
             }
         }
+        self.shares.check(view, plan, &mut self.balance, &mut violations);
         pools::check_training(view, plan, &mut violations);
         pools::check_loans(view, plan, &mut violations);
         pools::check_services(view, plan, &mut self.balance, &mut violations);
         self.check_assignments(view, plan, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: NodeId::at(node), missing: balance.unsigned_abs() as u32 });
+        }
+        if violations.is_empty() {
+            share_limits::check(view, plan, &mut violations);
         }
         // Quotas are summed over placements, so only a plan that is otherwise sound can be looked
         // at.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::placement::ShareRequest;
 use crate::request::{InferenceRequest, ServedModel};
 use crate::service::Service;
 use crate::tenant::{Tenants, UNIT_WEIGHT};
@@ -64,6 +65,10 @@ pub struct JobRequest {
     /// Time by which the job is to be done.
     #[serde(default)]
     pub deadline: Option<SimTime>,
+    /// Share that is enough for the job: of one accelerator, or in equal parts of as many accelerators of one node as it
+    /// asks for. Absent: whole accelerators. A job that asks for a share may be given whole accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareRequest>,
 }
 
 fn unit_weight() -> u32 {
@@ -83,6 +88,7 @@ impl Default for JobRequest {
             priority: 0,
             weight_milli: UNIT_WEIGHT,
             deadline: None,
+            share: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::placement::Placement;
 use crate::service::{Service, ServiceId, ServingProfile};
 
 pub use information::{Batching, Information};
-pub use options::{EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
+pub use options::{CardSharing, EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
 pub use preset::Preset;
 pub use shapes::{JobShape, JobShapes};
 pub use speeds::{Best, SpeedTables};

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Batching, Information};
+use crate::cluster::{Cluster, NodeId};
+use crate::model::sharing::{Card, Isolation};
 use crate::model::{AgentFit, Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
 
@@ -87,6 +89,27 @@ impl InstanceOptions {
     }
 }
 
+/// Sharing of one accelerator by jobs that ask for a part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CardSharing {
+    /// Mechanism that isolates jobs on one card.
+    pub isolation: Isolation,
+    /// Most jobs on one card at a time.
+    pub slots: u32,
+}
+
+impl CardSharing {
+    /// Compute limits by CUDA MPS, at most 48 clients a card (NVIDIA Multi-Process Service, Volta and later), and a
+    /// tenth of the speed lost beside other jobs that use the whole card, which is an assumption.
+    pub const MPS: Self = Self { isolation: Isolation::Mps { contention: 0.1 }, slots: 48 };
+
+    /// Card of `node` before the first share of it is taken. Its memory is not bounded where the type does not tell it.
+    pub fn blank(&self, cluster: &Cluster, node: NodeId) -> Card {
+        let kind = cluster.types.get(cluster.type_of(node).index());
+        Card::new(kind.and_then(|kind| kind.memory_mib).unwrap_or(u32::MAX), self.slots)
+    }
+}
+
 /// Options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
@@ -108,6 +131,8 @@ pub struct SimOptions {
     pub instances: InstanceOptions,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
+    /// Sharing of cards, in workloads with jobs that ask for a part of one.
+    pub sharing: CardSharing,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered, and
@@ -143,6 +168,7 @@ impl SimOptions {
             free_moves: false,
             instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
+            sharing: CardSharing::MPS,
             batching: Batching::Catalog,
             batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },

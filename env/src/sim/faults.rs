@@ -27,7 +27,7 @@ use crate::time::SimTime;
 
 /// Holder of an accelerator.
 enum Holder {
-    /// A job, or two that share it.
+    /// A job, or all that share it.
     Jobs(SmallVec<[JobId; 2]>),
     /// No job; the index among the accelerators that jobs do not hold.
     Other(u32),
@@ -48,8 +48,8 @@ impl ClusterState {
         let mut below = 0;
         for job in self.on_node(node) {
             let state = self.jobs.state(job);
-            // What two jobs share is counted once, for the first of them.
-            if state.partner.is_some_and(|partner| partner < job) {
+            // What two jobs share is counted once, for the first of them; shared cards come after.
+            if state.partner.is_some_and(|partner| partner < job) || state.placement.share().is_some() {
                 continue;
             }
             below += gpus_on(&state.placement, node);
@@ -57,7 +57,10 @@ impl ClusterState {
                 return Holder::Jobs(std::iter::once(job).chain(state.partner).collect());
             }
         }
-        Holder::Other(index - below)
+        match self.cards.on(node).get((index - below) as usize) {
+            Some(card) => Holder::Jobs(card.jobs.iter().map(|(job, _)| *job).collect()),
+            None => Holder::Other(index - below - self.cards.on(node).len() as u32),
+        }
     }
 
     /// Whether a job can run on what a fault has left it.
@@ -189,7 +192,9 @@ impl Simulator {
         let mut survivors: SmallVec<[Change; 2]> = SmallVec::new();
         for &job in hit {
             // The placement is read before the job is stopped, which empties it.
-            let placement = without(&self.state.jobs.state(job).placement, node, gpus);
+            let held = &self.state.jobs.state(job).placement;
+            // A job does not go on without one of the cards that it shares.
+            let placement = if held.share().is_some() { Placement::none() } else { without(held, node, gpus) };
             self.interrupt(job, store)?;
             self.state.jobs.state_mut(job).saving.hits += 1;
             if self.state.can_go_on(job, &placement) {
@@ -212,6 +217,7 @@ impl Simulator {
         }
         self.return_servers();
         self.state.trigger.fault = true;
+        self.update_sharing()?;
         self.update_interference()
     }
 
@@ -232,7 +238,8 @@ impl Simulator {
             let here = gpus_on(&self.jobs.holding[at].1, node).min(left);
             if here > 0 {
                 left -= here;
-                let rest = without(&self.jobs.holding[at].1, node, here);
+                let held = &self.jobs.holding[at].1;
+                let rest = if held.share().is_some() { Placement::none() } else { without(held, node, here) };
                 let job = self.jobs.holding[at].0;
                 let held = std::mem::replace(&mut self.jobs.holding[at].1, rest.clone());
                 self.free_up(job, &held);
@@ -308,7 +315,7 @@ impl Simulator {
         state.saving.failures += 1;
         state.saving.attempt_from = state.executed(now) - state.restarting(now);
         if state.saving.failures > retries {
-            state.saving.lost += state.kept_gpu_millis(now);
+            state.lose_all(now);
             return self.leave(job, None);
         }
         self.state.trigger.fault = true;

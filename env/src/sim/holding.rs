@@ -17,6 +17,8 @@ impl ClusterState {
             && !held.is_empty()
             && state.partner.is_none()
             && change.partner.is_none()
+            && held.share().is_none()
+            && change.placement.share().is_none()
             && held.shape() == change.placement.shape()
             && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
     }
@@ -56,6 +58,9 @@ impl Simulator {
     }
 
     pub(super) fn free_up(&mut self, job: JobId, placement: &Placement) {
+        if let Some((node, share)) = placement.share() {
+            return self.leave_cards(job, node, share);
+        }
         self.records.book(&self.state, job, placement, -1);
         for slice in placement.slices() {
             let node = slice.node.index();
@@ -69,6 +74,9 @@ impl Simulator {
     }
 
     pub(super) fn take(&mut self, job: JobId, placement: &Placement) {
+        if let Some((node, share)) = placement.share() {
+            return self.join_cards(job, node, share);
+        }
         self.records.book(&self.state, job, placement, 1);
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
@@ -93,6 +101,7 @@ impl Simulator {
         // What was queued for the old placement is void from now on.
         state.generation += 1;
         state.resize = None;
+        state.shared_speed = 1.0;
         state.commands += 1;
         let placement = std::mem::take(&mut state.placement);
         // The cost of the next start may depend on what was held before.

@@ -1,6 +1,7 @@
 //! Jobs of a run, as far as their states do not tell.
 
 use super::resize::last_left;
+use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::placement::Placement;
 use crate::scenario::Scenario;
@@ -21,6 +22,8 @@ pub(super) struct RunJobs {
     pub shared: Vec<Profile>,
     /// By node: distributed jobs that have a part there.
     pub distributed: Vec<u32>,
+    /// Nodes with cards that a job joined or left since speeds were last set.
+    pub reshared: Vec<NodeId>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty
     /// where changes of size stop a job.
     pub drained: Vec<SimTime>,

@@ -26,6 +26,7 @@ mod saving;
 mod segment;
 mod services;
 mod shared_profiles;
+mod sharing;
 
 use std::sync::Arc;
 
@@ -352,6 +353,7 @@ impl Simulator {
         plan.scale.iter().for_each(|scale| self.scale_out(scale));
         self.evict_instances(plan);
         self.rechoose_batches()?;
+        self.update_sharing()?;
         self.update_interference()?;
         self.state.refresh_open();
         Ok(())
@@ -429,7 +431,7 @@ impl Simulator {
         }
         self.state.jobs.remove(job);
         self.return_servers();
-        Ok(())
+        self.update_sharing()
     }
 }
 
@@ -447,7 +449,7 @@ fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<S
             failed: None,
             idle_gpu_millis: state.idle_gpu_millis(now),
             writing_gpu_millis: state.writing_gpu_millis(now),
-            lost_gpu_millis: state.saving.lost,
+            lost_gpu_millis: state.lost_gpu_millis(),
         },
         ..*blank
     }

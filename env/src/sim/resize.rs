@@ -49,6 +49,9 @@ impl Simulator {
         if change.partner.is_some() || state.partner.is_some() {
             return false;
         }
+        if change.placement.share().is_some() || state.placement.share().is_some() {
+            return false;
+        }
         let kept = common(lasting(state), &change.placement).gpus();
         let request = &self.state.scenario.workload.jobs[change.job.index()].request;
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)

@@ -36,7 +36,14 @@ impl Simulator {
                 continue;
             }
             if job.partner.is_none_or(|partner| job.id < partner) {
-                let full = |slice: &&crate::placement::Slice| run.state.idle[slice.node.index()] < slice.gpus;
+                let full = |slice: &&crate::placement::Slice| {
+                    // Cards that others have shares of already take nothing more.
+                    let of_share = job.placement.share().map_or(0, |(node, share)| {
+                        let open = |card: &&u16| run.state.cards.get(node, **card).is_some();
+                        share.cards.iter().filter(open).count() as u32
+                    });
+                    run.state.idle[slice.node.index()] < slice.gpus - of_share
+                };
                 if let Some(slice) = job.placement.slices().iter().find(full) {
                     return Err(ObservedError::Overfull { node: slice.node }.into());
                 }
@@ -62,6 +69,7 @@ impl Simulator {
                 }
             }
         }
+        run.update_sharing()?;
         run.update_interference()?;
         Ok(run)
     }

@@ -122,7 +122,7 @@ impl Simulator {
         let whole_seconds = self.state.scenario.options.epoch_end == EpochEnd::WholeSecond;
         let period = self.state.scenario.options.rounds.period;
         let state = self.state.jobs.state_mut(job);
-        state.rate = rate * state.kept_speed;
+        state.rate = rate * state.kept_speed * state.shared_speed;
         // The end that was queued for the old rate is void from now on.
         state.generation += 1;
         state.segment = now;

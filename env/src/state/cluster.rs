@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{InstanceTable, JobTable, Loans, ServiceState, Trigger};
+use super::{InstanceTable, JobTable, Loans, ServiceState, SharedCards, Trigger};
 use crate::cluster::Cluster;
 use crate::request::RequestId;
 use crate::scenario::Scenario;
@@ -24,6 +24,8 @@ pub struct ClusterState {
     /// By node: accelerators that no job, no replica, and no instance that runs or is protected
     /// holds.
     pub(crate) idle: Vec<u32>,
+    /// Cards that jobs have shares of; they are not idle.
+    pub(crate) cards: SharedCards,
     /// By node: accelerators that replicas hold; empty where there are no services.
     pub(crate) served: Vec<u32>,
     pub(crate) services: Vec<ServiceState>,
@@ -48,6 +50,7 @@ impl ClusterState {
             cluster: cluster.clone(),
             down: vec![0; if scenario.options.faults.is_some() { nodes } else { 0 }],
             idle: cluster.nodes.iter().map(|node| node.gpus).collect(),
+            cards: SharedCards::default(),
             served: vec![0; if services.is_empty() { 0 } else { nodes }],
             services,
             loans: Loans::new(cluster),

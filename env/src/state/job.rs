@@ -49,7 +49,8 @@ pub struct JobState {
     pub changed: SimTime,
     /// Measurements of the job's own agent.
     pub profile: Profile,
-    /// Accelerator time held before `since`, GPU-milliseconds.
+    /// Accelerator time held before `since`, hundredths of GPU-milliseconds, as all such times are kept: a share of
+    /// one percent held for a millisecond is one.
     pub(crate) attained: i64,
     pub(crate) executed: SimTime,
     pub(crate) restarting: SimTime,
@@ -61,7 +62,7 @@ pub struct JobState {
     pub(crate) since: SimTime,
     /// Since when it runs at one speed.
     pub(crate) segment: SimTime,
-    /// Accelerator time held before `since` without use, GPU-milliseconds.
+    /// Accelerator time held before `since` without use, hundredths of GPU-milliseconds.
     pub(crate) idle: i64,
     /// The change of size that is under way.
     pub(crate) resize: Option<Box<Reconfiguration>>,
@@ -75,6 +76,8 @@ pub struct JobState {
     pub(crate) stale: bool,
     /// Share of its speed that interference leaves it, in (0, 1].
     pub(crate) kept_speed: f64,
+    /// Speed that shares of cards leave it, relative to what its work is measured on, in (0, 1].
+    pub(crate) shared_speed: f64,
     /// Accelerators held before the change that is being carried out.
     pub(crate) previous_gpus: u32,
     /// Error of estimates of remaining work; 1 is exact.
@@ -111,6 +114,7 @@ impl JobState {
             told: 0,
             stale: false,
             kept_speed: 1.0,
+            shared_speed: 1.0,
             previous_gpus: 0,
             estimate_factor,
             saving: Saving::default(),
@@ -146,17 +150,25 @@ impl JobState {
     /// Accelerator time held until `now` without use, GPU-milliseconds: by a job that restarts all
     /// of its accelerators, by one that grows without a pause the new ones.
     pub fn idle_gpu_millis(&self, now: SimTime) -> i64 {
+        self.idle_percent_millis(now) / 100
+    }
+
+    /// Accelerator time held until `now`, GPU-milliseconds; a share of a card counts by its compute.
+    pub fn attained_gpu_millis(&self, now: SimTime) -> i64 {
+        self.attained_percent_millis(now) / 100
+    }
+
+    pub(super) fn idle_percent_millis(&self, now: SimTime) -> i64 {
         let idle = match self.phase {
             Phase::Pending => 0,
-            Phase::Starting { .. } => self.placement.gpus(),
-            Phase::Running => self.placement.gpus().saturating_sub(self.share().gpus()),
+            Phase::Starting { .. } => self.placement.compute_percent(),
+            Phase::Running => self.placement.compute_percent().saturating_sub(self.share().compute_percent()),
         };
         self.idle + i64::from(idle) * (now - self.since).as_millis()
     }
 
-    /// Accelerator time held until `now`, GPU-milliseconds.
-    pub fn attained_gpu_millis(&self, now: SimTime) -> i64 {
-        self.attained + i64::from(self.placement.gpus()) * (now - self.since).as_millis()
+    pub(super) fn attained_percent_millis(&self, now: SimTime) -> i64 {
+        self.attained + i64::from(self.placement.compute_percent()) * (now - self.since).as_millis()
     }
 
     /// Wall time with accelerators until `now`.
@@ -186,8 +198,8 @@ impl JobState {
     }
 
     fn settle_counters(&mut self, now: SimTime) {
-        self.idle = self.idle_gpu_millis(now);
-        self.attained = self.attained_gpu_millis(now);
+        self.idle = self.idle_percent_millis(now);
+        self.attained = self.attained_percent_millis(now);
         self.restarting = self.restarting(now);
         self.executed = self.executed(now);
         self.progress = self.done(now);

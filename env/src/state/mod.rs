@@ -3,6 +3,7 @@
 //! Between events everything that grows with time is derived from a value and a rate, so the state
 //! of a job or a service changes only when something happens to it.
 
+mod cards;
 mod cluster;
 mod instances;
 mod job;
@@ -14,6 +15,7 @@ mod saving;
 mod services;
 mod trigger;
 
+pub use cards::{SharedCard, SharedCards};
 pub use cluster::ClusterState;
 pub(crate) use instances::InstanceEnd;
 pub use instances::{Instance, InstanceState, InstanceTable};

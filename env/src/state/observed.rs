@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::{
     ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase, ServiceState,
+    SharedCards,
     Trigger,
 };
 use crate::cluster::{Cluster, NodeId};
@@ -157,6 +158,7 @@ impl ClusterState {
         if !seen.loans.is_empty() && !loans.by_node.is_empty() {
             loans.by_node.clone_from(&seen.loans);
         }
+        let mut cards = SharedCards::default();
         let mut jobs = JobTable::new(scenario.workload.jobs.len());
         let mut last = None;
         for job in &seen.jobs {
@@ -169,6 +171,14 @@ impl ClusterState {
                 let held = loans.trained_on.get_mut(slice.node.index());
                 let held = held.ok_or(ObservedError::Node { job: job.id, node: slice.node })?;
                 *held += if counts { slice.gpus } else { 0 };
+            }
+            if let Some((node, share)) = job.placement.share() {
+                let blank = scenario.options.sharing.blank(&seen.cluster, node);
+                for (number, part) in share.parts() {
+                    let opened = cards.join(node, number, job.id, part, blank);
+                    // A card counts once, for the first of its jobs.
+                    loans.trained_on[node.index()] -= u32::from(!opened);
+                }
             }
             jobs.insert(JobState::observed(job, seen.now, generation));
         }
@@ -187,6 +197,7 @@ impl ClusterState {
             cluster: Arc::new(cluster),
             down,
             idle,
+            cards,
             served,
             services,
             loans,
@@ -265,7 +276,7 @@ impl JobState {
         state.started = job.started;
         state.changed = job.changed;
         state.profile = job.profile.clone();
-        state.attained = job.attained_gpu_millis;
+        state.attained = 100 * job.attained_gpu_millis;
         state.executed = job.executed;
         state.restarting = job.restarting;
         state.progress = job.done;

@@ -23,7 +23,7 @@ pub(crate) enum NodeStore {
 pub(crate) struct Point {
     /// In the job's unit.
     pub progress: f64,
-    /// Accelerator time that made it, GPU-milliseconds.
+    /// Accelerator time that made it, hundredths of GPU-milliseconds.
     pub kept: i64,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct Saving {
     pub point: Point,
     /// Work that is left after a fault which takes the checkpoint store with it.
     pub base: Point,
-    /// Accelerator time of writes before the job was last settled, GPU-milliseconds.
+    /// Accelerator time of writes before the job was last settled, hundredths of GPU-milliseconds.
     pub writing: i64,
-    /// Accelerator time of work that was undone, GPU-milliseconds.
+    /// Accelerator time of work that was undone, hundredths of GPU-milliseconds.
     pub lost: i64,
     /// Faults of the hardware under it.
     pub hits: u32,
@@ -107,17 +107,31 @@ impl JobState {
 
     /// Accelerator time of writes until `now`, GPU-milliseconds.
     pub(crate) fn writing_gpu_millis(&self, now: SimTime) -> i64 {
+        self.writing_percent_millis(now) / 100
+    }
+
+    fn writing_percent_millis(&self, now: SimTime) -> i64 {
         if self.saving.work == 0 || self.phase != Phase::Running {
             return self.saving.writing;
         }
         let write = (now - self.since) - self.saving.work_between(self.since, now);
-        self.saving.writing + i64::from(self.share().gpus()) * write.as_millis()
+        self.saving.writing + i64::from(self.share().compute_percent()) * write.as_millis()
     }
 
-    /// Accelerator time until `now` that made progress which is not undone, GPU-milliseconds.
-    pub(crate) fn kept_gpu_millis(&self, now: SimTime) -> i64 {
-        let rest = self.idle_gpu_millis(now) + self.writing_gpu_millis(now) + self.saving.lost;
-        self.attained_gpu_millis(now) - rest
+    /// Accelerator time of work that was undone, GPU-milliseconds.
+    pub(crate) fn lost_gpu_millis(&self) -> i64 {
+        self.saving.lost / 100
+    }
+
+    /// Counts all work that is not undone yet as lost.
+    pub(crate) fn lose_all(&mut self, now: SimTime) {
+        self.saving.lost += self.kept_percent_millis(now);
+    }
+
+    /// Accelerator time until `now` that made progress which is not undone, hundredths of GPU-milliseconds.
+    fn kept_percent_millis(&self, now: SimTime) -> i64 {
+        let rest = self.idle_percent_millis(now) + self.writing_percent_millis(now) + self.saving.lost;
+        self.attained_percent_millis(now) - rest
     }
 
     /// Takes the last checkpoint that falls between the latest settling and `now`. To be called
@@ -129,14 +143,14 @@ impl JobState {
         let last = self.saving.last(now);
         // A checkpoint before `since` was taken when the job was settled then.
         if last > self.since {
-            self.saving.point = Point { progress: self.done(last), kept: self.kept_gpu_millis(last) };
+            self.saving.point = Point { progress: self.done(last), kept: self.kept_percent_millis(last) };
         }
-        self.saving.writing = self.writing_gpu_millis(now);
+        self.saving.writing = self.writing_percent_millis(now);
     }
 
     /// A settled job that is stopped by plan saves all of its work.
     pub(crate) fn save_all(&mut self) {
-        self.saving.point = Point { progress: self.progress, kept: self.kept_gpu_millis(self.since) };
+        self.saving.point = Point { progress: self.progress, kept: self.kept_percent_millis(self.since) };
         self.saving.base = self.saving.point;
         // The cycle ends here; the next run of the job begins one of its own.
         self.saving.work = 0;
@@ -147,7 +161,7 @@ impl JobState {
         if store == NodeStore::Lost {
             self.saving.point = self.saving.base;
         }
-        self.saving.lost += self.kept_gpu_millis(self.since) - self.saving.point.kept;
+        self.saving.lost += self.kept_percent_millis(self.since) - self.saving.point.kept;
         self.progress = self.saving.point.progress;
     }
 }

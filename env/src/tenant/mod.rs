@@ -21,6 +21,7 @@ use thiserror::Error;
 pub use share::DominantShare;
 pub use tree::{GroupId, QuotaTree, Usage};
 
+use crate::placement::ShareRequest;
 use crate::time::SimTime;
 
 /// Weight of 1, in thousandths, which is the weight of a tenant that is not declared.
@@ -54,12 +55,15 @@ pub struct Group {
     /// Quotas by name of accelerator type; the group owns no accelerators of a type that is not
     /// named.
     pub quotas: BTreeMap<String, Quota>,
+    /// Most compute and device memory that the jobs of a tenant hold at once, whole cards among them; absent: no
+    /// limit.
+    pub share_limit: Option<ShareRequest>,
 }
 
 impl Group {
     /// Creates a group of weight 1 without quotas and cohort.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), cohort: None, weight_milli: UNIT_WEIGHT, quotas: BTreeMap::new() }
+        Self { name: name.into(), cohort: None, weight_milli: UNIT_WEIGHT, quotas: BTreeMap::new(), share_limit: None }
     }
 }
 

@@ -42,6 +42,8 @@ impl<'a> ClusterView<'a> {
         for change in &plan.changes {
             // What two jobs share is given up once.
             let job = self.job(change.job).filter(|job| job.state.counts());
+            // A card that is shared may be held by others still, so it is not counted as given up.
+            let job = job.filter(|job| job.state.placement.share().is_none());
             let held = job.map(|job| job.state.placement.slices()).unwrap_or_default();
             held.iter().for_each(|slice| after.idle[slice.node.index()] += slice.gpus);
         }

@@ -7,9 +7,11 @@ mod services;
 
 use crate::cluster::{Cluster, NodeId, TypeId};
 use crate::job::JobId;
+use crate::model::sharing::Card;
+use crate::placement::{Placement, Slice};
 use crate::request::{InferenceRequest, RequestId};
 use crate::scenario::{Batching, Information, JobShapes, Resize, Scenario};
-use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, Trigger};
+use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, SharedCard, SharedCards, Trigger};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
@@ -53,6 +55,8 @@ pub struct ClusterView<'a> {
     pub(crate) free: &'a [u32],
     /// Idle accelerators by node: those that no job or replica holds.
     pub(crate) idle: &'a [u32],
+    /// Cards that jobs have shares of.
+    pub(crate) cards: &'a SharedCards,
     /// By node: accelerators that replicas hold; empty where there are no services.
     pub(crate) served: &'a [u32],
     pub(crate) services: &'a [ServiceState],
@@ -78,6 +82,7 @@ impl ClusterState {
             table: &self.jobs,
             free: if self.loans.open.is_empty() { &self.idle } else { &self.loans.open },
             idle: &self.idle,
+            cards: &self.cards,
             served: &self.served,
             services: &self.services,
             loans: &self.loans,
@@ -130,6 +135,39 @@ impl<'a> ClusterView<'a> {
     /// Free accelerators in the cluster.
     pub fn total_free(&self) -> u32 {
         self.free.iter().sum()
+    }
+
+    /// Cards of `node` that jobs have shares of, ascending by number. The other cards of the node are held whole or
+    /// free, and have no number until a share of one is taken.
+    pub fn cards_on(&self, node: NodeId) -> &'a [SharedCard] {
+        self.cards.on(node)
+    }
+
+    /// Card of `node` as it is before the first share of it is taken.
+    pub fn blank_card(&self, node: NodeId) -> Card {
+        self.scenario.options.sharing.blank(self.cluster, node)
+    }
+
+    /// Compute (percent of an accelerator) and device memory (MiB) of a placement. Whole cards count with all of
+    /// their memory, where it is known.
+    pub fn amounts(&self, placement: &Placement) -> [u64; 2] {
+        if let Some((_, share)) = placement.share() {
+            return [share.amount.compute_percent.into(), share.amount.memory_mib.into()];
+        }
+        let memory = |slice: &Slice| {
+            let kind = self.cluster.types.get(self.cluster.type_of(slice.node).index());
+            u64::from(slice.gpus) * u64::from(kind.and_then(|kind| kind.memory_mib).unwrap_or(0))
+        };
+        [100 * u64::from(placement.gpus()), placement.slices().iter().map(memory).sum()]
+    }
+
+    /// Amounts that the jobs of a tenant hold, as [`Self::amounts`]. Two jobs on the same accelerators hold them once.
+    pub fn held_by(&self, tenant: u32) -> [u64; 2] {
+        let own = self.jobs().filter(|job| job.request().tenant == tenant && job.state.counts());
+        own.fold([0, 0], |sum, job| {
+            let [compute, memory] = self.amounts(&job.state.placement);
+            [sum[0] + compute, sum[1] + memory]
+        })
     }
 
     /// Table of inference instances.

@@ -12,16 +12,6 @@ mod spanning;
 
 pub use card::{Card, CardScore, Misfit};
 pub use isolation::{Isolation, MigProfile};
-pub use spanning::{Grant, Spread, place};
+pub use spanning::{Grant, Spread, place, place_on};
 
-use serde::{Deserialize, Serialize};
-
-/// Share of one accelerator, or of several: compute in percent of one, memory in MiB.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShareRequest {
-    /// Percent of one accelerator's compute; 0 takes the compute that other jobs leave idle. On a
-    /// single card more than 100 counts as 100.
-    pub compute_percent: u32,
-    /// Device memory, MiB.
-    pub memory_mib: u32,
-}
+pub use crate::placement::ShareRequest;

@@ -35,20 +35,16 @@ pub fn place(cards: &[Card], request: &ShareRequest, spread: Spread) -> Option<V
     let fewest = request.compute_percent.div_ceil(100).max(request.memory_mib.div_ceil(largest)).max(1);
     // A request of less than a card is never split.
     let most = if fewest == 1 { 1 } else { cards.len() as u32 };
-    (fewest..=most).find_map(|count| over(cards, request, spread, count))
+    (fewest..=most).find_map(|count| place_on(cards, request, spread, count))
 }
 
-/// Splits a request over exactly `count` cards. Both amounts descend from part to part, so a card
+/// Splits a request over exactly `count` cards; `None` where they cannot hold it. Both amounts descend from part to part, so a card
 /// that holds one part would hold the next, and no choice of card for a part can make the next part
 /// impossible.
-fn over(cards: &[Card], request: &ShareRequest, spread: Spread, count: u32) -> Option<Vec<Grant>> {
-    let part = |whole: u32, at: u32| whole / count + u32::from(at < whole % count);
+pub fn place_on(cards: &[Card], request: &ShareRequest, spread: Spread, count: u32) -> Option<Vec<Grant>> {
     let mut grants: Vec<Grant> = Vec::with_capacity(count as usize);
     for at in 0..count {
-        let part = ShareRequest {
-            compute_percent: part(request.compute_percent, at),
-            memory_mib: part(request.memory_mib, at),
-        };
+        let part = request.part(count, at);
         let unused = |card: &usize| grants.iter().all(|grant| grant.card != *card);
         let fitting = (0..cards.len()).filter(|&card| unused(&card) && cards[card].fit(&part).is_ok());
         let card = match spread {

@@ -1,0 +1,147 @@
+//! Policies that put jobs on parts of cards.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::sync::Arc;
+
+use goodput_agents::heuristic::card_sharing::{CardSharing, LISTED};
+use goodput_agents::heuristic::fifo::Fifo;
+use goodput_agents::placement::fractional::strategy::by_name;
+use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, TieBreak};
+use goodput_env::cluster::{Cluster, TypeId};
+use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::model::sharing::{ShareRequest, Spread};
+use goodput_env::policy::Policy;
+use goodput_env::scenario::Scenario;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Outcome, Simulator, Status};
+use rand::RngExt;
+
+use super::support::{fixed, frictionless};
+
+fn sharing(name: &str, submit: i64, cards: u32, compute_percent: u32, memory_mib: u32, secs: i64) -> JobSpec {
+    let mut job = fixed(name, cards, secs, submit);
+    job.request.share = Some(ShareRequest { compute_percent, memory_mib });
+    job
+}
+
+fn scenario(nodes: u32, cards: u32, jobs: Vec<JobSpec>) -> Arc<Scenario> {
+    let mut cluster = Cluster::homogeneous(nodes, cards);
+    cluster.types[0].memory_mib = Some(16_384);
+    Arc::new(Scenario::new(Arc::new(cluster), Arc::new(Workload::new(Vec::new(), jobs)), frictionless(), 1))
+}
+
+fn outcome(policy: &mut dyn Policy, nodes: u32, cards: u32, jobs: Vec<JobSpec>) -> Outcome {
+    Simulator::new(scenario(nodes, cards, jobs)).run(policy).unwrap()
+}
+
+/// Node and cards of each job after the first decision.
+fn first_places(policy: &mut dyn Policy, nodes: u32, cards: u32, jobs: Vec<JobSpec>) -> Vec<Option<(u32, Vec<u16>)>> {
+    let count = jobs.len() as u32;
+    let mut run = Simulator::new(scenario(nodes, cards, jobs));
+    assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+    let plan = policy.decide(&run.view());
+    run.apply(&plan).unwrap();
+    let place = |job| {
+        let placement = &run.view().job(JobId(job)).unwrap().state.placement;
+        match placement.share() {
+            Some((node, share)) => Some((node.0, share.cards.to_vec())),
+            None => placement.slices().first().map(|slice| (slice.node.0, Vec::new())),
+        }
+    };
+    (0..count).map(place).collect()
+}
+
+#[test]
+fn full_and_empty_cards_as_hami_chooses_them() {
+    let jobs = || {
+        vec![
+            sharing("a", 0, 1, 40, 4_000, 100),
+            sharing("b", 0, 1, 30, 4_000, 100),
+            sharing("wide", 0, 2, 150, 9_000, 100),
+            fixed("whole", 1, 100, 0),
+        ]
+    };
+    let packed = first_places(&mut CardSharing::filled(Spread::Fullest), 2, 4, jobs());
+    assert_eq!(packed, [Some((0, vec![0])), Some((0, vec![0])), Some((0, vec![1, 2])), Some((0, vec![]))]);
+    let spread = first_places(&mut CardSharing::filled(Spread::Emptiest), 2, 4, jobs());
+    assert_eq!(spread, [Some((0, vec![0])), Some((1, vec![0])), Some((1, vec![1, 2])), Some((0, vec![]))]);
+}
+
+#[test]
+fn memory_keeps_jobs_apart_that_compute_would_join() {
+    let jobs = vec![sharing("a", 0, 1, 10, 9_000, 100), sharing("b", 0, 1, 10, 9_000, 100)];
+    for listed in LISTED {
+        let places = first_places(&mut *listed.build(1), 1, 2, jobs.clone());
+        assert_eq!(places.iter().flatten().map(|(_, cards)| cards[0]).collect::<Vec<_>>().len(), 2, "{}", listed.name);
+        assert_ne!(places[0], places[1], "{}", listed.name);
+    }
+}
+
+/// Jobs of parts of cards and of whole ones, more than the cluster holds.
+fn mixed(count: usize, seed: u64) -> Vec<JobSpec> {
+    let mut random = rng(seed, Stream::Workload);
+    let job = |index: usize| {
+        let (submit, secs) = (5 * index as i64, random.random_range(60..1_200));
+        match random.random_range(0..4) {
+            0 => fixed(&format!("whole-{index}"), [1, 2, 4][random.random_range(0..3)], secs, submit),
+            1 => sharing(&format!("wide-{index}"), submit, 2, random.random_range(110..180), 12_000, secs),
+            _ => {
+                let percent = [10, 25, 46, 50, 70][random.random_range(0..5)];
+                sharing(&format!("part-{index}"), submit, 1, percent, 150 * percent, secs)
+            }
+        }
+    };
+    (0..count).map(job).collect()
+}
+
+#[test]
+fn every_listed_policy_ends_a_mixed_workload_and_beats_whole_cards() {
+    let whole = outcome(&mut Fifo::backfill(), 4, 8, mixed(400, 3));
+    let mean = |outcome: &Outcome| {
+        outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).sum::<f64>() / outcome.jobs.len() as f64
+    };
+    for listed in LISTED {
+        let shared = outcome(&mut *listed.build(1), 4, 8, mixed(400, 3));
+        assert!(!shared.truncated);
+        // A job that asked for a part holds a whole card under a policy that knows no parts, and others wait for it.
+        assert!(mean(&shared) < 0.8 * mean(&whole), "{}: {} and {}", listed.name, mean(&shared), mean(&whole));
+    }
+}
+
+/// Where every request asks for processors that all nodes have in plenty, the placer of the FGD reproduction and the
+/// policy are one rule: both place arrivals one by one.
+#[test]
+fn the_policy_places_as_the_placer_of_the_reproduction() {
+    let mut random = rng(5, Stream::Workload);
+    let job = |index: usize| match random.random_range(0..3) {
+        0 => fixed(&format!("{index}"), [1, 2, 4, 8][random.random_range(0..4)], 1_000_000, index as i64),
+        _ => sharing(&format!("{index}"), index as i64, 1, [10, 20, 46, 50, 81][random.random_range(0..5)], 1, 1_000_000),
+    };
+    let jobs: Vec<JobSpec> = (0..300).map(job).collect();
+    let request = |job: &JobSpec| {
+        let milli = job.request.share.map_or(1_000, |share| 10 * share.compute_percent);
+        Request { cpu_milli: 0, memory_mib: 0, accelerators: job.request.gpus, milli, kinds: Kinds::ANY }
+    };
+    for name in ["best-fit", "gpu-packing", "gpu-clustering", "dot-product"] {
+        let strategy = by_name(name, &Fragmentation::new(Vec::new())).unwrap();
+        let nodes = vec![Node::idle(TypeId(0), 0, 0, 8); 20];
+        let mut placer = Placer::new(nodes, strategy, TieBreak::LowestIndex, 0);
+        let expected: Vec<Option<u32>> = jobs.iter().map(|job| placer.place(&request(job)).map(|at| at.node)).collect();
+        let mut run = Simulator::new(scenario(20, 8, jobs.clone()));
+        let mut policy = CardSharing::scored(name, 0);
+        let mut found = vec![None; jobs.len()];
+        for arrived in 0..jobs.len() {
+            assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+            let plan = policy.decide(&run.view());
+            // What the placer drops is not to be tried again.
+            let mut kept = goodput_env::plan::Plan::keep();
+            for change in plan.changes.into_iter().filter(|change| change.job.index() == arrived) {
+                found[arrived] = change.placement.slices().first().map(|slice| slice.node.0);
+                kept.changes.push(change);
+            }
+            run.apply(&kept).unwrap();
+        }
+        assert_eq!(found, expected, "{name}");
+        assert!(found.iter().filter(|place| place.is_none()).count() > 20, "{name}: nothing was contended");
+    }
+}
