@@ -20,7 +20,8 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Fixed, ListedPolicy, Traits};
+use crate::heuristic::parameters::Fixed;
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 use choice::Choice;
 use limits::TenantLimits;
