@@ -90,19 +90,19 @@ fn quotas(key: &'static str, quotas: &BTreeMap<String, Quota>) -> Result<BTreeMa
 
 fn group(tenant: &TenantConfig) -> Result<Group, CheckError> {
     Ok(Group {
-        name: tenant.name.clone(),
         cohort: tenant.cohort.clone(),
         weight_milli: weight("tenants.weight", tenant.weight)?,
         quotas: quotas("tenants.quota", &tenant.quota)?,
+        ..Group::named(&tenant.name)
     })
 }
 
 fn group_of(cohort: &CohortConfig) -> Result<Group, CheckError> {
     Ok(Group {
-        name: cohort.name.clone(),
         cohort: cohort.cohort.clone(),
         weight_milli: weight("cohorts.weight", cohort.weight)?,
         quotas: quotas("cohorts.quota", &cohort.quota)?,
+        ..Group::named(&cohort.name)
     })
 }
 
