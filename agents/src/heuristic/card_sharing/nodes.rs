@@ -106,9 +106,11 @@ impl NodeOfCards {
         }
     }
 
-    /// This node with the cards hidden that lack memory or a place for a part; `None` where no card lacks any.
+    /// This node with the cards hidden that have the compute for a part and lack the memory or a place; `None` where no
+    /// card does.
     pub fn without_unfit(&self, part: &ShareRequest) -> Option<Node> {
-        let unfit = |at: usize| self.node.idle[at] > 0 && self.cards[at].fit(part).is_err();
+        let compute = (MILLI / 100 * part.compute_percent.clamp(1, 100)) as u16;
+        let unfit = |at: usize| self.node.idle[at] >= compute && self.cards[at].fit(part).is_err();
         if !(0..self.cards.len()).any(unfit) {
             return None;
         }
