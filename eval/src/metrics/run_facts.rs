@@ -3,9 +3,11 @@
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::{JobRecord, Outcome};
 
+use super::cards::card_facts;
 use super::{
-    DeadlineFacts, IsolatedReference, Reliability, TenantFacts, bounded_slowdown, deadline_facts, finish_time_fairness,
-    isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
+    CardFacts, DeadlineFacts, IsolatedReference, Reliability, TenantFacts, bounded_slowdown, deadline_facts,
+    finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs, reference_gpu_secs,
+    tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless
@@ -44,6 +46,8 @@ pub struct RunFacts<'a> {
     pub reliability: Option<Reliability>,
     /// Service that each tenant received; empty where the tenants are not known.
     pub tenants: Vec<TenantFacts>,
+    /// Use of accelerators by jobs on parts of them; `None` where no job asks for a part.
+    pub cards: Option<CardFacts>,
     /// Jobs that have a deadline; empty where the requests are not known.
     pub deadlines: Vec<DeadlineFacts>,
 }
@@ -60,7 +64,8 @@ impl<'a> RunFacts<'a> {
         let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
-        Self { reliability, tenants, deadlines, ..facts }
+        let cards = card_facts(scenario, outcome, facts.makespan_secs);
+        Self { reliability, tenants, deadlines, cards, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -90,6 +95,7 @@ impl<'a> RunFacts<'a> {
             reliability: None,
             tenants: Vec::new(),
             deadlines: Vec::new(),
+            cards: None,
             outcome,
         }
     }
