@@ -192,7 +192,8 @@ impl SimEngine {
                 }
                 match (action, running) {
                     (EngineAction::Place { placement, share: Some(_) }, false) => {
-                        let asked = job.request().share.ok_or_else(|| refused("the job asks for whole accelerators"))?;
+                        let asked =
+                            job.request().share.ok_or_else(|| refused("the job asks for whole accelerators"))?;
                         let on = placement.first().ok_or_else(|| refused("the placement is empty"))?;
                         let cards = on.accelerators.iter().map(|number| number.parse());
                         let cards = cards.collect::<Result<_, _>>().map_err(|_| refused("a card has no number"))?;
