@@ -10,6 +10,7 @@
 mod choice;
 mod limits;
 mod nodes;
+mod scores;
 mod typical;
 
 use std::collections::BTreeSet;
