@@ -1,5 +1,5 @@
-//! Jobs on parts of accelerators under node agents: real sockets and processes, the stand-in for NVML, and a stand-in for
-//! the control daemon of CUDA MPS.
+//! Jobs on parts of accelerators under node agents: real sockets and processes, the stand-in for NVML, and a stand-in
+//! for the control daemon of CUDA MPS.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_configs::live::node_agent::Fencing;

@@ -97,7 +97,7 @@ fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// Where the control daemon of CUDA MPS listens by default.
+/// Default folder of the control daemon of CUDA MPS.
 fn mps_pipes() -> PathBuf {
     "/tmp/nvidia-mps".into()
 }

@@ -24,7 +24,7 @@ pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", 
 /// Columns of a file with shares of cards.
 const SHARE_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib"];
 
-/// All columns.
+/// Columns of a file with tenants and with shares of cards.
 pub const ALL_COLUMNS: &[&str] =
     &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib", "tenant"];
 

@@ -1,9 +1,10 @@
-//! Accelerators allocated after the openb trace by the policies of the simulator (Weng et al., ATC'23, figures 7, 9 and 11).
+//! Accelerators allocated after the openb trace by the policies of the simulator (Weng et al., ATC'23, figure 7).
 //!
-//! The protocol is that of [`super::fgd`], through the path of every policy: each pod arrives as a job, one a second, and
-//! holds what it gets until the end. What fits nowhere waits, and nothing leaves, so it never fits. Two things differ
-//! from the artifact. Processors of nodes are not simulated, so pods on processors only do not arrive and no node is out
-//! of processors. And `fgd` goes by the pods that have arrived, not by a list that is known before the start.
+//! The protocol is that of [`super::fgd`], through the path of every policy. Each pod arrives as a job, one a second,
+//! and holds its accelerators until the end. A pod that fits nowhere waits, and never fits, because nothing leaves. Two
+//! things differ from the artifact. Processors of nodes are not simulated, so pods on processors only do not arrive,
+//! and no node is out of processors. And `fgd` goes by the pods that have arrived, not by a list that is known before
+//! the start.
 
 use std::path::Path;
 use std::sync::Arc;

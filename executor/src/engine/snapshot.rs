@@ -183,8 +183,8 @@ pub struct Attempt {
     pub number: u32,
     /// Accelerators of the attempt.
     pub placement: Vec<OnNode>,
-    /// Numbers on their node of the accelerators of which the attempt holds parts, in the order of the parts; empty where
-    /// it holds whole accelerators.
+    /// Accelerators of which the attempt holds parts, by their numbers on the node, in the order of the parts; empty
+    /// where it holds whole accelerators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cards: Vec<u16>,
     /// Start of the attempt, on the engine's clock, milliseconds.

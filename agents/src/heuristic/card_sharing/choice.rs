@@ -1,4 +1,4 @@
-//! Choice of a node and of its cards.
+//! CardChoice of a node and of its cards.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::model::sharing::{Grant, ShareRequest, Spread, place_on};
@@ -14,7 +14,7 @@ use crate::placement::fractional::Fragmentation;
 use crate::placement::fractional::strategy::{Strategy, by_name};
 
 /// Rule by which nodes and cards are chosen.
-pub enum Choice {
+pub enum CardChoice {
     /// The best score of a strategy.
     Scored {
         /// Name of the strategy in the list of strategies.
@@ -30,7 +30,7 @@ pub enum Choice {
     Filled(Spread),
 }
 
-impl Choice {
+impl CardChoice {
     /// By the listed strategy called `name`.
     pub fn scored(name: &'static str, seed: u64) -> Self {
         let strategy = named(name, &Fragmentation::new(Vec::new()));

@@ -120,7 +120,8 @@ impl NodeOfCards {
         (card.jobs, card.compute_percent, card.memory_mib) = (card.slots, 100, card.total_mib);
     }
 
-    /// Hides whole cards beyond `free`, the last ones first: services hold them, or they are broken or not open to jobs.
+    /// Hides whole cards beyond `free`, the last ones first: services hold these cards, or the cards are broken or not
+    /// open to jobs.
     fn withhold(&mut self, free: u32) {
         let mut excess = self.node.wholly_idle().saturating_sub(free);
         for at in (0..self.node.idle.len()).rev() {

@@ -12,7 +12,7 @@ use crate::placement::fractional::{Request, Strategy};
 const MOST_SHAPES: usize = 512;
 
 /// Request of a job, and the amounts where it is for a part of a card.
-type Shape = (Request, Option<ShareRequest>);
+type AskedParts = (Request, Option<ShareRequest>);
 
 /// Scores by shape of request and by node, each with the version of the node that it is of; `None` where the node does
 /// not fit.
@@ -26,7 +26,7 @@ impl KeptScores {
         strategy: &dyn Strategy,
         nodes: &mut NodesOfCards,
         job: &JobView<'_>,
-        shape: Shape,
+        shape: AskedParts,
     ) -> Option<usize> {
         if self.0.len() > MOST_SHAPES {
             self.0.clear();
@@ -53,7 +53,7 @@ impl KeptScores {
 }
 
 /// Score of a node; `None` where it does not fit.
-fn score(strategy: &dyn Strategy, node: &mut NodeOfCards, (request, part): &Shape) -> Option<i32> {
+fn score(strategy: &dyn Strategy, node: &mut NodeOfCards, (request, part): &AskedParts) -> Option<i32> {
     if !node.node.fits(request) {
         return None;
     }

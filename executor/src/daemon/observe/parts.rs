@@ -30,7 +30,7 @@ impl SharedCardsSeen {
 }
 
 impl ClusterObserver {
-    /// What an attempt of a job holds: whole accelerators, or parts of those that it names.
+    /// Placement of an attempt of a job: whole accelerators, or parts of those that the attempt names.
     pub(super) fn held_by(&self, seen: &JobSeen, attempt: &Attempt) -> Placement {
         let parts = || {
             let node = self.node_of(attempt.placement.first()?)?;
