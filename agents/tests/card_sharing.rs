@@ -108,8 +108,7 @@ fn every_listed_policy_ends_a_mixed_workload_and_beats_whole_cards() {
     }
 }
 
-/// Where every request asks for processors that all nodes have in plenty, the placer of the FGD reproduction and the
-/// policy are one rule: both place arrivals one by one.
+/// Without processors, the placer of the FGD reproduction and the policy are one rule: both place arrivals one by one.
 #[test]
 fn the_policy_places_as_the_placer_of_the_reproduction() {
     let mut random = rng(5, Stream::Workload);

@@ -32,8 +32,8 @@ pub struct TenantConfig {
     /// are no limits, and weights alone divide the cluster.
     #[serde(default)]
     pub quota: BTreeMap<String, Quota>,
-    /// Most compute and device memory that the jobs of the tenant hold at once, whole accelerators among them; absent: no
-    /// limit. The policies that place jobs on parts of accelerators know it.
+    /// Most compute and device memory that the jobs of the tenant hold at once, whole accelerators included; absent:
+    /// no limit. The policies that place jobs on parts of accelerators know it.
     #[serde(default, skip_serializing_if = "ShareLimit::is_none")]
     pub share_limit: ShareLimit,
     /// Quotas that change during the run; for experiments only.

@@ -263,9 +263,9 @@ pub enum RowProblem {
     SharedSizes {
         /// Accelerators asked for.
         gpus: u32,
-        /// Smallest size.
+        /// Fewest accelerators that the row names.
         min: u32,
-        /// Largest size.
+        /// Most accelerators that the row names.
         max: u32,
     },
     /// Sizes that contradict each other.

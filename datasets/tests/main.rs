@@ -8,6 +8,7 @@ mod import;
 mod inspect;
 mod job_csv;
 mod openb;
+mod parts;
 mod shared;
 mod sia;
 mod store;

@@ -11,8 +11,9 @@ use goodput_env::gym::{
     Action, ClusterEnv, Encoder, EnvOptions, Environment, ExpectedPeak, Layout, LoanVerb, Observation, ResetOptions,
     Reward, RewardTerm, Round, ScaleVerb, ScenarioSource, check,
 };
-use goodput_env::job::Workload;
+use goodput_env::job::{Elasticity, JobRequest, Workload};
 use goodput_env::model::{Checkpointing, FaultModel};
+use goodput_env::placement::ShareRequest;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::Service;
@@ -138,6 +139,26 @@ fn the_checker_finds_nothing_wrong() {
         for finding in check(&ClusterEnv::new(source(faults), options()), 7, 3, 3000).unwrap() {
             assert_eq!(finding.problem, None, "{}", finding.check);
         }
+    }
+}
+
+/// A learned policy gives a whole accelerator to a job that asks for a part, and the guard lets it pass.
+#[test]
+fn jobs_that_ask_for_parts_are_jobs_like_others() {
+    let whole = source(true);
+    let parts: ScenarioSource = Arc::new(move |seed| {
+        let mut scenario = Scenario::clone(&whole(seed));
+        for (index, job) in
+            Arc::make_mut(&mut scenario.workload).jobs.iter_mut().enumerate().filter(|(at, _)| at % 2 == 0)
+        {
+            let share = ShareRequest { compute_percent: 10 + index as u32, memory_mib: 0 };
+            job.request =
+                JobRequest { gpus: 1, elasticity: Elasticity::Rigid, share: Some(share), ..job.request.clone() };
+        }
+        Arc::new(scenario)
+    });
+    for finding in check(&ClusterEnv::new(parts, options()), 7, 3, 3000).unwrap() {
+        assert_eq!(finding.problem, None, "{}", finding.check);
     }
 }
 

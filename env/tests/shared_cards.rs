@@ -13,6 +13,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{SimError, Simulator, Status};
+use goodput_env::tenant::{Group, ShareLimit, Tenants};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use rand::RngExt;
@@ -36,11 +37,17 @@ fn on(node: u32, cards: &[u16], amount: ShareRequest) -> Placement {
 
 /// `cluster` of cards of 16 GiB; nothing costs anything.
 fn run_of(cluster: &str, jobs: Vec<JobSpec>) -> Simulator {
+    limited(cluster, jobs, Vec::new())
+}
+
+/// As [`run_of`] with tenants.
+fn limited(cluster: &str, jobs: Vec<JobSpec>, tenants: Vec<Group>) -> Simulator {
     let mut cluster = Cluster::parse(cluster).unwrap();
     cluster.types.iter_mut().for_each(|kind| kind.memory_mib = Some(16_384));
     let switch_cost = goodput_env::model::SwitchCost::Constant { millis: 0 };
     let options = SimOptions { switch_cost, ..SimOptions::standard() };
-    let workload = Workload::new(Vec::new(), jobs);
+    let tenants = Arc::new(Tenants::new(tenants, Vec::new(), Vec::new(), &["gpu"]).unwrap());
+    let workload = Workload { tenants, ..Workload::new(Vec::new(), jobs) };
     Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)))
 }
 
@@ -137,16 +144,52 @@ fn the_guard_says_why_a_share_is_refused() {
     assert_eq!(run.view().free_on(NodeId(0)), 1);
 }
 
+fn tenant(name: &str, compute_percent: u64, memory_mib: u64) -> Group {
+    let share_limit = ShareLimit { compute_percent: Some(compute_percent), memory_mib: Some(memory_mib) };
+    Group { share_limit, ..Group::named(name) }
+}
+
+#[test]
+fn a_tenant_holds_its_limit_and_not_one_percent_or_one_mib_more() {
+    let jobs = || vec![sharing("a", 0, 1, amount(60, 4_000), 100), sharing("b", 0, 1, amount(41, 4_001), 100)];
+    let mut plan = Plan::keep();
+    plan.set(JobId(0), on(0, &[0], amount(60, 4_000)));
+    plan.set(JobId(1), on(0, &[1], amount(41, 4_001)));
+    let apply = |compute, memory| {
+        let mut run = limited("1x2", jobs(), vec![tenant("t", compute, memory)]);
+        run.run_until_decision().unwrap();
+        match run.apply(&plan) {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert_eq!(apply(101, 8_001), "");
+    assert!(apply(100, 8_001).contains("tenant 0 would hold 101 % of an accelerator, and its limit is 100"));
+    assert!(apply(101, 8_000).contains("tenant 0 would hold 8001 MiB, and its limit is 8000"));
+    // Whole cards count with all of their compute and memory.
+    let mut run = limited("1x2", vec![fixed("whole", 0, 2, 100)], vec![tenant("t", 199, 40_000)]);
+    run.run_until_decision().unwrap();
+    let mut plan = Plan::keep();
+    plan.set(JobId(0), Placement::on(NodeId(0), 2));
+    assert_eq!(
+        refusal(&mut run, &plan),
+        [Violation::ShareLimit { tenant: 0, of: "% of an accelerator", held: 200, limit: 199 }]
+    );
+}
+
 /// A policy that puts jobs on random cards that have room, moves some and stops some.
 struct Restless {
     rng: ChaCha8Rng,
     placed: u64,
+    /// Times a limit of a tenant kept a job off a card that had room.
+    limited: u64,
 }
 
 impl Policy for Restless {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         let mut cards = BTreeMap::new();
+        let mut held: Vec<[u64; 2]> = (0..view.tenants().len() as u32).map(|tenant| view.held_by(tenant)).collect();
         let mut whole: Vec<u32> = view.free().to_vec();
         for (node, machine) in view.cluster().node_ids().zip(&view.cluster().nodes) {
             for number in 0..machine.gpus as u16 {
@@ -167,6 +210,15 @@ impl Policy for Restless {
             let card = cards.get_mut(&(node, number)).unwrap();
             let opens = card.jobs == 0;
             if card.fit(&asked).is_ok() && (!opens || whole[node.index()] > 0) {
+                let tenant = job.request().tenant as usize;
+                let limit = view.tenants().get(tenant as u32).unwrap().share_limit.amounts();
+                let more =
+                    [held[tenant][0] + u64::from(asked.compute_percent), held[tenant][1] + u64::from(asked.memory_mib)];
+                if more[0] > limit[0] || more[1] > limit[1] {
+                    self.limited += 1;
+                    continue;
+                }
+                held[tenant] = more;
                 whole[node.index()] -= u32::from(opens);
                 card.take(&asked);
                 plan.set(job.id(), on(node.0, &[number], asked));
@@ -184,13 +236,29 @@ fn a_hundred_thousand_random_requests_leave_nothing_behind() {
     let jobs = (0..100_000).map(|index| {
         now += random.random_range(0..20);
         let share = amount(random.random_range(1..=100), random.random_range(1..=16_384));
-        sharing(&format!("job-{index}"), now, 1, share, random.random_range(1..400))
+        let mut job = sharing(&format!("job-{index}"), now, 1, share, random.random_range(1..400));
+        job.request.tenant = random.random_range(0..2);
+        job
     });
-    let mut run = run_of("8x8", jobs.collect());
-    let mut policy = Restless { rng: rng(8, Stream::Policy), placed: 0 };
+    let tenants = vec![tenant("a", 801, 140_003), tenant("b", 1_200, 130_001)];
+    let limits: Vec<[u64; 2]> = tenants.iter().map(|tenant| tenant.share_limit.amounts()).collect();
+    let mut run = limited("8x8", jobs.collect(), tenants);
+    let mut policy = Restless { rng: rng(8, Stream::Policy), placed: 0, limited: 0 };
     while run.run_until_decision().unwrap() == Status::Decision {
         let plan = policy.decide(&run.view());
         run.apply(&plan).unwrap();
+        let mut held = [[0_u64; 2]; 2];
+        for node in run.view().cluster().node_ids() {
+            for (job, part) in run.view().cards_on(node).iter().flat_map(|card| &card.jobs) {
+                let of = &mut held[run.view().job(*job).unwrap().request().tenant as usize];
+                *of = [of[0] + u64::from(part.compute_percent), of[1] + u64::from(part.memory_mib)];
+            }
+        }
+        // What tenants hold is what lies on the cards, and within their limits.
+        for (tenant, (held, limit)) in held.iter().zip(&limits).enumerate() {
+            assert_eq!(*held, run.view().held_by(tenant as u32));
+            assert!(held[0] <= limit[0] && held[1] <= limit[1], "{held:?} {limit:?}");
+        }
         for node in run.view().cluster().node_ids() {
             let shared = run.view().cards_on(node);
             for card in shared {
@@ -203,7 +271,10 @@ fn a_hundred_thousand_random_requests_leave_nothing_behind() {
             assert_eq!(run.view().free_on(node) + shared.len() as u32, 8);
         }
     }
-    assert!(policy.placed >= 100_000, "{}", policy.placed);
+    assert!(policy.placed >= 100_000 && policy.limited > 1_000, "{} {}", policy.placed, policy.limited);
+    let outcome = run.clone().outcome();
+    assert_eq!(outcome.shared.over_committed, 0);
+    assert!(outcome.shared.most_jobs > 3 && outcome.shared.joint_card_millis > 0, "{:?}", outcome.shared);
     assert!(run.view().cluster().node_ids().all(|node| run.view().cards_on(node).is_empty()));
     assert_eq!(run.view().total_free(), 64);
     let end = SimTime::from_secs(now);

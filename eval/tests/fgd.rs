@@ -1,11 +1,14 @@
 //! Parity with the published FGD experiment on the openb trace, and what ties change.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use goodput_agents::heuristic::card_sharing;
 use goodput_agents::placement::fractional::strategy::{self, STRATEGIES};
-use goodput_agents::placement::fractional::{Placer, TieBreak};
+use goodput_agents::placement::fractional::{Placer, Request, TieBreak};
 use goodput_eval::reproduce::fgd::{self, Openb};
+use goodput_eval::reproduce::fgd_policies;
 use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
@@ -29,6 +32,33 @@ fn six_strategies_allocate_what_the_artifact_allocates() {
     for figure in &figures {
         let theirs = figure.theirs.unwrap();
         assert!((figure.ours - theirs).abs() < 0.5, "{}: {} {theirs}", figure.case, figure.ours);
+    }
+}
+
+/// Without processors, the policies of the simulator allocate as much as the placer. `fgd` learns on the way what is
+/// typical, so it differs a little.
+#[test]
+fn policies_of_the_simulator_allocate_what_the_placer_allocates() {
+    let mut trace = Openb::read(&shared(), "default").unwrap();
+    let by_policy = |name: &str| fgd_policies::allocated_percent(&trace, name, 0).unwrap();
+    let ours: BTreeMap<&str, f64> = card_sharing::LISTED.iter().map(|of| (of.name, by_policy(of.name))).collect();
+    println!("{ours:?}");
+    trace.nodes.iter_mut().for_each(|node| (node.cpu_milli, node.memory_mib) = (u32::MAX, u32::MAX));
+    for pod in &mut trace.pods {
+        (pod.cpu_milli, pod.memory_mib) = (0, 0);
+    }
+    let arrivals = |pod: &&Request| pod.accelerators > 0;
+    for name in ["gpu-packing", "gpu-clustering", "best-fit", "fgd"] {
+        let strategy = strategy::by_name(name, &trace.typical).unwrap();
+        let nodes = fgd_policies::shuffled(&trace.nodes, 0);
+        let mut placer = Placer::new(nodes, strategy, TieBreak::LowestIndex, 0);
+        let pods = trace.arrivals(0);
+        let placed = pods.iter().filter(arrivals).filter(|pod| placer.place(pod).is_some());
+        let milli: u64 = placed.map(|pod| u64::from(pod.total_milli())).sum();
+        let expected = milli as f64 * 100.0 / trace.total_milli as f64;
+        println!("{name}: {expected}");
+        let bound = if name == "fgd" { 0.5 } else { 1e-9 };
+        assert!((ours[name] - expected).abs() < bound, "{name}: {} and {expected}", ours[name]);
     }
 }
 

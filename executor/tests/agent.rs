@@ -163,7 +163,7 @@ async fn failures_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
-    let node = Node::new("n1");
+    let node = Node::new("n1").with_mps();
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuid = uuids(&client).await[0].clone();
@@ -191,6 +191,7 @@ async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
     let environment = std::fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
     assert!(environment.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="));
     assert!(environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20000M"));
+    assert!(environment.contains(&format!("CUDA_MPS_PIPE_DIRECTORY={}", node.config.mps_pipes.display())));
 }
 
 /// Drill 3: jobs outlive their agent.

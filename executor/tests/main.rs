@@ -9,6 +9,7 @@ mod dcgm;
 mod drills;
 mod elastic;
 mod engine_agents;
+mod engine_parts;
 mod floods;
 mod high_availability;
 mod https;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use goodput_agents::compose;
 use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::gym::{Encoder, Round, layout};
-use goodput_env::job::{Work, Workload};
+use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
+use goodput_env::placement::ShareRequest;
 use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
@@ -38,10 +39,15 @@ fn bits(encoder: &mut Encoder, round: &mut Round, view: &ClusterView<'_>) -> Vec
 /// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and
 /// does through recorded snapshots. Returns the number of decisions compared.
 fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usize {
+    compare_on(name, cluster, options, (seed, jobs(seed, 40, 60_000, either)))
+}
+
+/// As [`compare`] on given jobs.
+fn compare_on(name: &str, cluster: Cluster, options: SimOptions, (seed, jobs): (u64, Vec<JobSpec>)) -> usize {
     let policies = || compose::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
     let options = SimOptions { batching: direct.batching(), ..options };
-    let workload = Arc::new(Workload::new(vec![application()], jobs(seed, 40, 60_000, either)));
+    let workload = Arc::new(Workload::new(vec![application()], jobs));
     let scenario = Scenario::new(Arc::new(cluster), workload.clone(), options.clone(), seed);
     let setting = Setting {
         applications: workload.applications.clone(),
@@ -92,6 +98,27 @@ fn a_live_view_is_the_view_of_the_simulation() {
             let decisions = compare(name, Cluster::parse("gpu:4x4").unwrap(), options.clone(), seed);
             assert!(decisions > 100, "{name}: only {decisions} decisions");
         }
+    }
+}
+
+#[test]
+fn shared_accelerators_look_the_same() {
+    let part = |(index, mut job): (usize, JobSpec)| {
+        if index % 4 != 0 {
+            let gpus = 1 + u32::from(index % 4 == 3);
+            let (compute_percent, memory_mib) = (gpus * (20 + 7 * (index as u32 % 9)), gpus * 3_000 + 1);
+            job.request.share = Some(ShareRequest { compute_percent, memory_mib });
+            (job.request.gpus, job.request.elasticity) = (gpus, Elasticity::Rigid);
+        }
+        job
+    };
+    let mut cluster = Cluster::parse("gpu:4x4").unwrap();
+    cluster.types[0].memory_mib = Some(15_109);
+    for name in ["fgd", "best-fit", "gpu-packing", "hami-binpack", "hami-spread", "fifo-backfill"] {
+        let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };
+        let jobs = jobs(8, 80, 10_000, either).into_iter().enumerate().map(part).collect();
+        let decisions = compare_on(name, cluster.clone(), options, (8, jobs));
+        assert!(decisions > 100, "{name}: only {decisions} decisions");
     }
 }
 

@@ -301,6 +301,13 @@ pub struct Submit {
     /// Tenant that the job belongs to.
     #[arg(long, default_value = "")]
     pub tenant: String,
+    /// Part of the compute that is enough, percent of one accelerator such as `30%`, over all accelerators that the job
+    /// asks for; with --device-memory. For node agents with CUDA MPS.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "device_memory")]
+    pub compute: Option<u32>,
+    /// Device memory of the part, MiB, over all accelerators that the job asks for; with --compute.
+    #[arg(long, visible_alias = "memory", value_name = "MIB", requires = "compute")]
+    pub device_memory: Option<u32>,
     /// Processors for each accelerator [default: of the deployment, else of the cluster].
     #[arg(long, value_name = "COUNT")]
     pub cpus_per_gpu: Option<u32>,
@@ -351,6 +358,12 @@ pub struct Submit {
     /// Program and arguments, after `--`.
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
+}
+
+/// A percentage with or without its sign.
+fn percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    number.parse().map_err(|_| format!("{text:?}: expected a whole number of percent, such as 30%"))
 }
 
 /// Address of a daemon and the token for it.

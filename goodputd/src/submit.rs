@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use goodput_console::CommandError;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::interface::api;
 use goodput_executor::engine::{JobResources, Submission};
@@ -32,7 +33,9 @@ pub fn submission(options: &Submit) -> Result<Submission, CommandError> {
         return Err(CommandError::input(text));
     }
     let duration = SimTime::from_secs_f64(60.0 * minutes);
-    let request = JobRequest { name: options.name.clone(), gpus, elasticity, ..JobRequest::default() };
+    let share = options.compute.zip(options.device_memory);
+    let share = share.map(|(compute_percent, memory_mib)| ShareRequest { compute_percent, memory_mib });
+    let request = JobRequest { name: options.name.clone(), gpus, elasticity, share, ..JobRequest::default() };
     let job = Submission {
         application: options.application.clone(),
         tenant: options.tenant.clone(),

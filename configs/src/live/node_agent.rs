@@ -45,6 +45,10 @@ pub struct NodeAgentConfig {
     /// Fate of the jobs while the daemon is silent.
     #[serde(default)]
     pub fencing: Fencing,
+    /// Folder of the control daemon of CUDA MPS (`nvidia-cuda-mps-control -d`), through which jobs are kept to parts of
+    /// accelerators. Where it does not run, the node gives whole accelerators only.
+    #[serde(default = "mps_pipes")]
+    pub mps_pipes: PathBuf,
     /// Interval and patience of reading the accelerators.
     #[serde(default)]
     pub pace: PaceConfig,
@@ -91,6 +95,11 @@ impl Default for PaceConfig {
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// Default folder of the control daemon of CUDA MPS.
+fn mps_pipes() -> PathBuf {
+    "/tmp/nvidia-mps".into()
 }
 
 fn daemon_name() -> String {

@@ -76,8 +76,8 @@ pub(super) fn know_memory(cluster: &mut Cluster) {
     }
 }
 
-/// Prepares a cluster for a workload with jobs on parts of cards: gives cards their memory, and checks that cards of one
-/// node can hold each request. For another workload the cluster stays as it is.
+/// Gives cards their memory, and checks that cards of one node can hold each request for parts. The cluster of a
+/// workload without such requests stays as it is.
 ///
 /// # Errors
 /// A sentence about the first job that no node could hold.

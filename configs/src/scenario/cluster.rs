@@ -26,8 +26,8 @@ pub struct NodeGroup {
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
-    /// Device memory of one accelerator, MiB, for jobs that ask for a part of it; absent: as `goodput list accelerators`
-    /// has it for the type.
+    /// Device memory of one accelerator, MiB, for jobs that ask for a part; absent: that of the type, as
+    /// `goodput list accelerators` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u32>,
     /// Pool of the nodes; absent: shared by training and services.

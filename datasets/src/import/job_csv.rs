@@ -24,7 +24,7 @@ pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", 
 /// Columns of a file with shares of cards.
 const SHARE_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib"];
 
-/// All columns.
+/// Columns of a file with tenants and with shares of cards.
 pub const ALL_COLUMNS: &[&str] =
     &["job_id", "submit_secs", "duration_secs", "gpus", "compute_percent", "memory_mib", "tenant"];
 
@@ -35,14 +35,14 @@ pub const ALL_COLUMNS: &[&str] =
 /// Where the header lacks a column, or where there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let read = |columns, job| Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, columns, job);
-    if header_has(text, ALL_COLUMNS) {
-        read(ALL_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 6)?, share: share(row)?, ..job(row)? }))
-    } else if header_has(text, SHARE_COLUMNS) {
-        read(SHARE_COLUMNS, |row| Ok(JobRow { share: share(row)?, ..job(row)? }))
-    } else if header_has(text, TENANT_COLUMNS) {
-        read(TENANT_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 4)?, ..job(row)? }))
-    } else {
-        read(COLUMNS, job)
+    // Compute without memory beside it is an error, not a table without parts.
+    match (header_has(text, &["compute_percent"]), header_has(text, TENANT_COLUMNS)) {
+        (true, true) => {
+            read(ALL_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 6)?, share: share(row)?, ..job(row)? }))
+        }
+        (true, false) => read(SHARE_COLUMNS, |row| Ok(JobRow { share: share(row)?, ..job(row)? })),
+        (false, true) => read(TENANT_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 4)?, ..job(row)? })),
+        (false, false) => read(COLUMNS, job),
     }
 }
 

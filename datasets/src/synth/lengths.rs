@@ -93,7 +93,7 @@ impl Lengths {
         Ok(())
     }
 
-    /// How often each width and then each part is asked for.
+    /// Weights of the widths and then of the parts.
     fn weights(&self) -> impl Iterator<Item = f64> {
         self.widths.iter().map(|width| width.1).chain(self.parts.iter().map(|part| part.weight))
     }

@@ -415,8 +415,9 @@ impl Round {
         }
         self.largest_first.clear();
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.changed()) {
-            // A changed job may reuse its own accelerators, so count them as free before packing.
-            if let Some(job) = view.job(slot.job) {
+            // A changed job may reuse its own accelerators, so count them as free before packing. Others may still hold
+            // an accelerator that the job shares.
+            if let Some(job) = view.job(slot.job).filter(|job| job.state.placement.share().is_none()) {
                 for held in job.state.placement.slices() {
                     self.nodes[held.node.index()] += held.gpus;
                 }

@@ -65,8 +65,8 @@ pub struct JobRequest {
     /// Time by which the job is to be done.
     #[serde(default)]
     pub deadline: Option<SimTime>,
-    /// Share that is enough for the job: of one accelerator, or in equal parts of as many accelerators of one node as it
-    /// asks for. Absent: whole accelerators. A job that asks for a share may be given whole accelerators.
+    /// Share that is enough for the job: of one accelerator, or in equal parts of all `gpus` on one node. Absent: whole
+    /// accelerators. A job that asks for a share may be given whole accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ShareRequest>,
 }

@@ -1,4 +1,4 @@
-//! How much jobs on parts of cards hold over a run.
+//! Use of cards by jobs on parts of them, over a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct SharedUse {
     pub over_committed: u64,
 }
 
-/// What jobs with shares hold at one moment, and the integrals until then.
+/// Amounts that jobs with shares hold at one moment, and the integrals until then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SharedBooks {
     pub total: SharedUse,

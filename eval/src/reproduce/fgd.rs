@@ -49,17 +49,17 @@ const INFLATED_PERCENT: u64 = 130;
 /// Part of all pods that the typical ones make up at least, percent.
 const TYPICAL_PERCENT: u32 = 95;
 
-const FILES: &[&str] = &[
+pub(super) const FILES: &[&str] = &[
     "data/openb/openb_node_list_gpu_node.csv",
     "data/openb/openb_pod_list_default.csv",
     "data/openb/openb_pod_list_gpushare40.csv",
     "data/openb/openb_pod_list_multigpu20.csv",
     PUBLISHED,
 ];
-const PUBLISHED: &str = "reference/openb/fgd_published_alloc_max_pct.json";
+pub(super) const PUBLISHED: &str = "reference/openb/fgd_published_alloc_max_pct.json";
 
 /// Our name, the artifact's.
-const STRATEGIES: [(&str, &str); 6] = [
+pub(super) const STRATEGIES: [(&str, &str); 6] = [
     ("random", "01-Random"),
     ("dot-product", "02-DotProd"),
     ("gpu-clustering", "03-GpuClustering"),
@@ -237,9 +237,9 @@ fn pod(row: &PodRow, types: &mut NodeTypes) -> Request {
 }
 
 /// By list and strategy: mean percent, standard deviation, runs.
-type PublishedAllocation = BTreeMap<String, BTreeMap<String, (f64, f64, u32)>>;
+pub(super) type PublishedAllocation = BTreeMap<String, BTreeMap<String, (f64, f64, u32)>>;
 
-fn published(path: &Path) -> Result<PublishedAllocation, ReproduceError> {
+pub(super) fn published(path: &Path) -> Result<PublishedAllocation, ReproduceError> {
     let reference = |problem: String| ReproduceError::Reference { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(|error| reference(error.to_string()))?;
     let published: PublishedAllocation = serde_json::from_str(&text).map_err(|error| reference(error.to_string()))?;

@@ -8,6 +8,7 @@ mod afs_direction;
 mod contended;
 pub mod deepboot;
 pub mod fgd;
+pub mod fgd_policies;
 pub mod gavel;
 mod gavel_deviations;
 mod pipeswitch;
@@ -110,6 +111,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    fgd_policies::POLICIES,
     pipeswitch::TABLE,
     ties::TABLE,
 ];

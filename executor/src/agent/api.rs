@@ -62,6 +62,9 @@ pub struct NodeStatus {
     /// Whether attempts are kept to processors and memory that they were given.
     #[serde(default)]
     pub keeps_limits: bool,
+    /// Whether jobs can be given parts of accelerators: the control daemon of CUDA MPS runs.
+    #[serde(default)]
+    pub gives_parts: bool,
     /// Sentence about a certificate of the node that ends soon.
     #[serde(default)]
     pub certificate: Option<String>,

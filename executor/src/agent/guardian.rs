@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::AgentError;
+use super::mps;
 use super::node::{Agent, NodeState, blame_machine, stop_attempt};
 use super::spool;
 use crate::devices::{DeviceHealth, HealthBook, Tracked};
@@ -24,8 +25,12 @@ impl Agent {
     /// away, and free by the driver's word after their last attempt has ended.
     pub(super) async fn check_grants(&self, grants: &[AcceleratorGrant]) -> Result<(), AgentError> {
         for grant in grants {
-            self.check_fit(grant)?;
-            check_share(&self.lock(), grant)?;
+            let memory = self.check_fit(grant)?;
+            if grant.isolation == GrantIsolation::Mps && !mps::runs(&self.config.mps_pipes) {
+                let why = "the control daemon of CUDA MPS does not run; start `nvidia-cuda-mps-control -d`".to_owned();
+                return Err(AgentError::Unavailable { uuid: grant.uuid.clone(), why });
+            }
+            check_share(&self.lock(), grant, memory)?;
             let given_up = Instant::now() + SETTLE;
             while let Some(why) = self.in_use(&grant.uuid) {
                 if Instant::now() >= given_up {
@@ -38,7 +43,8 @@ impl Agent {
         Ok(())
     }
 
-    fn check_fit(&self, grant: &AcceleratorGrant) -> Result<(), AgentError> {
+    /// Checks that an accelerator is known and healthy. Returns its memory, MiB, where the driver tells it.
+    fn check_fit(&self, grant: &AcceleratorGrant) -> Result<Option<u64>, AgentError> {
         let readings = self.telemetry.readings();
         let find = |device: &&Tracked| device.uuid == grant.uuid;
         let device = readings.devices.iter().find(find);
@@ -48,7 +54,7 @@ impl Agent {
             return unavailable(format!("the driver has not answered for {} s", stuck_ms / 1000));
         }
         match &device.health {
-            DeviceHealth::Fit => Ok(()),
+            DeviceHealth::Fit => Ok(device.info.memory_total_mib),
             DeviceHealth::Out { reason, .. } => unavailable(format!("it is out of service ({reason}); see `restore`")),
         }
     }
@@ -108,8 +114,8 @@ impl Agent {
     }
 }
 
-/// Whether a grant fits beside those given.
-fn check_share(inner: &NodeState, grant: &AcceleratorGrant) -> Result<(), AgentError> {
+/// Whether a grant fits beside those given, on an accelerator of `total` MiB.
+fn check_share(inner: &NodeState, grant: &AcceleratorGrant, total: Option<u64>) -> Result<(), AgentError> {
     let given: Vec<&AcceleratorGrant> = inner
         .attempts
         .values()
@@ -118,6 +124,8 @@ fn check_share(inner: &NodeState, grant: &AcceleratorGrant) -> Result<(), AgentE
         .filter(|given| given.uuid == grant.uuid)
         .collect();
     let percent: u32 = given.iter().map(|given| given.compute_percent).sum();
+    let memory = |grant: &&AcceleratorGrant| grant.memory_mib.unwrap_or(0);
+    let mib: u64 = given.iter().chain([&grant]).map(memory).sum();
     let alone = given.iter().chain([&grant]).any(|given| given.isolation == GrantIsolation::Exclusive);
     let why = if !(1..=100).contains(&grant.compute_percent) {
         "`compute_percent` is a number from 1 to 100".to_owned()
@@ -125,6 +133,8 @@ fn check_share(inner: &NodeState, grant: &AcceleratorGrant) -> Result<(), AgentE
         "another attempt holds it".to_owned()
     } else if percent + grant.compute_percent > 100 {
         format!("{percent} % of it are given, and {} more are asked for", grant.compute_percent)
+    } else if let Some(total) = total.filter(|total| mib > *total) {
+        format!("{mib} MiB of its {total} would be given")
     } else {
         return Ok(());
     };

@@ -25,6 +25,7 @@ mod guardian;
 mod jobs;
 pub mod keeper;
 mod lease;
+mod mps;
 mod node;
 mod process;
 pub mod record;

@@ -24,7 +24,7 @@ use super::record::{self, RecordError};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, MEMBERS, ORDER, PROCESSES, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
-use crate::job::{EndCause, Exit, Launch, NodeLimits};
+use crate::job::{EndCause, Exit, GrantIsolation, Launch, NodeLimits};
 use crate::private;
 
 /// Reports kept for the daemon to fetch.
@@ -253,6 +253,9 @@ impl Agent {
         let inherited = INHERITED.iter().filter_map(|key| Some(((*key).to_owned(), std::env::var(key).ok()?)));
         let mut env: BTreeMap<String, String> = inherited.collect();
         env.extend(launch.environment(&around));
+        if launch.grants.iter().any(|grant| grant.isolation == GrantIsolation::Mps) {
+            env.insert("CUDA_MPS_PIPE_DIRECTORY".to_owned(), self.config.mps_pipes.to_string_lossy().into_owned());
+        }
         env
     }
 

@@ -3,6 +3,7 @@
 use super::api::{AttemptStatus, Done, NodeAccelerator, NodeStatus, Term};
 use super::clock::{boot_ms, unix_ms};
 use super::error::AgentError;
+use super::mps;
 use super::node::Agent;
 use crate::devices::{Tracked, accelerator_type};
 use crate::http::identity;
@@ -35,6 +36,7 @@ impl Agent {
             damaged: self.damaged.clone(),
             certificate: identity::ends_soon(&self.config.tls.cert, at_ms),
             keeps_limits: self.keeps_limits(),
+            gives_parts: mps::runs(&self.config.mps_pipes),
             uncontained: self.hierarchy.as_ref().err().cloned(),
             read_ms: readings.read_ms,
             attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::job::{JobId, Work};
+use goodput_env::placement::{CardShare, Placement};
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Scenario;
 use goodput_env::service::ServiceId;
@@ -107,6 +108,7 @@ impl SimEngine {
             pool: machine.pool,
             lent: lent && machine.pool == Pool::Inference,
             loan: seen.loans.get(node).and_then(loan_seen),
+            memory_mib: seen.cluster.types[machine.accelerator.index()].memory_mib,
             health: if down { NodeHealth::Down } else { NodeHealth::Up },
             note: String::new(),
         }
@@ -139,6 +141,7 @@ impl SimEngine {
         let placement: Vec<OnNode> = on
             .map(|slice| OnNode { node: format!("n{}", slice.node), gpus: slice.gpus, ..OnNode::default() })
             .collect();
+        let cards = job.placement.share().map_or(Vec::new(), |(_, share)| share.cards.to_vec());
         let holds = job.phase != Phase::Pending;
         let since_ms = job.changed.as_millis();
         let spec = workload.jobs[job.id.index()].clone();
@@ -150,7 +153,7 @@ impl SimEngine {
             owner: String::new(),
             phase: if holds { JobPhase::Running } else { JobPhase::Held },
             starts,
-            attempt: holds.then(|| Attempt { number: starts.saturating_sub(1), placement, since_ms }),
+            attempt: holds.then(|| Attempt { number: starts.saturating_sub(1), placement, cards, since_ms }),
             failures: job.failures,
             hands_off: false,
             ended_itself: !holds && starts > 0,
@@ -188,13 +191,21 @@ impl SimEngine {
                     return Err(refused("the order is for another attempt"));
                 }
                 match (action, running) {
+                    (EngineAction::Place { placement, share: Some(_) }, false) => {
+                        let asked =
+                            job.request().share.ok_or_else(|| refused("the job asks for whole accelerators"))?;
+                        let on = placement.first().ok_or_else(|| refused("the placement is empty"))?;
+                        let cards = on.accelerators.iter().map(|number| number.parse());
+                        let cards = cards.collect::<Result<_, _>>().map_err(|_| refused("a card has no number"))?;
+                        plan.set(id, Placement::shared(node(&on.node)?, CardShare { cards, amount: asked }));
+                    }
                     (EngineAction::Place { .. }, false)
                     | (EngineAction::Resize { .. } | EngineAction::Migrate { .. }, true) => {
                         let slices = action.placement().unwrap_or_default().iter();
                         let slices = slices.map(|on| Ok((node(&on.node)?, on.gpus)));
                         plan.set(id, slices.collect::<Result<_, StepOutcome>>()?);
                     }
-                    (EngineAction::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
+                    (EngineAction::Stop { .. }, true) => plan.set(id, Placement::none()),
                     (EngineAction::Stop { .. }, false) => return Err(StepOutcome::Accepted),
                     _ => return Err(refused("the simulator cannot do that to this job now")),
                 }
@@ -210,7 +221,7 @@ impl Engine for SimEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hold: true, lend: true, scale: true, ..Capabilities::default() }
+        Capabilities { fractional: true, hold: true, lend: true, scale: true, ..Capabilities::default() }
     }
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {

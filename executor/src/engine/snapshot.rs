@@ -85,6 +85,9 @@ pub struct NodeSeen {
     /// Times of the loan, where the engine knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loan: Option<LoanSeen>,
+    /// Device memory of one accelerator, MiB, where the engine gives parts of accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
     /// Health of the node.
     #[serde(default)]
     pub health: NodeHealth,
@@ -180,6 +183,10 @@ pub struct Attempt {
     pub number: u32,
     /// Accelerators of the attempt.
     pub placement: Vec<OnNode>,
+    /// Accelerators of which the attempt holds parts, by their numbers on the node, in the order of the parts; empty
+    /// where it holds whole accelerators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<u16>,
     /// Start of the attempt, on the engine's clock, milliseconds.
     pub since_ms: i64,
 }

@@ -214,20 +214,23 @@ impl Launch {
 /// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises:
 /// indices count from 0 within `CUDA_VISIBLE_DEVICES`.
 fn limits(grants: &[AcceleratorGrant]) -> Vec<(&'static str, String)> {
-    let Some(grant) = grants.first().filter(|_| grants.len() == 1) else { return Vec::new() };
-    let memory = |mib: u64| format!("0={mib}M");
+    let Some(grant) = grants.first() else { return Vec::new() };
     match grant.isolation {
-        GrantIsolation::Exclusive | GrantIsolation::Mig => Vec::new(),
         GrantIsolation::Mps => {
+            // One percentage holds for all accelerators of a process; memory has a limit on each.
             let percent = ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", grant.compute_percent.to_string());
-            let limit = grant.memory_mib.map(|mib| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory(mib)));
+            let each =
+                grants.iter().zip(0..).filter_map(|(grant, at): (_, u32)| Some(format!("{at}={}M", grant.memory_mib?)));
+            let each: Vec<String> = each.collect();
+            let limit = (!each.is_empty()).then(|| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", each.join(",")));
             [percent].into_iter().chain(limit).collect()
         }
-        GrantIsolation::Hami => {
+        GrantIsolation::Hami if grants.len() == 1 => {
             let percent = ("CUDA_DEVICE_SM_LIMIT", grant.compute_percent.to_string());
             let limit = grant.memory_mib.map(|mib| ("CUDA_DEVICE_MEMORY_LIMIT", format!("{mib}m")));
             [percent].into_iter().chain(limit).collect()
         }
+        GrantIsolation::Exclusive | GrantIsolation::Mig | GrantIsolation::Hami => Vec::new(),
     }
 }
 
@@ -326,6 +329,9 @@ mod tests {
         let mps = of(GrantIsolation::Mps);
         assert_eq!(mps["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], "30");
         assert_eq!(mps["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=10240M");
+        let two = launch(vec![part(GrantIsolation::Mps), part(GrantIsolation::Mps)]).environment(&around());
+        assert_eq!(two["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], "30");
+        assert_eq!(two["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=10240M,1=10240M");
         let hami = of(GrantIsolation::Hami);
         assert_eq!(
             (hami["CUDA_DEVICE_SM_LIMIT"].as_str(), hami["CUDA_DEVICE_MEMORY_LIMIT"].as_str()),

@@ -130,7 +130,12 @@ impl Engine for Lab {
             match order.action.placement() {
                 None => (seen.attempt, seen.phase) = (None, JobPhase::Held),
                 Some(placement) => {
-                    seen.attempt = Some(Attempt { number: seen.starts, placement: placement.to_vec(), since_ms });
+                    seen.attempt = Some(Attempt {
+                        number: seen.starts,
+                        placement: placement.to_vec(),
+                        since_ms,
+                        ..Attempt::default()
+                    });
                     (seen.starts, seen.phase) = (seen.starts + 1, JobPhase::Running);
                 }
             }

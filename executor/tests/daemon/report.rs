@@ -19,7 +19,7 @@ fn begin(lab: &mut Lab, key: &str, gpus: u32) {
     let since_ms = lab.at_ms;
     let seen = &mut lab.jobs.get_mut(key).unwrap().seen;
     let placement = vec![OnNode { node: "n0".into(), gpus, ..OnNode::default() }];
-    seen.attempt = Some(Attempt { number: 0, placement, since_ms });
+    seen.attempt = Some(Attempt { placement, since_ms, ..Attempt::default() });
     (seen.starts, seen.phase) = (1, JobPhase::Running);
 }
 

@@ -15,8 +15,8 @@ use goodput_configs::live::policy::RelianceConfig;
 use goodput_configs::reader;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::guard::Guard;
-use goodput_env::job::{JobId, Work, Workload};
-use goodput_env::placement::Placement;
+use goodput_env::job::{Elasticity, JobId, Work, Workload};
+use goodput_env::placement::{Placement, ShareRequest};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Scenario, SimOptions};
@@ -108,6 +108,29 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
         assert!(outcome.jobs.iter().all(|job| job.finish.is_some()));
         let lines = audit::verify(&directory.path().join("audit.jsonl")).unwrap().lines;
         assert!(lines > 50, "{lines} lines of audit");
+    }
+}
+
+/// Jobs on parts of accelerators come to the accelerators that the policy chose, and no part is given twice.
+#[test]
+fn the_daemon_places_parts_as_the_simulation_does() {
+    for policy in ["fgd", "hami-binpack", "hami-spread"] {
+        let mut scenario = scenario(9, 60);
+        Arc::make_mut(&mut scenario.cluster).types[0].memory_mib = Some(15_109);
+        for (index, job) in
+            Arc::make_mut(&mut scenario.workload).jobs.iter_mut().enumerate().filter(|(at, _)| at % 3 > 0)
+        {
+            let share = ShareRequest { compute_percent: 15 + 7 * (index as u32 % 10), memory_mib: 3_000 };
+            (job.request.share, job.request.gpus, job.request.elasticity) = (Some(share), 1, Elasticity::Rigid);
+        }
+        let mut direct = compose::by_name(policy, 0).unwrap();
+        let expected = Simulator::new(Arc::new(scenario.clone())).run(&mut *direct).unwrap();
+        assert!(expected.shared.joint_card_millis > 0 && expected.shared.over_committed == 0, "{:?}", expected.shared);
+        let directory = tempfile::tempdir().unwrap();
+        let mut daemon = daemon(SimEngine::new(scenario.clone()), &scenario, directory.path(), policy);
+        block(run_to_end(&mut daemon)).unwrap();
+        let outcome = daemon.engine_mut().outcome();
+        assert_eq!((&outcome.jobs, outcome.shared), (&expected.jobs, expected.shared), "{policy}");
     }
 }
 

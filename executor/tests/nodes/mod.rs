@@ -69,10 +69,20 @@ impl Node {
             tls: TlsFiles::of(certs, node),
             daemon: DAEMON.to_owned(),
             fencing: Fencing::Keep,
+            mps_pipes: folder.path().join("mps"),
             pace: PaceConfig { period_ms: 100, deadline_ms: 400, back_after_ms: 2000 },
             keeper: vec![NODE_PROGRAM.to_owned(), "keep".to_owned()],
         };
         Self { folder, config }
+    }
+
+    /// The node with a control daemon of CUDA MPS, which this process stands in for.
+    pub fn with_mps(self) -> Self {
+        let pipes = &self.config.mps_pipes;
+        fs::create_dir_all(pipes).unwrap();
+        fs::write(pipes.join("control"), "").unwrap();
+        fs::write(pipes.join("nvidia-cuda-mps-control.pid"), std::process::id().to_string()).unwrap();
+        self
     }
 
     /// The node as an engine is told of it.

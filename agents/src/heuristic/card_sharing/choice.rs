@@ -1,4 +1,4 @@
-//! Choice of a node and of its cards.
+//! CardChoice of a node and of its cards.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::model::sharing::{Grant, ShareRequest, Spread, place_on};
@@ -8,12 +8,13 @@ use goodput_env::view::JobView;
 use rand_chacha::ChaCha8Rng;
 
 use super::nodes::NodesOfCards;
+use super::scores::KeptScores;
 use super::typical::request_of;
+use crate::placement::fractional::Fragmentation;
 use crate::placement::fractional::strategy::{Strategy, by_name};
-use crate::placement::fractional::{Fragmentation, Request};
 
 /// Rule by which nodes and cards are chosen.
-pub enum Choice {
+pub enum CardChoice {
     /// The best score of a strategy.
     Scored {
         /// Name of the strategy in the list of strategies.
@@ -22,16 +23,18 @@ pub enum Choice {
         strategy: Box<dyn Strategy>,
         /// Draws of strategies that draw.
         rng: ChaCha8Rng,
+        /// Scores that were worked out.
+        scores: KeptScores,
     },
     /// The fullest, or the emptiest.
     Filled(Spread),
 }
 
-impl Choice {
+impl CardChoice {
     /// By the listed strategy called `name`.
     pub fn scored(name: &'static str, seed: u64) -> Self {
         let strategy = named(name, &Fragmentation::new(Vec::new()));
-        Self::Scored { name, strategy, rng: rng(seed, Stream::Policy) }
+        Self::Scored { name, strategy, rng: rng(seed, Stream::Policy), scores: KeptScores::default() }
     }
 
     /// By how full nodes and cards are.
@@ -41,8 +44,9 @@ impl Choice {
 
     /// Tells the strategy what is typical from now on.
     pub fn expect(&mut self, typical: Fragmentation) {
-        if let Self::Scored { name, strategy, .. } = self {
+        if let Self::Scored { name, strategy, scores, .. } = self {
             *strategy = named(name, &typical);
+            *scores = KeptScores::default();
         }
     }
 
@@ -50,10 +54,11 @@ impl Choice {
     pub fn whole(&mut self, nodes: &mut NodesOfCards, job: &JobView<'_>) -> Option<Placement> {
         let request = request_of(job);
         let at = match self {
-            Self::Scored { strategy, .. } => best_of(&**strategy, nodes, job, &request, None)?,
+            Self::Scored { strategy, scores, .. } => scores.best_of(&**strategy, nodes, job, (request, None))?,
             Self::Filled(spread) => {
-                let fits = |at: &usize| nodes.0[*at].node.fits(&request) && job.runs_on(nodes.0[*at].node.kind);
-                by_fill(*spread, (0..nodes.0.len()).filter(fits), |at| fill(nodes, at, 100 * request.accelerators))?
+                let of = |at: usize| &nodes.nodes[at].node;
+                let fits = |at: &usize| of(*at).fits(&request) && job.runs_on(of(*at).kind);
+                by_fill(*spread, (0..nodes.nodes.len()).filter(fits), |at| fill(nodes, at, 100 * request.accelerators))?
             }
         };
         let placement = Placement::on(NodeId::at(at), request.accelerators);
@@ -65,9 +70,9 @@ impl Choice {
     pub fn share(&mut self, nodes: &mut NodesOfCards, job: &JobView<'_>, amount: ShareRequest) -> Option<Placement> {
         let (request, cards) = (request_of(job), job.request().gpus);
         let (at, taken) = match self {
-            Self::Scored { strategy, rng, .. } if cards == 1 => {
-                let at = best_of(&**strategy, nodes, job, &request, Some(&amount))?;
-                let node = &nodes.0[at];
+            Self::Scored { strategy, rng, scores, .. } if cards == 1 => {
+                let at = scores.best_of(&**strategy, nodes, job, (request, Some(amount)))?;
+                let node = &nodes.nodes[at];
                 let shown = node.without_unfit(&amount);
                 let shown = shown.as_ref().unwrap_or(&node.node);
                 let taken = strategy.take(shown, strategy.potential(shown), &request, rng);
@@ -86,37 +91,9 @@ fn named(name: &str, typical: &Fragmentation) -> Box<dyn Strategy> {
     by_name(name, typical).expect("a listed strategy")
 }
 
-/// The node with the best score that fits, the lowest on ties.
-fn best_of(
-    strategy: &dyn Strategy,
-    nodes: &mut NodesOfCards,
-    job: &JobView<'_>,
-    request: &Request,
-    part: Option<&ShareRequest>,
-) -> Option<usize> {
-    let mut best: Option<(i32, usize)> = None;
-    for (at, node) in nodes.0.iter_mut().enumerate() {
-        if !node.node.fits(request) || !job.runs_on(node.node.kind) {
-            continue;
-        }
-        let score = match part.and_then(|part| node.without_unfit(part)) {
-            Some(shown) if !shown.fits(request) => continue,
-            Some(shown) => strategy.score(&shown, strategy.potential(&shown), request),
-            None => {
-                let potential = *node.potential.get_or_insert_with(|| strategy.potential(&node.node));
-                strategy.score(&node.node, potential, request)
-            }
-        };
-        if best.is_none_or(|(most, _)| score > most) {
-            best = Some((score, at));
-        }
-    }
-    best.map(|(_, at)| at)
-}
-
 /// Percent of all cards of a node that is taken with so much more.
 fn fill(nodes: &NodesOfCards, at: usize, more: u32) -> u64 {
-    let cards = &nodes.0[at].cards;
+    let cards = &nodes.nodes[at].cards;
     let taken: u64 = cards.iter().map(|card| u64::from(card.compute_percent)).sum();
     (taken + u64::from(more)) * 1_000 / cards.len().max(1) as u64
 }
@@ -136,9 +113,9 @@ fn filled(
     amount: &ShareRequest,
 ) -> Option<(usize, Vec<(u16, ShareRequest)>)> {
     let count = job.request().gpus;
-    let grants = |at: usize| place_on(&nodes.0[at].cards, amount, spread, count);
-    let fits = |at: &usize| job.runs_on(nodes.0[*at].node.kind) && grants(*at).is_some();
-    let at = by_fill(spread, (0..nodes.0.len()).filter(fits), |at| fill(nodes, at, amount.compute_percent))?;
+    let grants = |at: usize| place_on(&nodes.nodes[at].cards, amount, spread, count);
+    let fits = |at: &usize| job.runs_on(nodes.nodes[*at].node.kind) && grants(*at).is_some();
+    let at = by_fill(spread, (0..nodes.nodes.len()).filter(fits), |at| fill(nodes, at, amount.compute_percent))?;
     let parts = grants(at)?.into_iter().map(|Grant { card, part }| (card as u16, part));
     Some((at, parts.collect()))
 }

@@ -1,4 +1,4 @@
-//! What tenants may still take of compute and device memory within one decision.
+//! Compute and device memory that tenants may still take within one decision.
 
 use std::collections::BTreeMap;
 

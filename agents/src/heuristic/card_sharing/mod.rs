@@ -10,6 +10,7 @@
 mod choice;
 mod limits;
 mod nodes;
+mod scores;
 mod typical;
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use goodput_env::view::{ClusterView, JobView};
 use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
-use choice::Choice;
+use choice::CardChoice;
 use limits::TenantLimits;
 use nodes::NodesOfCards;
 use typical::TypicalSoFar;
@@ -94,7 +95,7 @@ pub const LISTED: &[ListedPolicy] = &[
 
 /// First in, first out with backfill over cards that jobs may share.
 pub struct CardSharing {
-    choice: Choice,
+    choice: CardChoice,
     typical: TypicalSoFar,
     nodes: NodesOfCards,
     free: Free,
@@ -103,15 +104,15 @@ pub struct CardSharing {
 impl CardSharing {
     /// By a strategy of [`crate::placement::fractional::strategy`], by its name there.
     pub fn scored(strategy: &'static str, seed: u64) -> Self {
-        Self::of(Choice::scored(strategy, seed))
+        Self::of(CardChoice::scored(strategy, seed))
     }
 
     /// By how full cards and nodes are.
     pub fn filled(spread: Spread) -> Self {
-        Self::of(Choice::filled(spread))
+        Self::of(CardChoice::filled(spread))
     }
 
-    fn of(choice: Choice) -> Self {
+    fn of(choice: CardChoice) -> Self {
         Self { choice, typical: TypicalSoFar::default(), nodes: NodesOfCards::default(), free: Free::default() }
     }
 
@@ -121,7 +122,7 @@ impl CardSharing {
             if request.gpus <= view.cluster().gpus_per_node() {
                 return self.choice.whole(&mut self.nodes, job);
             }
-            // Only cards that nobody shares are whole.
+            // Only cards without shares are whole.
             self.free.reset(&self.nodes.wholly_free());
             let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, request.gpus)?;
             self.nodes.take_whole(&placement);

@@ -16,16 +16,25 @@ pub struct NodeOfCards {
     pub cards: Vec<Card>,
     /// Something about the node that every score of it needs; `None` until a strategy is asked.
     pub potential: Option<i32>,
+    /// Number of this look of the node; a look that has changed has a number of its own.
+    pub version: u64,
 }
 
 /// Cards of all nodes.
 #[derive(Clone, Debug, Default)]
-pub struct NodesOfCards(pub Vec<NodeOfCards>);
+pub struct NodesOfCards {
+    pub nodes: Vec<NodeOfCards>,
+    /// Nodes as the decision before left them.
+    before: Vec<NodeOfCards>,
+    /// Last version given.
+    version: u64,
+}
 
 impl NodesOfCards {
     /// Reads the cards of a view.
     pub fn read(&mut self, view: &ClusterView<'_>) {
-        self.0.clear();
+        std::mem::swap(&mut self.nodes, &mut self.before);
+        self.nodes.clear();
         for (id, machine) in view.cluster().node_ids().zip(&view.cluster().nodes) {
             let shared = view.cards_on(id);
             // A number may be beyond what faults have left in service.
@@ -33,37 +42,44 @@ impl NodesOfCards {
             let mut cards = vec![view.blank_card(id); count as usize];
             shared.iter().for_each(|card| cards[usize::from(card.number)] = card.card);
             let node = Node::idle(machine.accelerator, 0, 0, count);
-            self.0.push(NodeOfCards { node, cards, potential: None });
+            self.nodes.push(NodeOfCards { node, cards, potential: None, version: 0 });
         }
         let held = || view.jobs().filter(|job| job.state.is_allocated()).map(|job| job.state);
         // Cards that are shared have a number. Cards that are held whole have none, and are any of the others.
         for (node, share) in held().filter_map(|job| job.placement.share()) {
-            self.0[node.index()].count_parts(share.parts());
+            self.nodes[node.index()].count_parts(share.parts());
         }
         held()
             .filter(|job| job.counts() && job.placement.share().is_none())
             .for_each(|job| self.mark_whole(&job.placement));
-        for (id, node) in view.cluster().node_ids().zip(&mut self.0) {
+        for (id, node) in view.cluster().node_ids().zip(&mut self.nodes) {
             node.withhold(view.free_on(id));
+        }
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            let same = self.before.get(at).filter(|before| (&before.node, &before.cards) == (&node.node, &node.cards));
+            (node.potential, node.version) = match same {
+                Some(before) => (before.potential, before.version),
+                None => (None, next(&mut self.version)),
+            };
         }
     }
 
     /// Whole cards by node.
     pub fn wholly_free(&self) -> Vec<u32> {
-        self.0.iter().map(|node| node.node.wholly_idle()).collect()
+        self.nodes.iter().map(|node| node.node.wholly_idle()).collect()
     }
 
     /// Takes whole cards.
     pub fn take_whole(&mut self, placement: &Placement) {
         self.mark_whole(placement);
-        placement.slices().iter().for_each(|slice| self.0[slice.node.index()].potential = None);
+        placement.slices().iter().for_each(|slice| self.change(slice.node));
     }
 
     fn mark_whole(&mut self, placement: &Placement) {
         for slice in placement.slices() {
             let request =
                 Request { cpu_milli: 0, memory_mib: 0, accelerators: slice.gpus, milli: MILLI, kinds: Kinds::ANY };
-            let node = &mut self.0[slice.node.index()];
+            let node = &mut self.nodes[slice.node.index()];
             let taken = node.node.whole(&request);
             node.node.take(&request, &taken);
             taken.iter().for_each(|&card| node.fill(card));
@@ -72,11 +88,21 @@ impl NodesOfCards {
 
     /// Takes a share of cards.
     pub fn take_share(&mut self, node: NodeId, parts: &[(u16, ShareRequest)]) {
-        let node = &mut self.0[node.index()];
-        node.count_parts(parts.iter().copied());
-        parts.iter().for_each(|(card, part)| node.cards[usize::from(*card)].take(part));
-        node.potential = None;
+        let cards = &mut self.nodes[node.index()];
+        cards.count_parts(parts.iter().copied());
+        parts.iter().for_each(|(card, part)| cards.cards[usize::from(*card)].take(part));
+        self.change(node);
     }
+
+    fn change(&mut self, node: NodeId) {
+        let node = &mut self.nodes[node.index()];
+        (node.potential, node.version) = (None, next(&mut self.version));
+    }
+}
+
+fn next(version: &mut u64) -> u64 {
+    *version += 1;
+    *version
 }
 
 impl NodeOfCards {
@@ -94,7 +120,8 @@ impl NodeOfCards {
         (card.jobs, card.compute_percent, card.memory_mib) = (card.slots, 100, card.total_mib);
     }
 
-    /// Hides whole cards beyond `free`, the last ones first: services hold them, or they are broken or not open to jobs.
+    /// Hides whole cards beyond `free`, the last ones first: services hold these cards, or the cards are broken or not
+    /// open to jobs.
     fn withhold(&mut self, free: u32) {
         let mut excess = self.node.wholly_idle().saturating_sub(free);
         for at in (0..self.node.idle.len()).rev() {

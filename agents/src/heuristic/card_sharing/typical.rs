@@ -1,4 +1,4 @@
-//! What the workload has asked for so far.
+//! Requests of the workload so far.
 
 use goodput_env::view::{ClusterView, JobView};
 

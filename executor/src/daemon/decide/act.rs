@@ -1,6 +1,6 @@
 //! Carrying out: the next step of each order that has room, and orders that users give by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use goodput_configs::live::deployment::Mode;
@@ -10,7 +10,9 @@ use crate::daemon::decide::show::show_order;
 use crate::daemon::durability::journal::Stage;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, Order, OrderId, StepOutcome};
+use crate::engine::{
+    Attempt, ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, OnNode, Order, OrderId, StepOutcome,
+};
 use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
@@ -75,17 +77,23 @@ impl<E: Engine> Daemon<E> {
         }
         let mut phases: BTreeMap<&str, JobPhase> = BTreeMap::new();
         phases.extend(snapshot.jobs.iter().map(|job| (job.key.as_str(), job.phase)));
+        let mut shared = shared_cards(snapshot);
         let mut ready = Vec::new();
         for UnderWay { order, .. } in &self.open {
             let holds = phases.get(order.job.as_str()).is_some_and(|phase| phase.holds());
             // A job that holds accelerators has to leave them first, which needs no room.
             if let Some(placement) = order.action.placement().filter(|_| !holds) {
-                let fits = placement.iter().all(|on| free.get(on.node.as_str()).is_some_and(|&free| free >= on.gpus));
-                if !fits {
+                let opened = |on: &OnNode| opened(&order.action, on, &shared);
+                let fits = |on: &OnNode| free.get(on.node.as_str()).is_some_and(|&free| free >= opened(on));
+                if !placement.iter().all(fits) {
                     continue;
                 }
                 for on in placement {
-                    free.entry(on.node.as_str()).and_modify(|free| *free -= on.gpus.min(*free));
+                    let opened = opened(on);
+                    free.entry(on.node.as_str()).and_modify(|free| *free -= opened.min(*free));
+                }
+                if let EngineAction::Place { placement, share: Some(_) } = &order.action {
+                    shared.extend(placement.iter().flat_map(cards));
                 }
             }
             ready.push(order.clone());
@@ -123,5 +131,29 @@ impl<E: Engine> Daemon<E> {
         }
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         Ok(())
+    }
+}
+
+/// Accelerators of which jobs hold parts: node and number.
+fn shared_cards(snapshot: &ClusterSnapshot) -> BTreeSet<(String, String)> {
+    let attempts = snapshot.jobs.iter().filter_map(|job| job.attempt.as_ref());
+    let of = |attempt: &Attempt| {
+        let node = attempt.placement.first().map_or(String::new(), |on| on.node.clone());
+        attempt.cards.iter().map(move |card| (node.clone(), card.to_string())).collect::<Vec<_>>()
+    };
+    attempts.flat_map(of).collect()
+}
+
+/// Accelerators that a placement names: node and number.
+fn cards(on: &OnNode) -> impl Iterator<Item = (String, String)> {
+    on.accelerators.iter().map(|card| (on.node.clone(), card.clone()))
+}
+
+/// Number of free accelerators that an action takes on a node. A part takes none where another job has one of the same
+/// accelerator; whether there is room for the part the engine knows.
+fn opened(action: &EngineAction, on: &OnNode, shared: &BTreeSet<(String, String)>) -> u32 {
+    match action {
+        EngineAction::Place { share: Some(_), .. } => cards(on).filter(|card| !shared.contains(card)).count() as u32,
+        _ => on.gpus,
     }
 }

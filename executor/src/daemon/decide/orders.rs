@@ -3,11 +3,22 @@
 use std::collections::BTreeMap;
 
 use goodput_env::cluster::NodeId;
+use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::view::ClusterView;
 
 use crate::daemon::observe::ClusterObserver;
-use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, Order};
+use crate::engine::{AcceleratorShare, ClusterSnapshot, EngineAction, JobSeen, Order};
+
+/// Part of each accelerator of a placement; `None` where it holds whole ones. Of parts that differ by one the smallest
+/// counts, so that all together are no more than the job asked for.
+fn part(placement: &Placement) -> Option<AcceleratorShare> {
+    let (_, share) = placement.share()?;
+    let count = share.cards.len() as u32;
+    let least = share.amount.part(count, count.saturating_sub(1));
+    let percent = least.compute_percent.clamp(1, 100);
+    Some(AcceleratorShare { compute_percent: percent as u8, memory_mib: least.memory_mib })
+}
 
 /// The orders that carry `plan` out: what leaves first, then what moves, then what starts.
 pub fn orders(
@@ -28,8 +39,10 @@ pub fn orders(
         let action = match (held.is_empty(), wanted.is_empty()) {
             (true, true) => continue,
             _ if held == wanted => continue,
-            (true, false) => EngineAction::Place { placement, share: None },
+            (true, false) => EngineAction::Place { placement, share: part(wanted) },
             (false, true) => EngineAction::Stop { grace_s },
+            // Orders to move say nothing of parts: the job leaves, and a later plan places it anew.
+            _ if held.share().is_some() || wanted.share().is_some() => EngineAction::Stop { grace_s },
             (false, false) if held.gpus() == wanted.gpus() => EngineAction::Migrate { placement, grace_s },
             (false, false) => EngineAction::Resize { placement, grace_s },
         };

@@ -45,7 +45,8 @@ impl<E: Engine> Daemon<E> {
         self.hand_in(who, job, submit_ms).await
     }
 
-    /// Checks that application and tenant of a job are known.
+    /// Checks that application and tenant of a job are known, and that the engine gives parts of accelerators where the
+    /// job asks for one.
     pub(super) fn check_submission(&self, job: &Submission) -> Result<(), DaemonError> {
         if let Some(name) = &job.application
             && !self.observer.knows(name)
@@ -53,6 +54,14 @@ impl<E: Engine> Daemon<E> {
             let text = format!(
                 "application {name:?} is not in the catalog; leave it out, or name one of: {}",
                 self.observer.applications()
+            );
+            return Err(DaemonError::Refused(text));
+        }
+        if job.spec.request.share.is_some() && !self.engine.capabilities().fractional {
+            let engine = self.engine.name();
+            let text = format!(
+                "the engine {engine} gives whole accelerators only; leave out --compute and --device-memory, or run the \
+                 nodes under node agents"
             );
             return Err(DaemonError::Refused(text));
         }

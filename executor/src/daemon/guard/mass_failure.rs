@@ -135,7 +135,7 @@ mod tests {
 
     /// A job on a node, or one that waits.
     fn job(key: &str, node: Option<usize>) -> JobSeen {
-        let attempt = node.map(|node| Attempt { number: 0, placement: on(node), since_ms: 0 });
+        let attempt = node.map(|node| Attempt { placement: on(node), ..Attempt::default() });
         let spec = JobSpec { request: JobRequest::default(), work: Work::Fixed { duration: SimTime::from_secs(60) } };
         let phase = if attempt.is_some() { JobPhase::Running } else { JobPhase::Held };
         JobSeen { phase, starts: 1, attempt, ..JobSeen::held(key, spec) }

@@ -20,6 +20,8 @@ use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
 use goodput_configs::live::deployment::Mode;
 use goodput_configs::live::token::{ApiVerb, Token};
+use goodput_env::job::Elasticity;
+use goodput_env::placement::ShareRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -304,6 +306,9 @@ pub fn check(job: &Submission) -> Result<(), String> {
             "accelerators: at least {min}, asked {gpus}, at most {max}: expected 1 <= min <= asked <= max"
         ));
     }
+    if let Some(share) = request.share {
+        check_share(share, request.gpus, job.elastic || request.elasticity != Elasticity::Rigid)?;
+    }
     for path in job.directory.iter().chain(&job.checkpoint_dir) {
         let up = path.components().any(|part| part == std::path::Component::ParentDir);
         if !path.is_absolute() || up || path.as_os_str().as_encoded_bytes().contains(&b'\0') {
@@ -318,6 +323,23 @@ pub fn check(job: &Submission) -> Result<(), String> {
         return Err("environment: a name is empty or has a '='".into());
     }
     job.resources.check()
+}
+
+/// Checks a part of `gpus` accelerators.
+fn check_share(share: ShareRequest, gpus: u32, changes: bool) -> Result<(), String> {
+    let ShareRequest { compute_percent, memory_mib } = share;
+    if changes {
+        return Err(
+            "compute: a job with a part of an accelerator keeps its size; leave out --min, --max and --elastic".into(),
+        );
+    }
+    if !(gpus..=gpus.saturating_mul(100)).contains(&compute_percent) {
+        return Err(format!("compute {compute_percent} %: expected 1 to 100 for each of {gpus} accelerators"));
+    }
+    match memory_mib {
+        0 => Err("device memory: expected at least 1 MiB beside --compute".into()),
+        _ => Ok(()),
+    }
 }
 
 async fn cancel(

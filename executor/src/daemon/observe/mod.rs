@@ -5,6 +5,7 @@
 //! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
 //! shows.
 
+mod parts;
 mod past;
 mod register;
 mod reported_speeds;
@@ -27,6 +28,7 @@ use thiserror::Error;
 
 use crate::daemon::shadow::RolloutStart;
 use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
+use parts::SharedCardsSeen;
 pub use past::AttainedService;
 use reported_speeds::ReportedApplications;
 
@@ -193,8 +195,11 @@ impl ClusterObserver {
     /// A placement with the names of its nodes.
     pub fn named(&self, placement: &Placement) -> Vec<OnNode> {
         let named = |node: NodeId| self.node(node).unwrap_or_default().to_string();
+        let cards = placement.share().map_or(&[][..], |(_, share)| &share.cards);
+        let accelerators: Vec<String> = cards.iter().map(ToString::to_string).collect();
         let slices = placement.slices().iter();
-        slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
+        let on = |node, gpus| OnNode { node: named(node), gpus, accelerators: accelerators.clone() };
+        slices.map(|slice| on(slice.node, slice.gpus)).collect()
     }
 
     /// The cluster as it was last read, for simulations of what would come of it; `None` before the
@@ -260,16 +265,17 @@ impl ClusterObserver {
             }
         }
         let mut jobs: Vec<ObservedJob> = Vec::with_capacity(snapshot.jobs.len());
+        let mut parts = SharedCardsSeen::of(self, snapshot);
         for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !job.hands_off) {
             let Some(id) = self.id(&seen.key) else { continue };
-            let held = self.placement_of(seen.attempt.as_ref().map_or(&[][..], |attempt| &attempt.placement));
+            let held = seen.attempt.as_ref().map_or_else(Placement::none, |attempt| self.held_by(seen, attempt));
             let away = |node: NodeId| loans.get(node.index()) == Some(&Loan::Elsewhere);
             if held.slices().iter().any(|slice| down[slice.node.index()] > 0 || away(slice.node)) {
                 continue;
             }
             let mut job = self.past_of(id, seen, &held);
             if let Some(order) = wanted.get(seen.key.as_str()) {
-                self.show_as_wanted(&mut job, &order.action, &held, &mut idle);
+                self.show_as_wanted(&mut job, &order.action, &held, (&mut idle, &mut parts));
             }
             jobs.push(job);
         }
@@ -285,18 +291,29 @@ impl ClusterObserver {
     }
 
     /// Shows a job that an order is under way for as it is going to be.
-    fn show_as_wanted(&self, job: &mut ObservedJob, action: &EngineAction, held: &Placement, idle: &mut [u32]) {
+    fn show_as_wanted(
+        &self,
+        job: &mut ObservedJob,
+        action: &EngineAction,
+        held: &Placement,
+        (idle, parts): (&mut [u32], &mut SharedCardsSeen),
+    ) {
         let gpus_on = |on: &Placement, node: NodeId| -> u32 {
             on.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
         };
         let wanted = match action {
             EngineAction::Stop { .. } | EngineAction::Cancel { .. } => Placement::none(),
+            EngineAction::Place { placement, share: Some(_) } => self.parts_of(job.id, placement),
             action => match action.placement() {
                 Some(placement) => self.placement_of(placement),
                 None => return,
             },
         };
-        for slice in wanted.slices() {
+        if let Some((node, share)) = wanted.share() {
+            let opened = share.cards.iter().filter(|&&card| parts.open(node, card)).count() as u32;
+            idle[node.index()] = idle[node.index()].saturating_sub(opened);
+        }
+        for slice in wanted.slices().iter().filter(|_| wanted.share().is_none()) {
             let more = slice.gpus.saturating_sub(gpus_on(held, slice.node));
             let free = &mut idle[slice.node.index()];
             *free = free.saturating_sub(more);

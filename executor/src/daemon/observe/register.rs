@@ -24,6 +24,13 @@ impl ClusterObserver {
                 changed = true;
                 self.cluster.types.len() - 1
             });
+            if seen.memory_mib.is_some() && self.cluster.types[kind].memory_mib != seen.memory_mib {
+                // Nodes of a type with different memories: what fits the smallest fits all.
+                let known = self.cluster.types[kind].memory_mib;
+                let least = known.into_iter().chain(seen.memory_mib).min();
+                changed |= known != least;
+                self.cluster.types[kind].memory_mib = least;
+            }
             let machine = Node::new(TypeId::at(kind), seen.gpus).of(seen.pool);
             match self.node_ids.get(&seen.name).copied() {
                 None => {

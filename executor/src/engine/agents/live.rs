@@ -182,6 +182,9 @@ impl LiveJob {
         let attempt = self.current.as_ref().map(|current| Attempt {
             number: current.number,
             placement: current.placement.clone(),
+            cards: self
+                .share
+                .map_or_else(Vec::new, |_| current.placement.first().map_or(Vec::new(), |on| nodes.numbers(on))),
             since_ms: current.since_ms,
         });
         let hints = states.iter().flatten().find_map(|status| status.hints.as_ref());

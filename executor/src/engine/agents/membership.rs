@@ -289,7 +289,7 @@ pub fn change<'a>(
     }
     let held = wanted_devices(jobs.clone());
     let mut ports = Ports::of(jobs, nodes);
-    let found = missing.iter().map(|on| place::on_node(on, job.share, nodes, &held));
+    let found = missing.iter().map(|on| place::on_node(on, nodes, &held));
     let found = found.collect::<Result<Vec<OnNode>, String>>()?;
     for member in membership.members.iter_mut().filter(|member| member.leaving && stay.contains(&member.number)) {
         member.leaving = false;

@@ -11,6 +11,7 @@ mod live;
 mod loans;
 mod membership;
 mod nodes;
+mod parts;
 mod place;
 mod replicas;
 mod store;
@@ -355,6 +356,17 @@ impl AgentsEngine {
 }
 
 impl AgentsEngine {
+    /// Checks that every node gives parts of accelerators, where a job asks for a part: policies do not know which do.
+    fn check_parts(&self, job: &Submission) -> Result<(), String> {
+        match self.nodes.without_parts().filter(|_| job.spec.request.share.is_some()) {
+            Some(node) => Err(format!(
+                "node {node} gives no parts of accelerators, because the control daemon of CUDA MPS does not run there; \
+                 start `nvidia-cuda-mps-control -d` on every node, or leave out --compute and --device-memory"
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Checks what a job asks for beside accelerators.
     fn check_resources(&self, asked: &JobResources) -> Result<(), String> {
         let JobResources { cpus_per_gpu, memory_per_gpu_mib, .. } = *asked;
@@ -412,6 +424,7 @@ impl Engine for AgentsEngine {
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        self.check_parts(job).map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         self.check_resources(&job.resources).map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
         // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
         let told_ms = job.spec.request.submit.as_millis();

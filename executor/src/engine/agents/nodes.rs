@@ -10,7 +10,7 @@ use crate::agent::api::{
 };
 use crate::agent::{AgentClient, AgentError, ClientError};
 use crate::devices::DeviceHealth;
-use crate::engine::{NodeHealth, NodeSeen};
+use crate::engine::{NodeHealth, NodeSeen, OnNode};
 use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch, MemberLaunch};
 use goodput_configs::live::engine::AgentsConfig;
 use goodput_configs::live::node_agent::Fencing;
@@ -288,6 +288,20 @@ impl AgentNodes {
         self.remotes.iter().find(is_loose).map(|remote| remote.client.node().as_str())
     }
 
+    /// A node that was heard and gives no parts of accelerators.
+    pub fn without_parts(&self) -> Option<&str> {
+        let is_whole = |remote: &&Remote| remote.heard.as_ref().is_some_and(|(_, status)| !status.gives_parts);
+        self.remotes.iter().find(is_whole).map(|remote| remote.client.node().as_str())
+    }
+
+    /// Numbers of accelerators on their node: their places among those that may be given.
+    pub fn numbers(&self, on: &OnNode) -> Vec<u16> {
+        let fit = self.fit(&on.node);
+        // An accelerator that failed comes after those that may be given.
+        let number = |uuid: &String| fit.iter().position(|device| device.uuid == *uuid).unwrap_or(fit.len()) as u16;
+        on.accelerators.iter().map(number).collect()
+    }
+
     /// Nodes with a certificate that ends soon, and a sentence about the certificate.
     pub fn certificates(&self) -> impl Iterator<Item = (&str, &str)> {
         self.remotes.iter().filter_map(|remote| {
@@ -324,6 +338,7 @@ impl AgentNodes {
                 accelerator: fit.first().map_or_else(String::new, |device| device.kind.clone()),
                 gpus: fit.len() as u32,
                 free: free as u32,
+                memory_mib: fit.iter().filter_map(|device| device.memory_mib).min().map(|mib| mib as u32),
                 health: self.health(name),
                 note,
                 ..NodeSeen::default()

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::live::{Current, LiveJob};
 use super::membership::Membership;
 use super::nodes::{AgentNodes, WantedDevices, wanted_devices};
+use super::parts::{GivenParts, parts_on_node};
 use crate::engine::{AcceleratorShare, NodeHealth, OnNode};
 use crate::job::Fence;
 
@@ -25,7 +26,11 @@ pub fn choose<'a>(
 ) -> Result<Current, String> {
     let Some(first) = placement.first() else { return Err("the placement is empty".to_owned()) };
     let wanted = wanted_devices(jobs.clone());
-    let chosen = placement.iter().map(|on| on_node(on, share, nodes, &wanted));
+    let given = GivenParts::of(jobs.clone());
+    let chosen = placement.iter().map(|on| match share {
+        Some(share) => parts_on_node(on, share, nodes, (&wanted, &given)),
+        None => on_node(on, nodes, &wanted),
+    });
     let placement = chosen.collect::<Result<Vec<OnNode>, String>>()?;
     let fence = Fence::random().map_err(|error| format!("no random numbers: {error}"))?;
     let address = nodes.address(&first.node).unwrap_or_default().to_owned();
@@ -71,20 +76,11 @@ impl Ports {
 }
 
 /// The accelerators that `on` means; why not now where they cannot be given.
-pub fn on_node(
-    on: &OnNode,
-    share: Option<AcceleratorShare>,
-    nodes: &AgentNodes,
-    wanted: &WantedDevices<'_>,
-) -> Result<OnNode, String> {
+pub fn on_node(on: &OnNode, nodes: &AgentNodes, wanted: &WantedDevices<'_>) -> Result<OnNode, String> {
     let name = &on.node;
-    match nodes.health(name) {
-        NodeHealth::Up => {}
-        health => return Err(format!("node {name} is {health:?}").to_lowercase()),
-    }
+    check_up(name, nodes)?;
     let fit = nodes.fit(name);
-    // A part of an accelerator may be given beside others: its agent adds up.
-    let free = |uuid: &str| share.is_some() || nodes.is_free(name, uuid, wanted);
+    let free = |uuid: &str| nodes.is_free(name, uuid, wanted);
     let uuids: Vec<String> = if on.accelerators.is_empty() {
         fit.iter().map(|device| device.uuid.clone()).filter(|uuid| free(uuid)).take(on.gpus as usize).collect()
     } else {
@@ -100,4 +96,12 @@ pub fn on_node(
         return Err(format!("node {name} has {} of {} accelerators free", uuids.len(), on.gpus));
     }
     Ok(OnNode { node: name.clone(), gpus: on.gpus, accelerators: uuids })
+}
+
+/// Whether a node can start jobs; why not where it cannot.
+pub fn check_up(name: &str, nodes: &AgentNodes) -> Result<(), String> {
+    match nodes.health(name) {
+        NodeHealth::Up => Ok(()),
+        health => Err(format!("node {name} is {health:?}").to_lowercase()),
+    }
 }

@@ -239,7 +239,8 @@ impl JobRead {
         let placement = if running && all_here { self.shape().map(|shape| shape.placement()) } else { None };
         let placement = placement.unwrap_or_else(|| self.held());
         let since_ms = self.current().filter_map(|pod| pod.since_ms).max().unwrap_or(self.created_ms);
-        let attempt = Attempt { number: self.facts.starts.saturating_sub(1), placement, since_ms };
+        let attempt =
+            Attempt { number: self.facts.starts.saturating_sub(1), placement, since_ms, ..Attempt::default() };
         let waiting = self.current().find(|pod| pod.node.is_none() && !pod.note.is_empty());
         let note = match (&self.hands_off, waiting) {
             (Some(reason), _) => reason.clone(),

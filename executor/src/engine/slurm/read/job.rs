@@ -174,7 +174,7 @@ impl RawJob {
         };
         let duration = SimTime::from_millis(duration_ms.or(self.limit_ms).unwrap_or(0));
         let number = self.starts().saturating_sub(1);
-        let attempt = Attempt { number, placement: self.held.clone(), since_ms: self.start_ms };
+        let attempt = Attempt { number, placement: self.held.clone(), since_ms: self.start_ms, ..Attempt::default() };
         let none = phase == JobPhase::Running && self.held.is_empty();
         let failed = self.stated.failed.len() as u32;
         let note = match self.retry() {
