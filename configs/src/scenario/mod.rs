@@ -12,6 +12,7 @@ mod faults;
 mod instances;
 mod loaning;
 mod preset;
+mod rental;
 mod services;
 mod setup;
 mod speeds;

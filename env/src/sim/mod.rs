@@ -18,6 +18,7 @@ mod observed;
 mod outages;
 mod record;
 mod records;
+mod rental;
 mod replay;
 mod requests;
 mod resize;
@@ -56,6 +57,8 @@ pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
 use records::RunRecords;
+use rental::RunRental;
+pub use rental::{RentalRecord, SizeChange};
 use requests::RunRequests;
 use services::RunServices;
 pub use services::ServingChange;
@@ -180,6 +183,8 @@ pub struct Simulator {
     lending: RunLoans,
     /// Faults of the hardware; `None` where nothing ever breaks.
     health: Option<Box<Health>>,
+    /// Rented nodes; `None` where nodes are there all the time.
+    rental: Option<Box<RunRental>>,
     records: RunRecords,
     guard: Guard,
 }
@@ -207,7 +212,8 @@ impl Simulator {
         let nodes = scenario.cluster.nodes.len();
         let overlaps = scenario.options.resize != Resize::StopRestart;
         let room = scenario.workload.jobs.len().min(EXPECTED_ACTIVE);
-        let state = ClusterState::new(scenario.clone());
+        let mut state = ClusterState::new(scenario.clone());
+        let rental = scenario.options.rental.map(|terms| Box::new(RunRental::new(&terms, &mut state)));
         let mut queue = EventQueue::with_capacity(4 * (room + state.services.len()));
         Self {
             services: RunServices::new(&state, &mut queue),
@@ -222,6 +228,7 @@ impl Simulator {
             },
             requests: RunRequests::new(&scenario),
             lending: RunLoans::default(),
+            rental,
             health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
             records: RunRecords::new(&scenario),
             guard: Guard::with_capacity(nodes, room),
@@ -295,6 +302,7 @@ impl Simulator {
             fragmented_gpu_millis: self.records.fragments.millis,
             fragments: std::mem::take(&mut self.records.fragments.log),
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
+            rental: self.rental.as_mut().map(|rental| rental.record_until(now)).unwrap_or_default(),
             decisions: self.records.decisions,
             events: self.records.events,
             allocations: std::mem::take(&mut self.records.allocations),

@@ -11,6 +11,7 @@ pub mod fgd;
 pub mod gavel;
 mod gavel_deviations;
 mod pipeswitch;
+mod pollux_autoscaling;
 pub mod pollux_table;
 pub mod sia;
 mod themis_fairness;
@@ -93,6 +94,7 @@ pub enum ReproduceError {
 /// All of them.
 pub const REPRODUCTIONS: &[Reproduction] = &[
     pollux_table::TABLE,
+    pollux_autoscaling::TABLE,
     sia::SMALL,
     sia::PHILLY,
     sia::DEVIATIONS,
