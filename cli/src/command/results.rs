@@ -86,7 +86,7 @@ pub fn origin(argv: &[String]) -> ResultOrigin {
 
 /// Runs `goodput results`: one Markdown table for each run directory.
 pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
-    let columns = columns(&args.columns)?;
+    let named = known_columns(&args.columns)?;
     for (at, run) in args.runs.iter().enumerate() {
         if at > 0 {
             goodput_console::print("\n")?;
@@ -94,20 +94,20 @@ pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
         let summary: Summary = read(run.join("summary.json"))?;
         let path = run.join(ORIGIN);
         let origin = if path.exists() { Some(read(path)?) } else { None };
+        let columns = if named.is_empty() { leaderboard::columns(&summary) } else { named.clone() };
         goodput_console::print(&markdown_results(&summary, &columns, origin.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keys of the metrics that a table shows: those named, else those of the report.
-fn columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
+/// Keys of metrics, each of which there is.
+fn known_columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
     if let Some(unknown) = named.iter().find(|key| metric(key).is_none()) {
         let question = did_you_mean(unknown, METRICS.iter().map(|metric| metric.key));
         return Err(CommandError::input(format!("--columns: there is no metric {unknown:?}{question}"))
             .with_help("goodput list metrics shows them"));
     }
-    let report = || leaderboard::COLUMNS.to_vec();
-    Ok(if named.is_empty() { report() } else { named.iter().map(String::as_str).collect() })
+    Ok(named.iter().map(String::as_str).collect())
 }
 
 /// Value of a JSON file of a run directory.

@@ -24,7 +24,7 @@ pub fn costs(summary: &Summary) -> &'static [&'static str] {
 }
 
 /// The metrics of the leaderboard and of the report's first table, with those of cost.
-pub(crate) fn columns(summary: &Summary) -> Vec<&'static str> {
+pub fn columns(summary: &Summary) -> Vec<&'static str> {
     [&COLUMNS[..], costs(summary)].concat()
 }
 
