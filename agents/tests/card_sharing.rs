@@ -115,7 +115,9 @@ fn the_policy_places_as_the_placer_of_the_reproduction() {
     let mut random = rng(5, Stream::Workload);
     let job = |index: usize| match random.random_range(0..3) {
         0 => fixed(&format!("{index}"), [1, 2, 4, 8][random.random_range(0..4)], 1_000_000, index as i64),
-        _ => sharing(&format!("{index}"), index as i64, 1, [10, 20, 46, 50, 81][random.random_range(0..5)], 1, 1_000_000),
+        _ => {
+            sharing(&format!("{index}"), index as i64, 1, [10, 20, 46, 50, 81][random.random_range(0..5)], 1, 1_000_000)
+        }
     };
     let jobs: Vec<JobSpec> = (0..300).map(job).collect();
     let request = |job: &JobSpec| {

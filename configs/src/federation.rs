@@ -222,7 +222,8 @@ impl MemberConfig {
     /// same ids everywhere.
     fn setup(&self, server: &ServerConfig, movable: u32, all: &FederationConfig) -> Result<Setup, SetupError> {
         let ServerConfig { accelerator, gpus_per_node } = server.clone();
-        let mut groups = vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, pool: Pool::Inference }];
+        let mut groups =
+            vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, memory_mib: None, pool: Pool::Inference }];
         groups.extend(self.groups.iter().cloned());
         let fixed = self.groups.iter().all(|group| group.pool != Pool::Inference);
         expect(fixed, "groups.pool", "inference", "training or shared; servers for inference are those that move")?;

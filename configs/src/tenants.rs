@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use goodput_env::tenant::{Group, Quota, QuotaChange, Tenants, UNIT_WEIGHT};
+use goodput_env::tenant::{Group, Quota, QuotaChange, ShareLimit, Tenants, UNIT_WEIGHT};
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,10 @@ pub struct TenantConfig {
     /// are no limits, and weights alone divide the cluster.
     #[serde(default)]
     pub quota: BTreeMap<String, Quota>,
+    /// Most compute and device memory that the jobs of the tenant hold at once, whole accelerators among them; absent: no
+    /// limit. The policies that place jobs on parts of accelerators know it.
+    #[serde(default, skip_serializing_if = "ShareLimit::is_none")]
+    pub share_limit: ShareLimit,
     /// Quotas that change during the run; for experiments only.
     #[serde(default)]
     pub quota_changes: Vec<QuotaChangeConfig>,
@@ -90,19 +94,20 @@ fn quotas(key: &'static str, quotas: &BTreeMap<String, Quota>) -> Result<BTreeMa
 
 fn group(tenant: &TenantConfig) -> Result<Group, CheckError> {
     Ok(Group {
-        name: tenant.name.clone(),
         cohort: tenant.cohort.clone(),
         weight_milli: weight("tenants.weight", tenant.weight)?,
         quotas: quotas("tenants.quota", &tenant.quota)?,
+        share_limit: tenant.share_limit,
+        ..Group::named(&tenant.name)
     })
 }
 
 fn group_of(cohort: &CohortConfig) -> Result<Group, CheckError> {
     Ok(Group {
-        name: cohort.name.clone(),
         cohort: cohort.cohort.clone(),
         weight_milli: weight("cohorts.weight", cohort.weight)?,
         quotas: quotas("cohorts.quota", &cohort.quota)?,
+        ..Group::named(&cohort.name)
     })
 }
 

@@ -133,7 +133,11 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
 fn check_share(row: &JobRow, share: ShareRequest) -> Result<(), RowProblem> {
     if share.compute_percent > 100 * row.gpus {
         let expected = "at most 100 for each of the job's gpus";
-        return Err(RowProblem::Value { column: "compute_percent", value: share.compute_percent.to_string(), expected });
+        return Err(RowProblem::Value {
+            column: "compute_percent",
+            value: share.compute_percent.to_string(),
+            expected,
+        });
     }
     let rigid = |size: Option<u32>| size.is_none_or(|size| size == row.gpus);
     if !rigid(row.gpu_min) || !rigid(row.gpu_max) {

@@ -21,7 +21,7 @@ const GPU: TypeId = TypeId(0);
 fn group(name: &str, cohort: Option<&str>, weight_milli: u32, quotas: &[(&str, u64)]) -> Group {
     let quota = |nominal| Quota { nominal, ..Quota::default() };
     let quotas = quotas.iter().map(|&(of, nominal)| (of.to_string(), quota(nominal))).collect();
-    Group { name: name.into(), cohort: cohort.map(Into::into), weight_milli, quotas }
+    Group { cohort: cohort.map(Into::into), weight_milli, quotas, ..Group::named(name) }
 }
 
 /// Thousandths, rounded up, and the deciding resource of the first of two tenants in one cohort.

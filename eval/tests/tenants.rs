@@ -11,7 +11,7 @@ use goodput_configs::tenants::{CohortConfig, TenantConfig};
 use goodput_env::cluster::Pool;
 use goodput_env::scenario::{Batching, Information, Scenario};
 use goodput_env::sim::{Simulator, Status};
-use goodput_env::tenant::Quota;
+use goodput_env::tenant::{Quota, ShareLimit};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envy_pairs, isolation_index, jain_index, measure, tenant_facts,
 };
@@ -20,7 +20,15 @@ const HOUR: f64 = 3600.0;
 
 fn tenant(name: &str, weight: f64) -> TenantConfig {
     let (quota, quota_changes) = (BTreeMap::new(), Vec::new());
-    TenantConfig { name: name.into(), weight, cohort: None, priority: 0, quota, quota_changes }
+    TenantConfig {
+        name: name.into(),
+        weight,
+        cohort: None,
+        priority: 0,
+        quota,
+        share_limit: ShareLimit::default(),
+        quota_changes,
+    }
 }
 
 fn burst(tenant: &str, at_secs: f64, jobs: u32, run_secs: f64) -> Burst {
@@ -30,6 +38,8 @@ fn burst(tenant: &str, at_secs: f64, jobs: u32, run_secs: f64) -> Burst {
         jobs,
         every_secs: 0.0,
         gpus: 1,
+        compute_percent: None,
+        memory_mib: None,
         run_secs,
         priority: None,
         deadline_secs: None,
@@ -38,7 +48,13 @@ fn burst(tenant: &str, at_secs: f64, jobs: u32, run_secs: f64) -> Burst {
 
 fn cluster() -> ClusterConfig {
     ClusterConfig {
-        groups: vec![NodeGroup { accelerator: "gpu".into(), nodes: 2, gpus_per_node: 4, pool: Pool::Shared }],
+        groups: vec![NodeGroup {
+            accelerator: "gpu".into(),
+            nodes: 2,
+            gpus_per_node: 4,
+            memory_mib: None,
+            pool: Pool::Shared,
+        }],
     }
 }
 

@@ -22,7 +22,13 @@ fn experiment() -> Experiment {
         name: "small".into(),
         seed: 3,
         cluster: ClusterConfig {
-            groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4, pool: Pool::Shared }],
+            groups: vec![NodeGroup {
+                accelerator: "t4".into(),
+                nodes: 4,
+                gpus_per_node: 4,
+                memory_mib: None,
+                pool: Pool::Shared,
+            }],
         },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
         tenants: Vec::new(),

@@ -8,10 +8,12 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::zoo;
+use goodput_configs::scenario::prepare_shares;
 use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::DataError;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::ExpectedPeak;
+use goodput_env::placement::ShareRequest;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Simulator;
@@ -26,7 +28,7 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     if args.preset == Some(SimPreset::Pods) {
         return sim_pods::run(args);
     }
-    let cluster = sim_inputs::cluster(&args.cluster)?;
+    let mut cluster = Arc::new(sim_inputs::cluster(&args.cluster)?);
     if !(0.0..1.0).contains(&args.interference) {
         return Err(CommandError::input(format!(
             "--interference {}: expected at least 0 and below 1",
@@ -35,6 +37,10 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     }
     let mut policy = policy(&args.policy, args.seed, &cluster)?;
     let workload = sim_inputs::workload(args, &cluster)?;
+    prepare_shares(&mut cluster, &workload).map_err(|problem| {
+        CommandError::input(format!("{}: {problem}", args.workload.display()))
+            .with_help("choose a cluster for --cluster that has room for every part, with types of known memory")
+    })?;
     let options = conventions::options(args, &*policy)?;
     let needs = policy.needs();
     if !options.information.allows(needs) {
@@ -44,23 +50,22 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         ))
         .with_help(format!("it needs at least: {needs}")));
     }
-    let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, args.seed));
+    let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, args.seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(CommandError::failed)?;
 
-    let mut rows = Listing::new(&[
-        "job_id",
-        "application",
-        "submit_secs",
-        "start_secs",
-        "finish_secs",
-        "jct_secs",
-        "restarts",
-        "gpu_secs",
-    ]);
+    let jobs = &scenario.workload.jobs;
+    let shares = jobs.iter().any(|job| job.request.share.is_some());
+    let mut columns =
+        vec!["job_id", "application", "submit_secs", "start_secs", "finish_secs", "jct_secs", "restarts", "gpu_secs"];
+    if shares {
+        columns.extend(["compute_percent", "memory_mib"]);
+    }
+    let mut rows = Listing::new(&columns);
     for record in &outcome.jobs {
         let secs = |time: SimTime| Cell::Number(time.as_secs_f64(), 3);
-        rows.push(vec![
-            scenario.workload.jobs[record.job.index()].request.name.as_str().into(),
+        let request = &jobs[record.job.index()].request;
+        let mut row = vec![
+            request.name.as_str().into(),
             scenario.workload.application_name(record.job).into(),
             secs(record.submit),
             Cell::option(record.start, secs),
@@ -68,7 +73,13 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
             Cell::option(record.jct(), secs),
             Cell::Whole(i64::from(record.restarts)),
             Cell::Number(record.attained_gpu_millis as f64 / 1000.0, 3),
-        ]);
+        ];
+        if shares {
+            let amount =
+                |of: fn(ShareRequest) -> u32| Cell::option(request.share, |share| Cell::Whole(of(share).into()));
+            row.extend([amount(|share| share.compute_percent), amount(|share| share.memory_mib)]);
+        }
+        rows.push(row);
     }
     rows.print(args.output)?;
     Ok(ExitCode::SUCCESS)

@@ -56,7 +56,9 @@ fn time(key: &'static str, secs: f64) -> Result<SimTime, SetupError> {
 fn share(burst: &Burst) -> Result<Option<ShareRequest>, SetupError> {
     let (Some(compute_percent), memory_mib) = (burst.compute_percent, burst.memory_mib.unwrap_or(0)) else {
         return match burst.memory_mib {
-            Some(memory) => Err(value("workload.bursts.memory_mib", memory, "a compute_percent beside it; 0 takes idle compute")),
+            Some(memory) => {
+                Err(value("workload.bursts.memory_mib", memory, "a compute_percent beside it; 0 takes idle compute"))
+            }
             None => Ok(None),
         };
     };

@@ -26,6 +26,10 @@ pub struct NodeGroup {
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
+    /// Device memory of one accelerator, MiB, for jobs that ask for a part of it; absent: as `goodput list accelerators`
+    /// has it for the type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
     /// Pool of the nodes; absent: shared by training and services.
     #[serde(default, skip_serializing_if = "is_shared")]
     pub pool: Pool,
@@ -58,6 +62,19 @@ impl ClusterConfig {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
             cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
+        }
+        for group in &self.groups {
+            let Some(memory) = group.memory_mib else { continue };
+            let kind = cluster.types.iter_mut().find(|kind| kind.name == group.accelerator);
+            let Some(kind) = kind else { continue };
+            if memory == 0 {
+                return Err(value("cluster.groups.memory_mib", "0".into(), "at least 1"));
+            }
+            if kind.memory_mib.is_some_and(|known| known != memory) {
+                let expected = "one value for all groups of an accelerator type; give the other type a name of its own";
+                return Err(value("cluster.groups.memory_mib", memory.to_string(), expected));
+            }
+            kind.memory_mib = Some(memory);
         }
         Ok(cluster)
     }

@@ -10,7 +10,7 @@ use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AsPublished, ClusterConfig, InstancesConfig, SetupError, faults, rental};
+use super::{AsPublished, CardSharingConfig, ClusterConfig, InstancesConfig, SetupError, faults, rental};
 
 /// Behaviour of the cluster: `[environment]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,9 @@ pub struct EnvironmentConfig {
     pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// Sharing of accelerators by jobs that ask for parts of them; absent: as its keys default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<CardSharingConfig>,
     /// Faults of the cluster; absent: nothing fails.
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; absent: only jobs that are stopped by plan save their work.
@@ -95,6 +98,7 @@ impl Default for EnvironmentConfig {
             resize: Resize::StopRestart,
             instances: InstancesConfig::default(),
             interference: 0.0,
+            sharing: None,
             faults: None,
             checkpoint: None,
             rental: None,
@@ -198,6 +202,7 @@ impl EnvironmentConfig {
             resize,
             instances: self.instances.options()?,
             interference: self.interference,
+            sharing: self.sharing.unwrap_or_default().options()?,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
             rental: self.rental,

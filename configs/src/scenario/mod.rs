@@ -5,6 +5,7 @@
 //! it. [`Setup`] makes the scenario of each seed.
 
 mod bursts;
+mod card_sharing;
 mod cluster;
 mod environment;
 mod error;
@@ -24,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use bursts::Burst;
+pub use card_sharing::{CardIsolation, CardSharingConfig, prepare_shares};
 pub use cluster::{ClusterConfig, NodeGroup};
 pub use environment::EnvironmentConfig;
 pub use error::SetupError;

@@ -13,8 +13,9 @@ use goodput_env::tie_break::TieBreak;
 
 use super::{
     Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError,
-    WorkloadConfig, bursts, faults, loaning, rental, services, speeds,
+    WorkloadConfig, bursts, card_sharing, faults, loaning, prepare_shares, rental, services, speeds,
 };
+use crate::error::CheckError;
 use crate::tenants::{self, CohortConfig, TenantConfig};
 
 /// Scenarios by seed.
@@ -60,7 +61,7 @@ impl Setup {
         environment: &EnvironmentConfig,
     ) -> Result<Self, SetupError> {
         let catalog = Catalog::shipped();
-        let cluster = Arc::new(cluster.build()?);
+        let mut cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
         if environment.type_actions && cluster.types.len() > Layout::MOST_TYPES {
             let expected = format!("false on a cluster of more than {} accelerator types", Layout::MOST_TYPES);
@@ -81,6 +82,14 @@ impl Setup {
                 (Source::Bursts(bursts.clone(), Arc::new(workload)), Vec::new())
             }
         };
+        let (key, prepared) = match &source {
+            Source::Synthetic(generator) => {
+                ("workload.synthetic", card_sharing::prepare_parts(&mut cluster, generator))
+            }
+            Source::Fixed(workload) => ("workload.file.path", prepare_shares(&mut cluster, workload)),
+            Source::Bursts(_, workload) => ("workload.bursts", prepare_shares(&mut cluster, workload)),
+        };
+        prepared.map_err(|problem| CheckError::at(key, problem))?;
         match &source {
             Source::Synthetic(generator) => speeds::check(&cluster, generator.trained())?,
             Source::Fixed(workload) => {
@@ -112,6 +121,7 @@ impl Setup {
         }
         let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
         let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        card_sharing::prepare_limits(&mut self.template.cluster, tenants)?;
         match &mut self.source {
             Source::Synthetic(generator) => {
                 let found = generator.tenants().len();

@@ -1,8 +1,8 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, tiresias, tiresias_cluster,
-    tiresias_samples,
+    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, tiresias,
+    tiresias_cluster, tiresias_samples,
 };
 use crate::store;
 

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pollux::JOBS_BY_SIZE;
-use super::{Choices, JobDraw, JobTask, Lengths, Sizes, SynthError, check, check_jobs, cumulative, pick};
+use super::{CardPart, Choices, JobDraw, JobTask, Lengths, Sizes, SynthError, check, check_jobs, cumulative, pick};
 use crate::catalog::Catalog;
 
 const HOURS_PER_DAY: f64 = 24.0;
@@ -162,6 +162,10 @@ impl Process {
     /// Whether jobs train applications. If not, only their duration is known.
     pub(super) fn trains(&self) -> bool {
         self.settings.lengths.is_none()
+    }
+
+    pub(super) fn parts(&self) -> &[CardPart] {
+        self.settings.lengths.as_ref().map_or(&[], |lengths| &lengths.parts)
     }
 
     pub(super) fn tenants(&self) -> u32 {

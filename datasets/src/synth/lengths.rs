@@ -109,7 +109,8 @@ impl Lengths {
             true => Elasticity::Elastic { min: gpus, max: gpus.saturating_mul(self.elastic_range) },
             false => Elasticity::Rigid,
         };
-        let share = part.map(|part| ShareRequest { compute_percent: part.compute_percent, memory_mib: part.memory_mib });
+        let share =
+            part.map(|part| ShareRequest { compute_percent: part.compute_percent, memory_mib: part.memory_mib });
         Length { duration: SimTime::from_secs_f64(secs), gpus, elasticity, share }
     }
 }

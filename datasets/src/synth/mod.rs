@@ -204,7 +204,8 @@ impl Generator {
                 }
             };
             let (name, tenant, submit) = (self.name(&draw, index), draw.tenant, draw.submit);
-            let request = JobRequest { name, tenant, submit, gpus, batch_size, elasticity, share, ..JobRequest::default() };
+            let request =
+                JobRequest { name, tenant, submit, gpus, batch_size, elasticity, share, ..JobRequest::default() };
             JobSpec { request, work }
         });
         let jobs = jobs.collect();
@@ -247,6 +248,14 @@ impl Generator {
             JobSampler::Diurnal(process) => process.trains(),
         };
         self.applications.catalog.applications.iter().map(|application| &**application).filter(move |_| trains)
+    }
+
+    /// Parts of an accelerator that jobs may ask for.
+    pub fn parts(&self) -> &[CardPart] {
+        match &self.draws {
+            JobSampler::Pollux(_) => &[],
+            JobSampler::Diurnal(process) => process.parts(),
+        }
     }
 
     fn application(&self, index: u16) -> &Application {

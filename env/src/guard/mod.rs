@@ -209,7 +209,9 @@ impl Guard {
             // first of them.
             let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
             let shares = |placement: &Placement| placement.share().is_some();
-            if known.state.partner.is_none_or(|partner| job < partner && left(partner)) && !shares(&known.state.placement) {
+            if known.state.partner.is_none_or(|partner| job < partner && left(partner))
+                && !shares(&known.state.placement)
+            {
                 for held in known.state.placement.slices() {
                     self.balance[held.node.index()] += i64::from(held.gpus);
                 }

@@ -7,8 +7,8 @@ use crate::view::ClusterView;
 
 /// A tenant may keep what it holds when its limit is exceeded, but comes to hold more only within the limit.
 pub(super) fn check(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
-    let limits = view.tenants().iter().zip(0..).filter_map(|(group, tenant)| Some((tenant, group.share_limit?)));
-    for (tenant, limit) in limits {
+    let limited = view.tenants().iter().zip(0..).filter(|(group, _)| !group.share_limit.is_none());
+    for (group, tenant) in limited {
         let before = view.held_by(tenant);
         let mut after = before;
         let own = |job| view.job(job).filter(|job| job.request().tenant == tenant);
@@ -21,7 +21,7 @@ pub(super) fn check(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Vi
                 after[of] = after[of] + takes[of] - leaves[of];
             }
         }
-        let limits = [u64::from(limit.compute_percent), u64::from(limit.memory_mib)];
+        let limits = group.share_limit.amounts();
         for (of, unit) in ["% of an accelerator", "MiB"].into_iter().enumerate() {
             if after[of] > before[of] && after[of] > limits[of] {
                 violations.push(Violation::ShareLimit { tenant, of: unit, held: after[of], limit: limits[of] });

@@ -27,6 +27,7 @@ mod saving;
 mod segment;
 mod services;
 mod shared_profiles;
+mod shared_use;
 mod sharing;
 
 use std::sync::Arc;
@@ -62,6 +63,7 @@ pub use rental::{RentalRecord, SizeChange};
 use requests::RunRequests;
 use services::RunServices;
 pub use services::ServingChange;
+pub use shared_use::SharedUse;
 
 /// Reason why a run cannot go on.
 #[derive(Debug, Error)]
@@ -301,6 +303,7 @@ impl Simulator {
             idle_gpu_millis: self.records.idle_gpu_millis,
             fragmented_gpu_millis: self.records.fragments.millis,
             fragments: std::mem::take(&mut self.records.fragments.log),
+            shared: self.records.shared.total,
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             rental: self.rental.as_mut().map(|rental| rental.record_until(now)).unwrap_or_default(),
             decisions: self.records.decisions,

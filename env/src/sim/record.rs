@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FragmentChange, LoanRecord, RentalRecord, ServingChange, TrainingOnNode};
+use super::{FragmentChange, LoanRecord, RentalRecord, ServingChange, SharedUse, TrainingOnNode};
 use crate::job::JobId;
 use crate::state::ServiceRecord;
 use crate::time::SimTime;
@@ -157,6 +157,8 @@ pub struct Outcome {
     pub fragmented_gpu_millis: i64,
     /// Changes of their number in time order, where allocations were logged.
     pub fragments: Vec<FragmentChange>,
+    /// Use of cards by jobs on parts of them; all zero where no job had a part.
+    pub shared: SharedUse,
     /// One record per inference request of the workload, by id.
     pub requests: Vec<RequestRecord>,
     /// Instances over time, where allocations were logged.

@@ -2,6 +2,7 @@
 
 use super::fragments::Fragments;
 use super::ledger::Ledger;
+use super::shared_use::SharedBooks;
 use super::{AllocationChange, FaultRecord, JobRecord};
 use crate::job::{JobId, Work};
 use crate::placement::Placement;
@@ -19,6 +20,7 @@ pub(super) struct RunRecords {
     /// Accelerator time of training by node and application.
     pub training: Ledger,
     pub fragments: Fragments,
+    pub shared: SharedBooks,
     /// Jobs that have arrived and not left.
     pub in_system: u32,
     pub job_millis: i64,
@@ -58,6 +60,7 @@ impl RunRecords {
         self.job_millis += i64::from(self.in_system) * millis;
         self.gpu_millis += i64::from(self.held) * millis;
         self.fragments.advance(state, millis);
+        self.shared.advance(millis);
     }
 
     /// Enters what training takes (`sign` is 1) or leaves (-1).

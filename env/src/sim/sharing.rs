@@ -33,7 +33,9 @@ impl Simulator {
     pub(super) fn join_cards(&mut self, job: JobId, node: NodeId, share: &CardShare) {
         let blank = self.state.scenario.options.sharing.blank(&self.state.cluster, node);
         for (number, part) in share.parts() {
-            if self.state.cards.join(node, number, job, part, blank) {
+            let card = self.state.cards.join(node, number, job, part, blank);
+            self.records.shared.joined(card, part);
+            if card.jobs.len() == 1 {
                 self.count_card(job, node, 1);
             }
         }
@@ -42,7 +44,9 @@ impl Simulator {
 
     pub(super) fn leave_cards(&mut self, job: JobId, node: NodeId, share: &CardShare) {
         for &number in &share.cards {
-            if let Some(opener) = self.state.cards.leave(node, number, job) {
+            let Some((part, jobs, opener)) = self.state.cards.leave(node, number, job) else { continue };
+            self.records.shared.left(jobs, part);
+            if jobs == 0 {
                 self.count_card(opener, node, -1);
             }
         }
@@ -53,7 +57,11 @@ impl Simulator {
     /// Books a card as taken (1) or free again (-1), for the job that opened it.
     fn count_card(&mut self, opener: JobId, node: NodeId, sign: i32) {
         self.records.book(&self.state, opener, &Placement::on(node, 1), sign);
-        if sign > 0 { self.take_free(node, 1) } else { self.add_free(node, 1) }
+        if sign > 0 {
+            self.take_free(node, 1)
+        } else {
+            self.add_free(node, 1)
+        }
         self.records.held = self.records.held.wrapping_add_signed(sign);
         let trained = &mut self.state.loans.trained_on[node.index()];
         *trained = trained.wrapping_add_signed(sign);

@@ -36,31 +36,40 @@ impl SharedCards {
         Some(&cards[cards.binary_search_by_key(&number, |card| card.number).ok()?])
     }
 
-    /// Gives `job` a part of a card, which is `blank` where no job has a share of it yet. Returns whether it was.
-    pub(crate) fn join(&mut self, node: NodeId, number: u16, job: JobId, part: ShareRequest, blank: Card) -> bool {
+    /// Gives `job` a part of a card, which is `blank` where no job has a share of it yet. Returns the card.
+    pub(crate) fn join(
+        &mut self,
+        node: NodeId,
+        number: u16,
+        job: JobId,
+        part: ShareRequest,
+        blank: Card,
+    ) -> &SharedCard {
         if self.0.len() <= node.index() {
             self.0.resize_with(node.index() + 1, Vec::new);
         }
         let cards = &mut self.0[node.index()];
-        let (at, opened) = match cards.binary_search_by_key(&number, |card| card.number) {
-            Ok(at) => (at, false),
-            Err(at) => {
-                cards.insert(at, SharedCard { number, card: blank, jobs: SmallVec::new(), opener: job });
-                (at, true)
-            }
-        };
+        let at = cards.binary_search_by_key(&number, |card| card.number).unwrap_or_else(|at| {
+            cards.insert(at, SharedCard { number, card: blank, jobs: SmallVec::new(), opener: job });
+            at
+        });
         cards[at].card.take(&part);
         cards[at].jobs.push((job, part));
-        opened
+        &cards[at]
     }
 
-    /// Takes the part of a card from `job`. Returns the job that opened the card where no job is left on it.
-    pub(crate) fn leave(&mut self, node: NodeId, number: u16, job: JobId) -> Option<JobId> {
+    /// Takes the part of a card from `job`. Returns the part, the number of jobs that are left, and the job that opened
+    /// the card; `None` where the job has no part of it.
+    pub(crate) fn leave(&mut self, node: NodeId, number: u16, job: JobId) -> Option<(ShareRequest, u32, JobId)> {
         let cards = self.0.get_mut(node.index())?;
         let at = cards.binary_search_by_key(&number, |card| card.number).ok()?;
         let place = cards[at].jobs.iter().position(|(other, _)| *other == job)?;
         let (_, part) = cards[at].jobs.remove(place);
         cards[at].card.give_back(&part);
-        cards[at].jobs.is_empty().then(|| cards.remove(at).opener)
+        let (left, opener) = (cards[at].jobs.len() as u32, cards[at].opener);
+        if left == 0 {
+            cards.remove(at);
+        }
+        Some((part, left, opener))
     }
 }

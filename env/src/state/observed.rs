@@ -12,8 +12,7 @@ use thiserror::Error;
 
 use super::{
     ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase, ServiceState,
-    SharedCards,
-    Trigger,
+    SharedCards, Trigger,
 };
 use crate::cluster::{Cluster, NodeId};
 use crate::job::JobId;
@@ -175,7 +174,7 @@ impl ClusterState {
             if let Some((node, share)) = job.placement.share() {
                 let blank = scenario.options.sharing.blank(&seen.cluster, node);
                 for (number, part) in share.parts() {
-                    let opened = cards.join(node, number, job.id, part, blank);
+                    let opened = cards.join(node, number, job.id, part, blank).jobs.len() == 1;
                     // A card counts once, for the first of its jobs.
                     loans.trained_on[node.index()] -= u32::from(!opened);
                 }

@@ -21,7 +21,6 @@ use thiserror::Error;
 pub use share::DominantShare;
 pub use tree::{GroupId, QuotaTree, Usage};
 
-use crate::placement::ShareRequest;
 use crate::time::SimTime;
 
 /// Weight of 1, in thousandths, which is the weight of a tenant that is not declared.
@@ -55,15 +54,44 @@ pub struct Group {
     /// Quotas by name of accelerator type; the group owns no accelerators of a type that is not
     /// named.
     pub quotas: BTreeMap<String, Quota>,
-    /// Most compute and device memory that the jobs of a tenant hold at once, whole cards among them; absent: no
-    /// limit.
-    pub share_limit: Option<ShareRequest>,
+    /// Most compute and device memory that the jobs of a tenant hold at once; a cohort has no such limit.
+    pub share_limit: ShareLimit,
+}
+
+/// Most compute and device memory that the jobs of a tenant hold at once, whole accelerators among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShareLimit {
+    /// Compute, in percent of one accelerator, so that 250 is two and a half; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute_percent: Option<u64>,
+    /// Device memory, MiB; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+}
+
+impl ShareLimit {
+    /// Whether nothing is limited.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Most compute and most memory; [`u64::MAX`] where there is no limit.
+    pub fn amounts(&self) -> [u64; 2] {
+        [self.compute_percent, self.memory_mib].map(|most| most.unwrap_or(u64::MAX))
+    }
 }
 
 impl Group {
     /// Creates a group of weight 1 without quotas and cohort.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), cohort: None, weight_milli: UNIT_WEIGHT, quotas: BTreeMap::new(), share_limit: None }
+        Self {
+            name: name.into(),
+            cohort: None,
+            weight_milli: UNIT_WEIGHT,
+            quotas: BTreeMap::new(),
+            share_limit: ShareLimit::default(),
+        }
     }
 }
 

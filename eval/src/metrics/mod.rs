@@ -4,6 +4,7 @@
 //! completion times count completed jobs only, so a run that was cut off must be read together with
 //! `unfinished_jobs`.
 
+mod cards;
 mod deadlines;
 mod fairness;
 mod isolated;
@@ -19,6 +20,7 @@ mod waiting;
 
 use serde::{Deserialize, Serialize};
 
+pub use cards::CardFacts;
 pub use deadlines::{DeadlineFacts, deadline_facts};
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{IsolatedReference, isolated_secs, jobs_in_system};
@@ -466,6 +468,52 @@ pub static METRICS: &[Metric] = &[
         better: Better::Higher,
         description: "Effective training time ratio: GPU time that made lasting progress over the time from each job's first start to its end at its mean size, waiting for repairs included",
         of: |run| run.reliability?.ettr,
+    },
+    Metric {
+        key: "asked_compute",
+        name: "compute asked for",
+        unit: MetricUnit::Share,
+        better: Better::Higher,
+        description: "Compute that jobs had asked for while they held accelerators, over capacity times makespan; a job on a whole accelerator counts with the part that it asked for. Only of runs in which a job asks for a part of an accelerator, as the four that follow",
+        of: |run| run.share_of_capacity(run.cards?.asked_gpu_secs),
+    },
+    Metric {
+        key: "asked_memory",
+        name: "device memory asked for",
+        unit: MetricUnit::Share,
+        better: Better::Higher,
+        description: "Device memory that jobs had asked for while they held accelerators, over that of the cluster times makespan; whole accelerators count as the mean one",
+        of: |run| run.cards?.asked_memory,
+    },
+    Metric {
+        key: "joint_cards_mean",
+        name: "accelerators of several jobs",
+        unit: MetricUnit::Count,
+        better: Better::Higher,
+        description: "Mean number of accelerators on which two or more jobs had parts",
+        of: |run| {
+            let millis = run.makespan_secs * 1e3;
+            (millis > 0.0).then_some(run.cards?.shared.joint_card_millis as f64 / millis)
+        },
+    },
+    Metric {
+        key: "split_idle_compute",
+        name: "idle compute of split accelerators",
+        unit: MetricUnit::Share,
+        better: Better::Lower,
+        description: "Compute that nobody held on accelerators of which a job had a part, over capacity times makespan: what a job that needs a whole accelerator cannot use",
+        of: |run| {
+            let shared = run.cards?.shared;
+            run.share_of_capacity((100 * shared.card_millis - shared.compute_percent_millis) as f64 / 1e5)
+        },
+    },
+    Metric {
+        key: "over_committed",
+        name: "over-committed accelerators",
+        unit: MetricUnit::Count,
+        better: Better::Lower,
+        description: "Times a job came to an accelerator of which its jobs then held more than all compute or all memory",
+        of: |run| Some(run.cards?.shared.over_committed as f64),
     },
     Metric {
         key: "cost",

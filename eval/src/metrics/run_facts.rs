@@ -3,9 +3,11 @@
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::{JobRecord, Outcome};
 
+use super::cards::card_facts;
 use super::{
-    DeadlineFacts, IsolatedReference, Reliability, RentalFacts, TenantFacts, bounded_slowdown, deadline_facts, finish_time_fairness,
-    isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
+    CardFacts, DeadlineFacts, IsolatedReference, Reliability, RentalFacts, TenantFacts, bounded_slowdown,
+    deadline_facts, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs,
+    reference_gpu_secs, tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless
@@ -46,6 +48,8 @@ pub struct RunFacts<'a> {
     pub rental: Option<RentalFacts>,
     /// Service that each tenant received; empty where the tenants are not known.
     pub tenants: Vec<TenantFacts>,
+    /// Use of accelerators by jobs on parts of them; `None` where no job asks for a part.
+    pub cards: Option<CardFacts>,
     /// Jobs that have a deadline; empty where the requests are not known.
     pub deadlines: Vec<DeadlineFacts>,
 }
@@ -63,7 +67,8 @@ impl<'a> RunFacts<'a> {
         let rental = options.rental.map(|terms| RentalFacts::new(&terms, scenario.cluster.gpus_per_node(), outcome));
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
-        Self { reliability, rental, tenants, deadlines, ..facts }
+        let cards = card_facts(scenario, outcome, facts.makespan_secs);
+        Self { reliability, rental, tenants, deadlines, cards, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -94,6 +99,7 @@ impl<'a> RunFacts<'a> {
             rental: None,
             tenants: Vec::new(),
             deadlines: Vec::new(),
+            cards: None,
             outcome,
         }
     }

@@ -5,6 +5,7 @@
 //! columns of ours carry their unit in the name.
 
 use goodput_datasets::store::{Column, Table};
+use goodput_env::placement::ShareRequest;
 use goodput_env::sim::JobRecord;
 
 use crate::metrics::{Level, LevelRow, METRICS, TenantFacts, levels, tenant_facts};
@@ -51,7 +52,7 @@ fn job_rows<'a>(runs: impl Iterator<Item = (&'a PolicyRun, &'a str, &'a str)>) -
         let millis = job.executed.as_millis();
         (millis > 0).then(|| job.attained_gpu_millis as f64 / millis as f64)
     };
-    Table::new(vec![
+    let mut columns = vec![
         Column::new("job_id", text(&|run, job| request(run, job).name)),
         Column::new("policy", rows.iter().map(|(_, _, policy, _)| (*policy).to_owned()).collect::<Vec<String>>()),
         Column::new("workload", rows.iter().map(|(.., workload)| (*workload).to_owned()).collect::<Vec<String>>()),
@@ -76,7 +77,17 @@ fn job_rows<'a>(runs: impl Iterator<Item = (&'a PolicyRun, &'a str, &'a str)>) -
         Column::new("executed_secs", secs(&|job| Some(job.executed.as_secs_f64()))),
         Column::new("restarting_secs", secs(&|job| Some(job.restarting.as_secs_f64()))),
         Column::new("restarts", whole(&|_, job| i64::from(job.restarts))),
-    ])
+    ];
+    // Only jobs on parts of accelerators have these, so other tables stay without.
+    let share = |run: &PolicyRun, job: &JobRecord| run.scenario.workload.jobs[job.job.index()].request.share;
+    if rows.iter().any(|(run, job, ..)| share(run, job).is_some()) {
+        let asked = |of: fn(ShareRequest) -> u32| {
+            rows.iter().map(|(run, job, ..)| share(run, job).map(of).map(f64::from)).collect::<Vec<Option<f64>>>()
+        };
+        columns.push(Column::new("compute_percent", asked(|share| share.compute_percent)));
+        columns.push(Column::new("memory_mib", asked(|share| share.memory_mib)));
+    }
+    Table::new(columns)
 }
 
 /// One row per change of an allocation, of the runs that logged them.

@@ -13,14 +13,14 @@ impl TenantLimits {
     /// Whether the tenant of a job may take what the job asks for. Whole cards count as if they were the largest.
     pub fn allow(&mut self, view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
         let tenant = job.request().tenant;
-        let Some(limit) = view.tenants().get(tenant).and_then(|group| group.share_limit) else { return true };
+        let limit = view.tenants().get(tenant).map(|group| group.share_limit).filter(|limit| !limit.is_none());
+        let Some(limit) = limit else { return true };
         let held = self.0.entry(tenant).or_insert_with(|| view.held_by(tenant));
         let asked = match job.request().share {
             Some(share) => [share.compute_percent.into(), share.memory_mib.into()],
             None => [100 * u64::from(job.request().gpus), u64::from(job.request().gpus) * most_memory(view)],
         };
-        let limit = [u64::from(limit.compute_percent), u64::from(limit.memory_mib)];
-        (0..2).all(|of| held[of] + asked[of] <= limit[of])
+        (0..2).all(|of| held[of] + asked[of] <= limit.amounts()[of])
     }
 
     /// Counts what a job takes.

@@ -35,13 +35,14 @@ impl NodesOfCards {
             let node = Node::idle(machine.accelerator, 0, 0, count);
             self.0.push(NodeOfCards { node, cards, potential: None });
         }
-        for job in view.jobs().filter(|job| job.state.is_allocated()) {
-            match job.state.placement.share() {
-                Some((node, share)) => self.0[node.index()].count_parts(share.parts()),
-                None if job.state.counts() => self.mark_whole(&job.state.placement),
-                None => {}
-            }
+        let held = || view.jobs().filter(|job| job.state.is_allocated()).map(|job| job.state);
+        // Cards that are shared have a number. Cards that are held whole have none, and are any of the others.
+        for (node, share) in held().filter_map(|job| job.placement.share()) {
+            self.0[node.index()].count_parts(share.parts());
         }
+        held()
+            .filter(|job| job.counts() && job.placement.share().is_none())
+            .for_each(|job| self.mark_whole(&job.placement));
         for (id, node) in view.cluster().node_ids().zip(&mut self.0) {
             node.withhold(view.free_on(id));
         }
@@ -83,7 +84,8 @@ impl NodeOfCards {
     fn count_parts(&mut self, parts: impl Iterator<Item = (u16, ShareRequest)>) {
         for (card, part) in parts {
             let milli = MILLI / 100 * part.compute_percent.min(100);
-            self.node.take(&Request { cpu_milli: 0, memory_mib: 0, accelerators: 1, milli, kinds: Kinds::ANY }, &[card]);
+            self.node
+                .take(&Request { cpu_milli: 0, memory_mib: 0, accelerators: 1, milli, kinds: Kinds::ANY }, &[card]);
         }
     }
 
@@ -104,9 +106,11 @@ impl NodeOfCards {
         }
     }
 
-    /// This node with the cards hidden that lack memory or a place for a part; `None` where no card lacks any.
+    /// This node with the cards hidden that have the compute for a part and lack the memory or a place; `None` where no
+    /// card does.
     pub fn without_unfit(&self, part: &ShareRequest) -> Option<Node> {
-        let unfit = |at: usize| self.node.idle[at] > 0 && self.cards[at].fit(part).is_err();
+        let compute = (MILLI / 100 * part.compute_percent.clamp(1, 100)) as u16;
+        let unfit = |at: usize| self.node.idle[at] >= compute && self.cards[at].fit(part).is_err();
         if !(0..self.cards.len()).any(unfit) {
             return None;
         }

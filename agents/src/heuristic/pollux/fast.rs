@@ -6,13 +6,14 @@
 //! clear one. A descent that re-places one job at a time then uses up what is left. The state in
 //! which no job has moved is improved likewise, and the better of the two wins.
 //!
-//! Deterministic. O(jobs x accelerators x sizes); most of the time goes into goodputs of models.
+//! Deterministic. O(jobs x accelerators x sizes) at worst, and far less with many jobs ([`super::counts`]).
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Batching;
 use goodput_env::view::ClusterView;
 
+use super::counts::Counts;
 use super::draft::StateDraft;
 use super::lanes::{Lanes, NodeSpan};
 use super::objective::{ObjectiveParameters, PolluxProblem, StateValue};
@@ -56,17 +57,7 @@ pub struct Fast {
     draft: StateDraft,
     rival: StateDraft,
     backup: StateDraft,
-    /// Numbers of replicas and their terms, job by job.
-    options: Vec<(u32, f64)>,
-    /// End of each job's options.
-    ends: Vec<usize>,
-    /// Least sum of terms by accelerators, over the jobs so far.
-    least: Vec<f64>,
-    /// The sums without the last job.
-    before: Vec<f64>,
-    /// Place of the option that each job takes of so many accelerators, among the job's own.
-    taken: Vec<u16>,
-    counts: Vec<u32>,
+    counts: Counts,
     order: Vec<usize>,
     evicted: Vec<usize>,
     rows: Vec<Lanes>,
@@ -91,62 +82,32 @@ impl Fast {
         (&self.draft.rows, value)
     }
 
-    /// Counts of the least sum of terms if nodes did not matter.
+    /// Offers each job its numbers of replicas up to all accelerators, and chooses among them.
     fn choose_counts(&mut self, problem: &mut PolluxProblem) {
-        let (jobs, total) = (problem.jobs.len(), problem.total_gpus());
-        let columns = total as usize + 1;
-        self.least.clear();
-        // Without any job, every number of accelerators costs nothing.
-        self.least.resize(columns, 0.0);
-        self.options.clear();
-        self.ends.clear();
-        self.taken.clear();
-        self.taken.reserve(jobs * columns);
-        for job in 0..jobs {
-            let start = self.options.len();
-            self.offer(problem, job, total);
-            self.ends.push(self.options.len());
-            std::mem::swap(&mut self.least, &mut self.before);
-            self.least.clear();
-            append_best(&self.options[start..], &self.before, &mut self.least, &mut self.taken);
-        }
+        let (total, node) = (problem.total_gpus(), problem.largest_node());
         self.counts.clear();
-        self.counts.resize(jobs, 0);
-        let mut left = total as usize;
-        for job in (0..jobs).rev() {
-            let start = if job == 0 { 0 } else { self.ends[job - 1] };
-            let (replicas, _) = self.options[start + usize::from(self.taken[job * columns + left])];
-            self.counts[job] = replicas;
-            left -= replicas as usize;
-        }
-    }
-
-    /// Adds the job's numbers of replicas up to `total` and their terms, of which each is less than
-    /// the one before.
-    fn offer(&mut self, problem: &mut PolluxProblem, job: usize, total: u32) {
-        let (held, node) = (problem.jobs[job].held.gpus(), problem.largest_node());
-        let mut best = f64::INFINITY;
-        let sizes = std::iter::once(0).chain(problem.sizes(job)).take_while(|&replicas| replicas <= total);
-        // Sixteen bits hold the place of an option, so a job of more sizes is offered the first of them.
-        for replicas in sizes.take(usize::from(u16::MAX)) {
-            // A job that keeps its count is assumed to keep its nodes, and so not to restart.
-            let [term, _] = if replicas == held {
-                problem.kept(job)
-            } else {
-                problem.moved(job, NodeSpan::packed(replicas, node), replicas)
-            };
-            // More accelerators never cost more, so an option that is no better than a smaller one never wins.
-            if replicas == 0 || term < best {
-                best = term;
-                self.options.push((replicas, term));
+        for job in 0..problem.jobs.len() {
+            let held = problem.jobs[job].held.gpus();
+            let sizes = std::iter::once(0).chain(problem.sizes(job)).take_while(|&replicas| replicas <= total);
+            // Sixteen bits hold the place of an option, so a job of more sizes is offered the first of them.
+            for replicas in sizes.take(usize::from(u16::MAX)) {
+                // A job that keeps its count is assumed to keep its nodes, and so not to restart.
+                let [term, _] = if replicas == held {
+                    problem.kept(job)
+                } else {
+                    problem.moved(job, NodeSpan::packed(replicas, node), replicas)
+                };
+                self.counts.offer(replicas, term);
             }
+            self.counts.end_job();
         }
+        self.counts.solve(total);
     }
 
     /// Places the chosen counts: a job that keeps its count keeps its nodes; the others are placed,
     /// largest first.
     fn place_counts(&mut self, problem: &mut PolluxProblem) {
-        let (counts, node) = (&self.counts, problem.largest_node());
+        let (counts, node) = (self.counts.chosen(), problem.largest_node());
         self.order.clear();
         self.order.extend((0..counts.len()).filter(|&job| counts[job] != problem.held(job)));
         self.order.sort_by_key(|&job| std::cmp::Reverse(counts[job]));
@@ -155,7 +116,7 @@ impl Fast {
         }
         for at in 0..self.order.len() {
             let job = self.order[at];
-            let count = self.counts[job];
+            let count = self.counts.chosen()[job];
             self.draft.place(problem, job, count);
             // The placement is worse than the knapsack assumed: too few replicas, or more than one
             // node.
@@ -262,33 +223,5 @@ impl Fast {
             draft.put(problem, job, row);
         }
         false
-    }
-}
-
-/// Columns of which the sums are settled together: no more than the first cache of a processor holds.
-const BLOCK: usize = 512;
-
-/// Appends, for each number of accelerators, the least sum of terms with one of a job's options and the place of that
-/// option. `before` has the least sums without the job.
-fn append_best(options: &[(u32, f64)], before: &[f64], least: &mut Vec<f64>, taken: &mut Vec<u16>) {
-    for start in (0..before.len()).step_by(BLOCK) {
-        let columns = start..before.len().min(start + BLOCK);
-        let (mut sums, mut places) = ([0.0; BLOCK], [0_u32; BLOCK]);
-        // The first option is to take nothing.
-        sums.iter_mut().zip(&before[columns.clone()]).for_each(|(sum, before)| *sum = before + options[0].1);
-        // Option by option, so that the processor compares several sums at once.
-        for (place, &(replicas, term)) in (0_u32..).zip(options).skip(1) {
-            let replicas = replicas as usize;
-            // The first columns of the block may be fewer than the replicas.
-            let skipped = replicas.saturating_sub(start).min(columns.len());
-            let from = &before[(start + skipped).saturating_sub(replicas)..];
-            let settled = sums[skipped..columns.len()].iter_mut().zip(&mut places[skipped..]);
-            for ((sum, best), before) in settled.zip(from) {
-                let with = before + term;
-                (*sum, *best) = if with < *sum { (with, place) } else { (*sum, *best) };
-            }
-        }
-        least.extend_from_slice(&sums[..columns.len()]);
-        taken.extend(places[..columns.len()].iter().map(|&place| place as u16));
     }
 }

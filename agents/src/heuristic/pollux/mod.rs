@@ -6,6 +6,7 @@
 //! cluster, less the cost of restarts ([`objective`]). There are two searches for this objective:
 //! the published genetic algorithm ([`genetic`]) and the project's own ([`fast`]).
 
+mod counts;
 mod draft;
 mod draws;
 pub mod fast;
@@ -14,6 +15,7 @@ mod lanes;
 mod nsga2;
 pub mod objective;
 mod operators;
+mod reduction;
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
