@@ -128,13 +128,13 @@ fn the_cluster_grows_with_the_utility_and_shrinks_when_nobody_is_there() {
 }
 
 #[test]
-fn the_throughput_rule_is_never_smaller_while_gradients_have_little_noise() {
-    let sizes = |rule| {
+fn the_throughput_rule_pays_for_more_time_of_nodes_and_is_done_no_later() {
+    let bill = |rule| {
         let rental = Rental { rule, start_up_secs: 0.0, window: 2, interval_secs: 20.0, ..Rental::default() };
         let outcome = run(&scenario(8, vec![elastic("a", 0, 32)], rental, 0));
         (outcome.rental.on_demand_millis, outcome.jobs[0].finish.unwrap())
     };
-    let ((goodput, slower), (throughput, faster)) = (sizes(SizeRule::Goodput), sizes(SizeRule::Throughput));
+    let ((goodput, slower), (throughput, faster)) = (bill(SizeRule::Goodput), bill(SizeRule::Throughput));
     assert!(goodput < throughput && slower >= faster, "{goodput} {throughput} {slower} {faster}");
 }
 

@@ -22,7 +22,7 @@
 
 use goodput_env::cluster::TypeId;
 use goodput_env::job::{JobId, WHOLE, Work};
-use goodput_env::scenario::{Batching, Scenario};
+use goodput_env::scenario::Scenario;
 use rayon::prelude::*;
 
 use crate::metrics::jct_secs;
