@@ -30,6 +30,7 @@ mod parameters;
 mod pollux;
 mod properties;
 mod reclaim;
+mod rental;
 mod resilience;
 mod sharing_policies;
 mod sia;

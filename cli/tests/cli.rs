@@ -99,6 +99,29 @@ fn a_table_names_the_parameters_that_differ_from_their_defaults() {
 }
 
 #[test]
+fn tables_show_what_rented_nodes_cost() {
+    let rented = format!("{}\n[environment.rental]\nprice_per_hour = 2.0\n", quickstart());
+    let dir = with("x.toml", rented);
+    let args = ["eval", "x.toml", "--policies", "fifo", "--seeds", "1", "-o", "csv"];
+    let said = run(dir.path(), &args);
+    let row = said.lines().find(|line| line.starts_with("fifo,")).unwrap_or_else(|| panic!("{said}"));
+    let head = said.lines().find(|line| line.starts_with("policy,")).unwrap();
+    let number = |key: &str| -> f64 {
+        let at = head.split(',').position(|column| column == key).unwrap_or_else(|| panic!("{key}: {head}"));
+        row.split(',').nth(at).unwrap().parse().unwrap()
+    };
+    assert!(number("cost") > 0.0 && (number("cost") - 2.0 * number("node_hours")).abs() < 0.02, "{row}");
+    assert!(number("cost_per_job") < number("cost"), "{row}");
+    let shown = run(dir.path(), &["results", "runs/eval"]);
+    assert!(shown.contains("| cost |") && shown.contains("node hours, node h"), "{shown}");
+    let report = fs::read_to_string(dir.path().join("runs/eval/report.html")).unwrap();
+    assert!(report.contains("cost per job"));
+    fs::write(dir.path().join("x.toml"), quickstart()).unwrap();
+    let plain = run(dir.path(), &args);
+    assert!(plain.starts_with("exit: 0") && !plain.contains("cost"), "{plain}");
+}
+
+#[test]
 fn a_wrong_parameter_is_refused_before_a_simulation() {
     let dir = with("w.csv", format!("{HEADER}cifar10-0,53,cifar10,4,512\n"));
     for (policy, words) in [

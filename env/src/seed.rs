@@ -35,6 +35,8 @@ pub enum Stream {
     Switching = 12,
     /// Conditions of an episode of a learner, such as the length of its warm-up.
     Circumstances = 23,
+    /// Moments at which a provider takes spot nodes back.
+    Spot = 24,
 }
 
 /// Generator of `stream` under the seed `master`.

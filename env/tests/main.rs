@@ -11,6 +11,7 @@ mod model_fit;
 mod model_goodput;
 mod model_measured;
 mod model_oracles;
+mod rental;
 mod requests;
 mod resize;
 mod services;

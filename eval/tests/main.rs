@@ -1,4 +1,5 @@
 //! The integration tests of `eval`, one program: it is linked once, not once for each file.
+mod autoscaling;
 mod common;
 mod comparison;
 mod deepboot;

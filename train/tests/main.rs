@@ -1,4 +1,5 @@
 //! The integration tests of `train`, one program: it is linked once, not once for each file.
+mod autoscaling;
 mod composition;
 mod episodes;
 mod evolution;

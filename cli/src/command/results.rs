@@ -86,7 +86,7 @@ pub fn origin(argv: &[String]) -> ResultOrigin {
 
 /// Runs `goodput results`: one Markdown table for each run directory.
 pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
-    let columns = columns(&args.columns)?;
+    let named = known_columns(&args.columns)?;
     for (at, run) in args.runs.iter().enumerate() {
         if at > 0 {
             goodput_console::print("\n")?;
@@ -94,20 +94,20 @@ pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
         let summary: Summary = read(run.join("summary.json"))?;
         let path = run.join(ORIGIN);
         let origin = if path.exists() { Some(read(path)?) } else { None };
+        let columns = if named.is_empty() { leaderboard::columns(&summary) } else { named.clone() };
         goodput_console::print(&markdown_results(&summary, &columns, origin.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keys of the metrics that a table shows: those named, else those of the report.
-fn columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
+/// Keys of metrics, each of which there is.
+fn known_columns(named: &[String]) -> Result<Vec<&str>, CommandError> {
     if let Some(unknown) = named.iter().find(|key| metric(key).is_none()) {
         let question = did_you_mean(unknown, METRICS.iter().map(|metric| metric.key));
         return Err(CommandError::input(format!("--columns: there is no metric {unknown:?}{question}"))
             .with_help("goodput list metrics shows them"));
     }
-    let report = || leaderboard::COLUMNS.to_vec();
-    Ok(if named.is_empty() { report() } else { named.iter().map(String::as_str).collect() })
+    Ok(named.iter().map(String::as_str).collect())
 }
 
 /// Value of a JSON file of a run directory.
@@ -122,7 +122,8 @@ fn read<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T, CommandError
 /// Prints the leaderboard.
 pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), CommandError> {
     let summary = &evaluation.summary;
-    let mut rows = Listing::new(&[
+    let costs = leaderboard::costs(summary);
+    let columns = [
         "policy",
         "information",
         "jct_mean_secs",
@@ -135,8 +136,9 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
         "makespan_secs",
         "utilization",
         "restarts_mean",
-    ])
-    .brief(&["policy", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "jct_p99_secs", "restarts_mean"]);
+    ];
+    let brief = ["policy", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "jct_p99_secs", "restarts_mean"];
+    let mut rows = Listing::new(&[&columns[..], costs].concat()).brief(&[&brief[..], costs].concat());
     if few_seeds(summary) {
         // Few seeds show a spread. A reader takes an interval for a statement of confidence.
         rows = rows.headed("ci_low", "range_low").headed("ci_high", "range_high");
@@ -148,7 +150,7 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
         let interval = jct.and_then(|estimate| estimate.ci);
         let versus = policy.versus_reference.as_ref().and_then(|versus| versus.difference.get("jct_mean_secs"));
         let against = versus.and_then(|estimate| estimate.ci);
-        rows.push(vec![
+        let mut row: Vec<Cell> = vec![
             policy.name.as_str().into(),
             policy.information.as_str().into(),
             metric("jct_mean_secs", 1),
@@ -161,7 +163,9 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
             metric("makespan_secs", 1),
             metric("utilization", 3),
             metric("restarts_mean", 2),
-        ]);
+        ];
+        row.extend(costs.iter().map(|key| metric(key, 2)));
+        rows.push(row);
     }
     rows.print(format)?;
     if matches!(format, OutputFormat::Table | OutputFormat::Wide) && summary.workloads.len() > 1 {

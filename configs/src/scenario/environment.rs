@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use goodput_env::gym::{EnvOptions, Reward};
-use goodput_env::model::{AgentFit, Checkpointing, FaultModel, SwitchCost};
+use goodput_env::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
 use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AsPublished, CardSharingConfig, ClusterConfig, InstancesConfig, SetupError, faults};
+use super::{AsPublished, CardSharingConfig, ClusterConfig, InstancesConfig, SetupError, faults, rental};
 
 /// Behaviour of the cluster: `[environment]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +46,9 @@ pub struct EnvironmentConfig {
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; absent: only jobs that are stopped by plan save their work.
     pub checkpoint: Option<Checkpointing>,
+    /// Rented nodes, of which there are as many as a rule chooses; absent: all nodes are there all the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rental: Option<Rental>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered.
@@ -98,6 +101,7 @@ impl Default for EnvironmentConfig {
             sharing: None,
             faults: None,
             checkpoint: None,
+            rental: None,
             batching: Batching::Catalog,
             batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
@@ -153,11 +157,11 @@ impl EnvironmentConfig {
         if !(0.0..1.0).contains(&self.interference) {
             return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
         }
-        if self.shared_profiles && self.batching != Batching::Agent {
+        if self.shared_profiles && !self.batching.is_measured() {
             return Err(value(
                 "environment.shared_profiles",
                 "true".into(),
-                "false where batching is not agent: nothing is measured",
+                "false where batching is neither agent nor throughput: nothing is measured",
             ));
         }
         if let Information::Estimate { sigma } = self.information
@@ -180,6 +184,7 @@ impl EnvironmentConfig {
         }
         self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
         self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
+        self.rental.as_ref().map_or(Ok(()), rental::check)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
             value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
@@ -200,6 +205,7 @@ impl EnvironmentConfig {
             sharing: self.sharing.unwrap_or_default().options()?,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
+            rental: self.rental,
             batching: self.batching,
             batches_at_events: self.batches_at_events,
             information: self.information,

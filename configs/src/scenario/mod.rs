@@ -13,6 +13,7 @@ mod faults;
 mod instances;
 mod loaning;
 mod preset;
+mod rental;
 mod services;
 mod setup;
 mod speeds;

@@ -13,7 +13,7 @@ use goodput_env::tie_break::TieBreak;
 
 use super::{
     Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError,
-    WorkloadConfig, bursts, card_sharing, faults, loaning, prepare_shares, services, speeds,
+    WorkloadConfig, bursts, card_sharing, faults, loaning, prepare_shares, rental, services, speeds,
 };
 use crate::error::CheckError;
 use crate::tenants::{self, CohortConfig, TenantConfig};
@@ -68,6 +68,7 @@ impl Setup {
             return Err(SetupError::Value { key: "environment.type_actions", value: "true".into(), expected });
         }
         options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
+        options.rental.as_ref().map_or(Ok(()), |terms| rental::check_cluster(terms, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
@@ -93,6 +94,9 @@ impl Setup {
             Source::Synthetic(generator) => speeds::check(&cluster, generator.trained())?,
             Source::Fixed(workload) => {
                 speeds::known_speeds(&cluster, workload)?;
+                if options.rental.is_some() && !workload.requests.is_empty() {
+                    return Err(rental::with_inference("workload.file.path"));
+                }
                 if options.horizon.is_none() {
                     check_sizes(&cluster, workload)?;
                 }
@@ -153,6 +157,9 @@ impl Setup {
     /// # Errors
     /// [`SetupError`] naming the service and the key or the file.
     pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        if self.template.options.rental.is_some() && !services.is_empty() {
+            return Err(rental::with_inference("services"));
+        }
         self.services = services::Services::new(services, &self.template.cluster)?;
         Ok(self)
     }

@@ -12,14 +12,10 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
-use super::efficiency::GradientStats;
 use super::goodput::GoodputModel;
 
 /// Bounds of an autoscaler.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoscaleConfig {
     /// Fewest nodes, at least 1.
     pub min_nodes: u32,
@@ -31,13 +27,6 @@ pub struct AutoscaleConfig {
     pub high: f64,
     /// Number of utility samples in the mean.
     pub window: usize,
-}
-
-impl AutoscaleConfig {
-    /// Thresholds 0.35 and 0.65 (AdaptDL) over 15 samples (the artifact's simulator, one a minute).
-    pub fn pollux(min_nodes: u32, max_nodes: u32) -> Self {
-        Self { min_nodes, max_nodes, low: 0.35, high: 0.65, window: 15 }
-    }
 }
 
 /// Controller that averages samples of utility and proposes cluster sizes.
@@ -104,11 +93,9 @@ pub fn utility(speedups: impl IntoIterator<Item = f64>, nodes: u32, gpus_per_nod
 }
 
 /// Measure of speed on which a speed-up is based.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Useful samples per second (goodput): the batch grows only while a larger batch helps.
-    #[default]
     Goodput,
     /// Samples per second: the batch is as large as the limits allow.
     Throughput,
@@ -119,21 +106,25 @@ pub enum Measure {
 pub fn speedup(model: &GoodputModel, measure: Measure, nodes: u32, replicas: u32) -> Option<f64> {
     let model = match measure {
         Measure::Goodput => *model,
-        // With zero true gradient all samples have equal worth, so goodput equals throughput.
-        Measure::Throughput => GoodputModel { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..*model },
+        Measure::Throughput => model.by_throughput(),
     };
     Some(model.best(nodes, replicas)?.goodput / model.best(1, 1)?.goodput)
-}
-
-/// Utility of one job that holds all accelerators of `nodes` nodes; 0 where no batch is valid.
-pub fn utility_alone(model: &GoodputModel, measure: Measure, nodes: u32, gpus_per_node: u32) -> f64 {
-    utility(speedup(model, measure, nodes, nodes * gpus_per_node), nodes, gpus_per_node)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BatchLimits, ThroughputParams};
+    use crate::model::{BatchLimits, GradientStats, ThroughputParams};
+
+    /// Thresholds of AdaptDL over the window of the artifact's simulator.
+    fn bounds(min_nodes: u32, max_nodes: u32) -> AutoscaleConfig {
+        AutoscaleConfig { min_nodes, max_nodes, low: 0.35, high: 0.65, window: 15 }
+    }
+
+    /// Utility of one job that holds all accelerators of `nodes` nodes of four.
+    fn utility_alone(model: &GoodputModel, measure: Measure, nodes: u32) -> f64 {
+        utility(speedup(model, measure, nodes, nodes * 4), nodes, 4)
+    }
 
     fn model(var: f64) -> GoodputModel {
         let params = ThroughputParams {
@@ -151,24 +142,24 @@ mod tests {
 
     #[test]
     fn nothing_changes_before_the_window_is_full_or_between_the_thresholds() {
-        let mut scaler = Autoscaler::new(AutoscaleConfig::pollux(1, 16));
+        let mut scaler = Autoscaler::new(bounds(1, 16));
         for sample in 0..40 {
             assert_eq!(scaler.observe(4, 0.5, |_| 0.0), 4, "{sample}");
         }
-        let mut scaler = Autoscaler::new(AutoscaleConfig::pollux(1, 16));
+        let mut scaler = Autoscaler::new(bounds(1, 16));
         let sizes: Vec<u32> = (0..16).map(|_| scaler.observe(4, 0.9, |nodes| 2.0 / f64::from(nodes))).collect();
         assert_eq!(sizes[..15], [4; 15]);
         assert_eq!(sizes[15], 4, "half is exactly what four nodes give");
-        let mut scaler = Autoscaler::new(AutoscaleConfig::pollux(1, 16));
+        let mut scaler = Autoscaler::new(bounds(1, 16));
         let sizes: Vec<u32> = (0..33).map(|_| scaler.observe(4, 0.9, |nodes| 5.0 / f64::from(nodes))).collect();
         assert_eq!((sizes[15], sizes[16], sizes[31]), (10, 4, 10), "the window starts again after a change");
     }
 
     #[test]
     fn bounds_hold() {
-        let mut full = Autoscaler::new(AutoscaleConfig::pollux(2, 8));
+        let mut full = Autoscaler::new(bounds(2, 8));
         assert!((0..50).all(|_| full.observe(8, 0.9, |_| unreachable!("already the largest")) == 8));
-        let mut least = Autoscaler::new(AutoscaleConfig::pollux(2, 8));
+        let mut least = Autoscaler::new(bounds(2, 8));
         assert!((0..50).all(|_| least.observe(2, 0.1, |_| unreachable!("already the smallest")) == 2));
     }
 
@@ -187,7 +178,7 @@ mod tests {
     /// first and more later.
     #[test]
     fn goodput_rents_with_the_noise_and_throughput_at_once() {
-        let size = |var: f64, measure| nearest(1, 16, 8, 0.5, |nodes| utility_alone(&model(var), measure, nodes, 4));
+        let size = |var: f64, measure| nearest(1, 16, 8, 0.5, |nodes| utility_alone(&model(var), measure, nodes));
         let goodput: Vec<u32> = [1.0, 10.0, 100.0].map(|var| size(var, Measure::Goodput)).into();
         assert!(goodput.is_sorted() && goodput[0] < goodput[2], "{goodput:?}");
         let throughput: Vec<u32> = [1.0, 10.0, 100.0].map(|var| size(var, Measure::Throughput)).into();

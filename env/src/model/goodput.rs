@@ -52,6 +52,12 @@ struct Candidate {
 }
 
 impl GoodputModel {
+    /// Model in which all samples have equal worth, as they do without a true gradient: its goodput is the throughput.
+    #[must_use]
+    pub fn by_throughput(self) -> Self {
+        Self { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..self }
+    }
+
     /// Useful samples per second: throughput times efficiency (Pollux, definition of goodput), on
     /// `nodes >= 1` and `replicas >= nodes`.
     ///

@@ -22,7 +22,7 @@
 //! - [`serving`]: latency of requests to a service, waiting included.
 //! - [`switching`]: the delay that a change of allocation costs.
 //! - [`learning_rate`]: the learning rate as a function of the batch size.
-//! - [`autoscale`]: the number of nodes to rent.
+//! - [`autoscale`]: the number of nodes to rent, and [`rental`]: their price and when they vanish.
 //! - [`tensors`]: sizes of the parameter tensors of a model.
 
 pub mod autoscale;
@@ -35,6 +35,7 @@ pub mod goodput;
 pub mod interference;
 pub mod learning_rate;
 pub mod measured;
+pub mod rental;
 pub mod serving;
 pub mod sharing;
 pub mod switching;
@@ -52,6 +53,7 @@ pub use learning_rate::LearningRateRule;
 pub use measured::{
     InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, ProfileError, ScalabilitySample, StepTime,
 };
+pub use rental::{Rental, SizeRule, Spot};
 pub use switching::SwitchCost;
 pub use tensors::TensorSizes;
 pub use throughput::ThroughputParams;

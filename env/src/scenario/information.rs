@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::GoodputModel;
+
 /// Knowledge about jobs that policies of a run have beyond what was asked for and how the jobs ran
 /// so far.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -56,4 +58,19 @@ pub enum Batching {
     Agent,
     /// Goodput-optimal by the catalogued model.
     Catalog,
+    /// Of most samples per second by the job's own agent, which is as large as the limits allow (the baseline of
+    /// Pollux' autoscaling, after Or et al., MLSys'20).
+    Throughput,
+}
+
+impl Batching {
+    /// Whether the jobs' own agents measure and choose.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Self::Agent | Self::Throughput)
+    }
+
+    /// Model by which an agent with this fitted model chooses the batch size.
+    pub(crate) fn objective(self, model: GoodputModel) -> GoodputModel {
+        if self == Self::Throughput { model.by_throughput() } else { model }
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Batching, Information};
 use crate::cluster::{Cluster, NodeId};
 use crate::model::sharing::{Card, Isolation};
-use crate::model::{AgentFit, Checkpointing, FaultModel, SwitchCost};
+use crate::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
 use crate::time::SimTime;
 
 /// Moments at which the policy is asked.
@@ -149,6 +149,8 @@ pub struct SimOptions {
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; where `None`, only a job that is stopped by plan saves its work.
     pub checkpoint: Option<Checkpointing>,
+    /// Rented nodes; where `None`, all nodes are there all the time and nothing is paid.
+    pub rental: Option<Rental>,
     /// The run is truncated here.
     pub horizon: Option<SimTime>,
     /// Whether each change of an allocation is logged, for timelines and Gantt charts.
@@ -176,6 +178,7 @@ impl SimOptions {
             shared_profiles: false,
             faults: None,
             checkpoint: None,
+            rental: None,
             horizon: None,
             log_allocations: false,
         }

@@ -55,6 +55,7 @@ impl Simulator {
             Event::unqueued(self.requests.next_lifecycle(&self.state, request, arrival), EventKind::InstanceEnd),
             Event::unqueued(request, EventKind::Request),
             Event::unqueued(self.next_fault(arrival), EventKind::Hardware),
+            Event::unqueued(self.next_rental(arrival), EventKind::Rental),
             Event::unqueued(self.next_round(arrival), EventKind::Round),
             Event::unqueued(self.next_wake(arrival), EventKind::Wake),
         ];
@@ -70,6 +71,7 @@ impl Simulator {
             EventKind::InstanceEnd => self.instance_due()?,
             EventKind::Request => self.request_arrives(),
             EventKind::Hardware => self.hardware_due()?,
+            EventKind::Rental => self.rental_due()?,
             EventKind::Arrival => {
                 self.arrive();
                 self.choose_batches_at_event()?;
@@ -163,7 +165,7 @@ impl Simulator {
     /// Whether only the policy could still change anything, and has not for long.
     pub(super) fn has_stalled(&self, arrival: SimTime) -> bool {
         let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none();
-        self.decisions.idle > STALL_LIMIT && nothing_due && !self.awaits_repair()
+        self.decisions.idle > STALL_LIMIT && nothing_due && !self.awaits_repair() && !self.awaits_nodes()
     }
 
     pub(super) fn advance(&mut self, to: SimTime) {

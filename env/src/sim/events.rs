@@ -13,7 +13,8 @@ use crate::time::SimTime;
 /// What gives accelerators back or says that load has changed comes first, so that whatever comes
 /// later at this moment finds it done: a request finds the instance that has just answered. Jobs
 /// come to their ends before the hardware under them breaks, so a job that completes at the moment
-/// of a fault is complete. Jobs arrive before the round, so the round decides about them. A wake-up
+/// of a fault is complete. Rented nodes come after that, so a node that breaks and one that comes are both counted
+/// when the number of nodes is reconsidered. Jobs arrive before the round, so the round decides about them. A wake-up
 /// brings no news of its own, so it comes last, and a round at the same moment stands for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EventKind {
@@ -35,6 +36,8 @@ pub(super) enum EventKind {
     Bug,
     /// Hardware breaks or is repaired, or the scheduler comes back.
     Hardware,
+    /// A rented node comes or goes, or the number of rented nodes is reconsidered.
+    Rental,
     /// A job is submitted.
     Arrival,
     /// A scheduling round is due.
@@ -132,6 +135,7 @@ mod tests {
             job(EventKind::Phase, 4),
             job(EventKind::Bug, 1),
             Event::unqueued(at, EventKind::Hardware),
+            Event::unqueued(at, EventKind::Rental),
             Event::unqueued(at, EventKind::Arrival),
             Event::unqueued(at, EventKind::Round),
             job(EventKind::PhaseAfterRound, 0),

@@ -12,6 +12,8 @@
 //! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by
 //! node would cost every placement.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::events::{Event, EventKind};
@@ -36,7 +38,7 @@ enum Holder {
 impl ClusterState {
     /// Active jobs that have to do with `node`: also those that still work on what they were told
     /// to leave.
-    fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
+    pub(super) fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
         let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
         let state = |job: &&JobId| self.jobs.state(**job);
         self.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
@@ -151,7 +153,10 @@ impl Simulator {
             health.push(until, Hardware::SchedulerBack, node);
             return Ok(());
         }
-        let Some(in_service) = self.state.cluster.nodes.get(at).map(|node| node.gpus) else { return Ok(()) };
+        // A machine that is not rented does not break.
+        let there = self.state.cluster.nodes.get(at).filter(|_| self.is_there(node));
+        let Some(in_service) = there.map(|node| node.gpus) else { return Ok(()) };
+        let Some(health) = self.health.as_mut() else { return Ok(()) };
         match cause {
             Cause::Network => {
                 health.record.networks += 1;
@@ -182,9 +187,30 @@ impl Simulator {
         }
     }
 
+    /// Brings the accelerators of `node` that are in service up to date with its faults and its rental. Returns how
+    /// many it had and has.
+    fn refit(&mut self, node: NodeId) -> (u32, u32) {
+        let at = node.index();
+        let whole = self.state.scenario.cluster.nodes[at].gpus;
+        let broken = self.health.as_ref().map_or(0, |health| health.broken[at]);
+        let now = if self.state.down[at] > 0 { 0 } else { whole.saturating_sub(broken) };
+        let before = std::mem::replace(&mut Arc::make_mut(&mut self.state.cluster).nodes[at].gpus, now);
+        let installed = self.installed_gpus();
+        if let Some(health) = &mut self.health {
+            health.out = installed - self.state.cluster.total_gpus();
+        }
+        (before, now)
+    }
+
+    /// Accelerators of the nodes that are there, broken or not.
+    fn installed_gpus(&self) -> u32 {
+        let cluster = &self.state.scenario.cluster;
+        cluster.node_ids().filter(|&node| self.is_there(node)).map(|node| cluster.nodes[node.index()].gpus).sum()
+    }
+
     /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its
     /// faults say.
-    fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
+    pub(super) fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
         let scenario = self.state.scenario.clone();
         let whole_node = gpus == u32::MAX;
         let lost = whole_node && scenario.options.checkpoint.is_some_and(|saved| !saved.store.survives_node());
@@ -204,8 +230,7 @@ impl Simulator {
         if whole_node {
             self.lose_inference(node);
         }
-        let whole = scenario.cluster.nodes[node.index()].gpus;
-        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
+        let (before, after) = self.refit(node);
         let lost = before - after;
         // What free accelerators do not cover was held by jobs that have completed.
         self.take_from_completed(node, lost.saturating_sub(self.state.idle[node.index()]));
@@ -221,10 +246,9 @@ impl Simulator {
         self.update_interference()
     }
 
-    /// Repaired accelerators are free.
-    fn restore(&mut self, node: NodeId) {
-        let whole = self.state.scenario.cluster.nodes[node.index()].gpus;
-        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
+    /// Repaired accelerators, and those of a node that comes into service, are free.
+    pub(super) fn restore(&mut self, node: NodeId) {
+        let (before, after) = self.refit(node);
         self.add_free(node, after - before);
         // After a repair the policy gets all its chances anew before the run counts as stalled.
         self.decisions.idle = 0;

@@ -5,14 +5,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 use super::HardwareRecord;
 use crate::cluster::NodeId;
 use crate::model::FaultModel;
 use crate::model::fault::Seen;
 use crate::scenario::Scenario;
-use crate::state::ClusterState;
 use crate::time::SimTime;
 
 /// Faults and repairs, in the order in which they happen at one millisecond: repairs first.
@@ -88,15 +86,14 @@ impl Health {
         Some((what, node))
     }
 
-    /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it
-    /// had and has in service.
-    pub fn refit(&mut self, state: &mut ClusterState, node: NodeId, whole: u32) -> (u32, u32) {
-        let at = node.index();
-        let now = if state.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };
-        let before = std::mem::replace(&mut Arc::make_mut(&mut state.cluster).nodes[at].gpus, now);
-        // In this order the sum of unsigned numbers never falls below 0.
-        self.out = self.out + before - now;
-        (before, now)
+    /// A node is given back and takes its faults with it.
+    pub fn forget(&mut self, node: NodeId) {
+        let repairs = |what: &Hardware| matches!(what, Hardware::AcceleratorBack | Hardware::NodeBack);
+        let of_node = |what: &Hardware, at: NodeId| at == node && (repairs(what) || *what == Hardware::NetworkBack);
+        let gone = self.queue.iter().filter(|Reverse((_, what, at))| *at == node && repairs(what)).count();
+        self.queue.retain(|Reverse((_, what, at))| !of_node(what, *at));
+        self.repairs -= gone as u32;
+        (self.broken[node.index()], self.slow[node.index()]) = (0, 0);
     }
 
     /// Faults so far that stop jobs.

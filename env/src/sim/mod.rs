@@ -18,6 +18,7 @@ mod observed;
 mod outages;
 mod record;
 mod records;
+mod rental;
 mod replay;
 mod requests;
 mod resize;
@@ -57,6 +58,8 @@ pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
 use records::RunRecords;
+use rental::RunRental;
+pub use rental::{RentalRecord, SizeChange};
 use requests::RunRequests;
 use services::RunServices;
 pub use services::ServingChange;
@@ -182,6 +185,8 @@ pub struct Simulator {
     lending: RunLoans,
     /// Faults of the hardware; `None` where nothing ever breaks.
     health: Option<Box<Health>>,
+    /// Rented nodes; `None` where nodes are there all the time.
+    rental: Option<Box<RunRental>>,
     records: RunRecords,
     guard: Guard,
 }
@@ -209,7 +214,8 @@ impl Simulator {
         let nodes = scenario.cluster.nodes.len();
         let overlaps = scenario.options.resize != Resize::StopRestart;
         let room = scenario.workload.jobs.len().min(EXPECTED_ACTIVE);
-        let state = ClusterState::new(scenario.clone());
+        let mut state = ClusterState::new(scenario.clone());
+        let rental = scenario.options.rental.map(|terms| Box::new(RunRental::new(&terms, &mut state)));
         let mut queue = EventQueue::with_capacity(4 * (room + state.services.len()));
         Self {
             services: RunServices::new(&state, &mut queue),
@@ -224,6 +230,7 @@ impl Simulator {
             },
             requests: RunRequests::new(&scenario),
             lending: RunLoans::default(),
+            rental,
             health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
             records: RunRecords::new(&scenario),
             guard: Guard::with_capacity(nodes, room),
@@ -298,6 +305,7 @@ impl Simulator {
             fragments: std::mem::take(&mut self.records.fragments.log),
             shared: self.records.shared.total,
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
+            rental: self.rental.as_mut().map(|rental| rental.record_until(now)).unwrap_or_default(),
             decisions: self.records.decisions,
             events: self.records.events,
             allocations: std::mem::take(&mut self.records.allocations),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FragmentChange, LoanRecord, ServingChange, SharedUse, TrainingOnNode};
+use super::{FragmentChange, LoanRecord, RentalRecord, ServingChange, SharedUse, TrainingOnNode};
 use crate::job::JobId;
 use crate::state::ServiceRecord;
 use crate::time::SimTime;
@@ -171,6 +171,8 @@ pub struct Outcome {
     pub instance_protect_millis: i64,
     /// Number of faults, and accelerator time out of service.
     pub hardware: HardwareRecord,
+    /// Time of rented nodes.
+    pub rental: RentalRecord,
     /// Number of decisions.
     pub decisions: u64,
     /// Events processed: arrivals, epoch ends, restart ends, completions.

@@ -30,8 +30,9 @@ impl ClusterState {
         let adapted = match (scenario.options.batching, app.fixed_batch) {
             (Batching::Requested, _) => Some(limits.split(requested, gpus)),
             (_, Some(total)) => Some(limits.split(total, gpus)),
-            (Batching::Agent, None) => {
-                let best = state.profile.model(kind, limits).and_then(|model| model.best(nodes, gpus));
+            (batching @ (Batching::Agent | Batching::Throughput), None) => {
+                let model = state.profile.model(kind, limits).map(|model| batching.objective(model));
+                let best = model.and_then(|model| model.best(nodes, gpus));
                 best.map(|best| limits.capped(best.batch, gpus))
             }
             (Batching::Catalog, None) => {
@@ -85,7 +86,7 @@ impl Simulator {
                 let step = self.true_step(job, index, kind)?;
                 let total = batch.total(replicas) as f64;
                 let stats = app.gradients.at(total, epoch);
-                if self.state.scenario.options.batching == Batching::Agent {
+                if self.state.scenario.options.batching.is_measured() {
                     let state = self.state.jobs.state_mut(job);
                     let nodes = state.share().nodes();
                     // Batch sizes are chosen again at decisions only, so a changed model is just

@@ -19,7 +19,8 @@ pub struct ClusterState {
     pub(crate) jobs: JobTable,
     /// The machines as they are now: accelerators that have failed are missing.
     pub(crate) cluster: Arc<Cluster>,
-    /// By node: failures that are not repaired; empty where no node ever fails.
+    /// By node: reasons why it is out of service, which are failures that are not repaired, and that nobody rents it;
+    /// empty where nodes are there all the time.
     pub(crate) down: Vec<u32>,
     /// By node: accelerators that no job, no replica, and no instance that runs or is protected
     /// holds.
@@ -40,6 +41,7 @@ impl ClusterState {
     pub(crate) fn new(scenario: Arc<Scenario>) -> Self {
         let (cluster, workload) = (&scenario.cluster, &scenario.workload);
         let nodes = cluster.nodes.len();
+        let comes_and_goes = scenario.options.faults.is_some() || scenario.options.rental.is_some();
         let services = workload.services.iter().enumerate();
         let services: Vec<_> =
             services.map(|(index, service)| ServiceState::new(ServiceId(index as u32), service)).collect();
@@ -48,7 +50,7 @@ impl ClusterState {
             trigger: Trigger::default(),
             jobs: JobTable::new(workload.jobs.len()),
             cluster: cluster.clone(),
-            down: vec![0; if scenario.options.faults.is_some() { nodes } else { 0 }],
+            down: vec![0; if comes_and_goes { nodes } else { 0 }],
             idle: cluster.nodes.iter().map(|node| node.gpus).collect(),
             cards: SharedCards::default(),
             served: vec![0; if services.is_empty() { 0 } else { nodes }],

@@ -99,7 +99,7 @@ impl<'a> JobView<'a> {
                 // On more replicas each would get less than the smallest local batch.
                 max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
             }
-            (Batching::Agent, Some(app)) => {
+            (Batching::Agent | Batching::Throughput, Some(app)) => {
                 let explored = (2 * replicas).max(self.min_gpus());
                 max.min(app.max_replicas).min(explored)
             }
@@ -145,10 +145,10 @@ impl<'a> JobView<'a> {
             }
             Work::Steps { .. } => None,
             Work::Application { index, .. } => match self.known.batching {
-                Batching::Agent if self.known.information == Information::Profiled => {
+                _ if self.is_rated_by_agent() => {
                     self.agent_rate(kind, gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind)), gpus)
                 }
-                Batching::Agent | Batching::Catalog => {
+                Batching::Agent | Batching::Throughput | Batching::Catalog => {
                     self.known.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
                 }
                 Batching::Requested => {
@@ -174,10 +174,8 @@ impl<'a> JobView<'a> {
         }
         let app = self.application()?;
         let batch = match self.known.batching {
-            Batching::Agent if self.known.information == Information::Profiled => {
-                return self.agent_rate(kind, nodes, gpus);
-            }
-            Batching::Agent | Batching::Catalog => match app.fixed_batch {
+            _ if self.is_rated_by_agent() => return self.agent_rate(kind, nodes, gpus),
+            Batching::Agent | Batching::Throughput | Batching::Catalog => match app.fixed_batch {
                 Some(total) => self.limits_on(kind)?.split(total, gpus),
                 None => scenario.best_batch(index, kind, self.state.epoch, nodes, gpus)?,
             },
@@ -188,11 +186,25 @@ impl<'a> JobView<'a> {
         Some(app.progress_rate(step, gpus, batch, self.state.epoch))
     }
 
+    /// Whether its speed is what its own agent expects: the table of speeds has the batches of highest goodput only.
+    fn is_rated_by_agent(&self) -> bool {
+        match self.known.batching {
+            Batching::Agent => self.known.information == Information::Profiled,
+            Batching::Throughput => true,
+            Batching::Requested | Batching::Catalog => false,
+        }
+    }
+
     /// Work per second by the model that the job's agent has fitted.
     fn agent_rate(&self, kind: TypeId, nodes: u32, gpus: u32) -> Option<f64> {
         let model = self.state.profile.model(kind, self.limits_on(kind)?)?;
+        let best = self.known.batching.objective(model).best(nodes, gpus)?;
+        let goodput = match self.known.batching {
+            Batching::Throughput => model.goodput(nodes, gpus, best.batch),
+            _ => best.goodput,
+        };
         // Goodput counts samples, but work counts iterations of the initial batch.
-        Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
+        Some(goodput / f64::from(model.limits.init))
     }
 
     /// [`Self::rate`] by size, with what does not depend on the size looked up once.
@@ -332,7 +344,7 @@ impl<'a> JobView<'a> {
             return None;
         };
         match self.known.batching {
-            Batching::Agent => self.state.profile.model(kind, self.limits_on(kind)?),
+            Batching::Agent | Batching::Throughput => self.state.profile.model(kind, self.limits_on(kind)?),
             _ if self.known.information == Information::Profiled => {
                 self.state.profile.model(kind, self.limits_on(kind)?)
             }

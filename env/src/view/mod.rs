@@ -64,7 +64,7 @@ pub struct ClusterView<'a> {
     pub(crate) instances: &'a InstanceTable,
     pub(crate) waiting: &'a [RequestId],
     pub(crate) cluster: &'a Cluster,
-    /// By node: failures that are not repaired yet. Empty: no node ever fails.
+    /// By node: reasons why it is out of service. Empty: nodes are there all the time.
     pub(crate) down: &'a [u32],
     /// Jobs on show, ascending.
     pub(crate) ids: &'a [JobId],
@@ -97,7 +97,7 @@ impl ClusterState {
 
 impl<'a> ClusterView<'a> {
     /// The machines as they are now: what has failed is missing from its node until it is repaired,
-    /// and a failed node has no accelerators.
+    /// and a node that has failed or is not rented has no accelerators.
     pub fn cluster(&self) -> &'a Cluster {
         self.cluster
     }
@@ -107,7 +107,7 @@ impl<'a> ClusterView<'a> {
         self.scenario.options.resize
     }
 
-    /// Whether `node` exists and has not failed; one that lacks some accelerators has not.
+    /// Whether `node` exists, is rented where nodes are, and has not failed; one that lacks some accelerators has not.
     pub fn healthy(&self, node: NodeId) -> bool {
         node.index() < self.cluster.nodes.len() && self.down.get(node.index()).is_none_or(|&down| down == 0)
     }

@@ -10,6 +10,7 @@ mod fairness;
 mod isolated;
 mod levels;
 mod reliability;
+mod rental;
 pub mod requests;
 mod run_facts;
 mod services;
@@ -25,6 +26,7 @@ pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{IsolatedReference, isolated_secs, jobs_in_system};
 pub use levels::{Level, LevelRow, levels};
 pub use reliability::Reliability;
+pub use rental::RentalFacts;
 pub use run_facts::RunFacts;
 pub use services::{SloClass, latency_over_slo, slo_classes};
 pub use tenants::{STARVATION, TenantFacts, envy_pairs, isolation_index, starves, tenant_facts, wait_secs};
@@ -59,6 +61,10 @@ pub enum MetricUnit {
     PerJob,
     /// Accelerator time, hours.
     GpuHours,
+    /// Time of nodes, hours.
+    NodeHours,
+    /// Money, in the currency of the prices in the file of the run.
+    Money,
 }
 
 impl std::fmt::Display for MetricUnit {
@@ -70,6 +76,8 @@ impl std::fmt::Display for MetricUnit {
             Self::Count => "count",
             Self::PerJob => "per job",
             Self::GpuHours => "GPU h",
+            Self::NodeHours => "node h",
+            Self::Money => "money",
         })
     }
 }
@@ -506,6 +514,38 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Times a job came to an accelerator of which its jobs then held more than all compute or all memory",
         of: |run| Some(run.cards?.shared.over_committed as f64),
+    },
+    Metric {
+        key: "cost",
+        name: "cost",
+        unit: MetricUnit::Money,
+        better: Better::Lower,
+        description: "Price of all rented nodes, from their orders to their ends; only of runs that rent nodes, as all that follow",
+        of: |run| Some(run.rental?.cost),
+    },
+    Metric {
+        key: "cost_per_job",
+        name: "cost per job",
+        unit: MetricUnit::Money,
+        better: Better::Lower,
+        description: "Price of all rented nodes over the number of completed jobs",
+        of: |run| run.rental?.cost_per_job,
+    },
+    Metric {
+        key: "node_hours",
+        name: "node hours",
+        unit: MetricUnit::NodeHours,
+        better: Better::Lower,
+        description: "Time of all rented nodes, from their orders to their ends",
+        of: |run| Some(run.rental?.node_hours),
+    },
+    Metric {
+        key: "taken_back",
+        name: "spot nodes taken back",
+        unit: MetricUnit::Count,
+        better: Better::Lower,
+        description: "Spot nodes that the provider took back",
+        of: |run| Some(f64::from(run.rental?.taken_back)),
     },
     Metric {
         key: "decisions",

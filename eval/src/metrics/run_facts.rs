@@ -5,9 +5,9 @@ use goodput_env::sim::{JobRecord, Outcome};
 
 use super::cards::card_facts;
 use super::{
-    CardFacts, DeadlineFacts, IsolatedReference, Reliability, TenantFacts, bounded_slowdown, deadline_facts,
-    finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs, reference_gpu_secs,
-    tenant_facts,
+    CardFacts, DeadlineFacts, IsolatedReference, Reliability, RentalFacts, TenantFacts, bounded_slowdown,
+    deadline_facts, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs,
+    reference_gpu_secs, tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless
@@ -44,6 +44,8 @@ pub struct RunFacts<'a> {
     pub decisions: u64,
     /// Losses by faults and costs of checkpoints; `None` where there are neither.
     pub reliability: Option<Reliability>,
+    /// Cost of rented nodes; `None` where nodes are not rented.
+    pub rental: Option<RentalFacts>,
     /// Service that each tenant received; empty where the tenants are not known.
     pub tenants: Vec<TenantFacts>,
     /// Use of accelerators by jobs on parts of them; `None` where no job asks for a part.
@@ -62,10 +64,11 @@ impl<'a> RunFacts<'a> {
         let work = work.map(|job| reference_gpu_secs(scenario, &reference, job.job)).sum();
         let options = &scenario.options;
         let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
+        let rental = options.rental.map(|terms| RentalFacts::new(&terms, scenario.cluster.gpus_per_node(), outcome));
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
         let cards = card_facts(scenario, outcome, facts.makespan_secs);
-        Self { reliability, tenants, deadlines, cards, ..facts }
+        Self { reliability, rental, tenants, deadlines, cards, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -93,6 +96,7 @@ impl<'a> RunFacts<'a> {
             unfinished: jobs.iter().filter(|job| job.left().is_none()).count(),
             decisions: outcome.decisions,
             reliability: None,
+            rental: None,
             tenants: Vec::new(),
             deadlines: Vec::new(),
             cards: None,
@@ -106,9 +110,13 @@ impl<'a> RunFacts<'a> {
         outcome.jobs.iter().filter(|job| job.submit <= outcome.end)
     }
 
-    /// `gpu_secs` over capacity times makespan; `None` for a run without extent.
+    /// `gpu_secs` over capacity times makespan; `None` for a run without extent. Where nodes are rented, the capacity
+    /// is that of the nodes for as long as they are paid.
     pub fn share_of_capacity(&self, gpu_secs: f64) -> Option<f64> {
-        let capacity = f64::from(self.capacity_gpus) * self.makespan_secs;
+        let capacity = match self.rental {
+            Some(rental) => rental.gpu_secs,
+            None => f64::from(self.capacity_gpus) * self.makespan_secs,
+        };
         (capacity > 0.0).then(|| gpu_secs / capacity)
     }
 }

@@ -72,7 +72,8 @@ fn written(unit: MetricUnit) -> (f64, &'static str) {
         MetricUnit::Share => (0.01, "%"),
         MetricUnit::PerJob => (1.0, "per job"),
         MetricUnit::GpuHours => (1.0, "GPU h"),
-        MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
+        MetricUnit::NodeHours => (1.0, "node h"),
+        MetricUnit::Ratio | MetricUnit::Count | MetricUnit::Money => (1.0, ""),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::color_of;
 use crate::metrics::{Better, HEADLINE, METRICS, Metric, MetricUnit, metric};
 use crate::report::format::{NumberFormat, change, significant};
-use crate::report::leaderboard::{COLUMNS, ranking, shown};
+use crate::report::leaderboard::{columns, ranking, shown};
 use crate::report::plots::Ink;
 use crate::run::Evaluation;
 use crate::run::summary::{PolicySummary, Summary};
@@ -45,11 +45,12 @@ struct GridCell {
 /// The table that most readers look at and leave.
 pub(super) fn headline_table(evaluation: &Evaluation, focus: Option<&str>) -> Grid {
     let summary = &evaluation.summary;
-    let mut heads: Vec<GridHead> = COLUMNS.iter().map(|key| head(summary, key)).collect();
+    let columns = columns(summary);
+    let mut heads: Vec<GridHead> = columns.iter().map(|key| head(summary, key)).collect();
     let about = "Ratio of the means, with the interval of the paired bootstrap".into();
     heads.insert(1, GridHead { name: format!("vs {}", summary.reference), unit: "%".into(), about });
     let rows = ranking(summary).into_iter().map(|policy| {
-        let mut cells: Vec<GridCell> = COLUMNS.iter().map(|key| metric_cell(summary, policy, key)).collect();
+        let mut cells: Vec<GridCell> = columns.iter().map(|key| metric_cell(summary, policy, key)).collect();
         cells.insert(1, change_cell(policy));
         row(evaluation, focus, policy, cells)
     });

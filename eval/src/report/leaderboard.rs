@@ -17,6 +17,17 @@ pub fn ranking(summary: &Summary) -> Vec<&PolicySummary> {
 pub const COLUMNS: [&str; 7] =
     [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
 
+/// Metrics of cost, where any policy of the comparison ran on rented nodes; none elsewhere.
+pub fn costs(summary: &Summary) -> &'static [&'static str] {
+    let rents = summary.policies.iter().any(|policy| policy.metrics.contains_key("cost"));
+    if rents { &["cost", "cost_per_job", "node_hours"] } else { &[] }
+}
+
+/// The metrics of the leaderboard and of the report's first table, with those of cost.
+pub fn columns(summary: &Summary) -> Vec<&'static str> {
+    [&COLUMNS[..], costs(summary)].concat()
+}
+
 /// The unit in which a metric of all policies reads best.
 pub(crate) fn shown(summary: &Summary, key: &str) -> NumberFormat {
     NumberFormat::new(unit(key), values(summary, key))
@@ -38,7 +49,7 @@ fn values(summary: &Summary, key: &str) -> impl Iterator<Item = f64> + Clone {
 /// The comparison as a Markdown table, best mean JCT first, with the information level of each
 /// policy. Times are in seconds, and in hours from a million of seconds on.
 pub fn leaderboard(summary: &Summary) -> String {
-    leaderboard_of(summary, &COLUMNS)
+    leaderboard_of(summary, &columns(summary))
 }
 
 /// The leaderboard with a column for each key of a metric. The change against the reference stands

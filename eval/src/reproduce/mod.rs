@@ -12,6 +12,7 @@ pub mod fgd_policies;
 pub mod gavel;
 mod gavel_deviations;
 mod pipeswitch;
+mod pollux_autoscaling;
 pub mod pollux_table;
 pub mod sia;
 mod themis_fairness;
@@ -94,6 +95,7 @@ pub enum ReproduceError {
 /// All of them.
 pub const REPRODUCTIONS: &[Reproduction] = &[
     pollux_table::TABLE,
+    pollux_autoscaling::TABLE,
     sia::SMALL,
     sia::PHILLY,
     sia::DEVIATIONS,

@@ -22,7 +22,7 @@
 
 use goodput_env::cluster::TypeId;
 use goodput_env::job::{JobId, WHOLE, Work};
-use goodput_env::scenario::{Batching, Scenario};
+use goodput_env::scenario::Scenario;
 use rayon::prelude::*;
 
 use crate::metrics::jct_secs;
@@ -233,7 +233,7 @@ impl BoundedJob {
             pieces: tables.iter().map(of).collect::<Option<_>>()?,
             sizes: sizes.into_iter().map(f64::from).collect(),
             restart: scenario.options.switch_cost.cost_millis(name, 1, 1) as f64 / 1e3,
-            doubles: scenario.options.batching == Batching::Agent && !scenario.options.shared_profiles,
+            doubles: scenario.options.batching.is_measured() && !scenario.options.shared_profiles,
             step_secs: 100.0,
             steps,
         };
