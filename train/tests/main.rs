@@ -2,10 +2,13 @@
 mod composition;
 mod episodes;
 mod evolution;
+mod expenses;
 mod guarantees;
 mod offline;
 mod resume;
+mod shipped;
 mod single_server;
+mod tenants;
 mod toy;
 mod toy_support;
 mod zoo;
