@@ -72,6 +72,8 @@ fn written(unit: MetricUnit) -> (f64, &'static str) {
         MetricUnit::Share => (0.01, "%"),
         MetricUnit::PerJob => (1.0, "per job"),
         MetricUnit::GpuHours => (1.0, "GPU h"),
+        MetricUnit::KilowattHours => (1.0, "kWh"),
+        MetricUnit::Dollars => (1.0, "$"),
         MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
     }
 }
