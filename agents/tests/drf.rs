@@ -57,8 +57,7 @@ fn a_flood_does_not_starve_the_other_tenant() {
 /// the plentiful one.
 #[test]
 fn the_dominant_type_counts() {
-    let types =
-        ["scarce", "plentiful"].map(AcceleratorType::named);
+    let types = ["scarce", "plentiful"].map(AcceleratorType::named);
     let nodes = [(0, 4), (1, 8)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     let cluster = Cluster { types: types.into(), nodes: nodes.into() };
     let jobs = vec![

@@ -178,7 +178,8 @@ impl AcceleratorEntry {
     /// Accelerator type for a cluster of the environment.
     pub fn accelerator_type(&self) -> AcceleratorType {
         let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
-        let (watts, dollars_per_hour) = (self.greatest_watts(), self.price.as_ref().map(|price| price.dollars_per_hour));
+        let (watts, dollars_per_hour) =
+            (self.greatest_watts(), self.price.as_ref().map(|price| price.dollars_per_hour));
         AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib, watts, dollars_per_hour }
     }
 

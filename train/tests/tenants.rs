@@ -22,11 +22,8 @@ fn by_policy(name: &str, sets: &[&str], metrics: &[&str]) -> BTreeMap<String, Ve
 fn a_flood_of_elastic_jobs_gains_nothing_where_tenants_are_equal() {
     let found = by_policy("elastic-flood.toml", &[], &["tenant_jain_gpu_time"]);
     let jain = |name: &str| found[name][0];
-    let (published, half, equal) = (
-        jain("pollux-fast"),
-        jain("pollux-fast(tenant_fairness=0.5)"),
-        jain("pollux-fast(tenant_fairness=1)"),
-    );
+    let (published, half, equal) =
+        (jain("pollux-fast"), jain("pollux-fast(tenant_fairness=0.5)"), jain("pollux-fast(tenant_fairness=1)"));
     assert!(published < 0.8 && published < half && half < equal && equal > 0.95, "{found:?}");
 }
 

@@ -26,6 +26,9 @@ impl Expenses {
             });
             each.sum::<Option<f64>>().filter(|total| *total > 0.0)
         };
-        Self { kwh: total(|kind| kind.watts).map(|watt_hours| watt_hours / 1000.0), dollars: total(|kind| kind.dollars_per_hour) }
+        Self {
+            kwh: total(|kind| kind.watts).map(|watt_hours| watt_hours / 1000.0),
+            dollars: total(|kind| kind.dollars_per_hour),
+        }
     }
 }

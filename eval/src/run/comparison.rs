@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput_agents::compose::loaning::{Sharing, complete};
 use goodput_agents::compose::Wrappers;
+use goodput_agents::compose::loaning::{Sharing, complete};
 use goodput_env::policy::Scope;
 use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};

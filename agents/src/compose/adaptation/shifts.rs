@@ -76,7 +76,8 @@ impl Shifts {
             let asks = wanted.get(&(tenant, resource)).copied().unwrap_or(0);
             let peak = self.peaks.entry((tenant, resource)).or_insert_with(|| Peak::from(nominal, now));
             let used = peak.observe(asks, now, self.window);
-            let floor = ((nominal as f64 * self.floor).ceil() as u64).max(nominal - lending_limit.unwrap_or(nominal).min(nominal));
+            let floor = ((nominal as f64 * self.floor).ceil() as u64)
+                .max(nominal - lending_limit.unwrap_or(nominal).min(nominal));
             let keeps = used.clamp(floor.min(nominal), nominal);
             owned.insert((tenant, resource), keeps);
             spare += nominal - keeps;

@@ -110,9 +110,7 @@ pub const LISTED: &[ListedPolicy] = &[
         traits: AWARE,
         constructor: &Parameterised {
             defaults: GavelRounds::default,
-            build: |rounds, seed| {
-                made(GavelObjective::Per(Expense::Power), AWARE, seed, GavelForm::Published, *rounds)
-            },
+            build: |rounds, seed| made(GavelObjective::Per(Expense::Power), AWARE, seed, GavelForm::Published, *rounds),
         },
         replica: None,
     },
@@ -123,9 +121,7 @@ pub const LISTED: &[ListedPolicy] = &[
         traits: AWARE,
         constructor: &Parameterised {
             defaults: GavelRounds::default,
-            build: |rounds, seed| {
-                made(GavelObjective::Per(Expense::Price), AWARE, seed, GavelForm::Published, *rounds)
-            },
+            build: |rounds, seed| made(GavelObjective::Per(Expense::Price), AWARE, seed, GavelForm::Published, *rounds),
         },
         replica: None,
     },
