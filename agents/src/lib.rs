@@ -8,7 +8,7 @@
 //!   queue of waiting jobs.
 //! - [`nets`]: the neural networks: weights, forward pass, gradients.
 //! - [`heuristic`]: published policies, one folder a paper.
-//! - [`compose`]: policies made of policies: loans, services, resilience, federations, and the
+//! - [`compose`]: policies made of policies: loans, services, resilience, adaptation, federations, and the
 //!   registry by name.
 //! - [`learning`]: update rules that take batches and own no loop.
 //! - [`policies`]: learned policies that decide: nets that play rounds, utilities in a knapsack,

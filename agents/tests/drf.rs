@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::heuristic::drf::{Drf, dominant_share, fill};
-use goodput_env::cluster::{AcceleratorType, Cluster, Kind, Node, TypeId};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, TypeId};
 use goodput_env::job::{JobSpec, Workload};
 use proptest::prelude::*;
 
@@ -57,8 +57,7 @@ fn a_flood_does_not_starve_the_other_tenant() {
 /// the plentiful one.
 #[test]
 fn the_dominant_type_counts() {
-    let types =
-        ["scarce", "plentiful"].map(|name| AcceleratorType { name: name.into(), kind: Kind::Gpu, memory_mib: None });
+    let types = ["scarce", "plentiful"].map(AcceleratorType::named);
     let nodes = [(0, 4), (1, 8)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     let cluster = Cluster { types: types.into(), nodes: nodes.into() };
     let jobs = vec![

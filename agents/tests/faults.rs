@@ -94,8 +94,7 @@ proptest! {
 
 #[test]
 fn no_policy_trips_over_what_breaks_where_types_differ() {
-    let types =
-        ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+    let types = ["a", "b"].map(AcceleratorType::named);
     let nodes = [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node {
         accelerator: TypeId(accelerator),
         gpus,

@@ -234,9 +234,10 @@ fn what_is_lent_comes_back_and_stays() {
         assert!(at > SimTime::ZERO || held[0] == 8);
     });
     assert!(lending.jobs.iter().all(|job| job.restarts == 0));
-    let fixed = follow(&mut Kueue::partitioned(), simulator(8, jobs(), cohort_of([4, 4], vec![])), |_, held| {
-        assert!(held[0] <= 4 && held[1] <= 4);
-    });
+    let fixed =
+        follow(&mut Kueue::partitioned(Evict::Never), simulator(8, jobs(), cohort_of([4, 4], vec![])), |_, held| {
+            assert!(held[0] <= 4 && held[1] <= 4);
+        });
     assert!(fixed.jobs.iter().all(|job| job.restarts == 0));
 }
 

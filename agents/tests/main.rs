@@ -1,4 +1,5 @@
 //! Integration tests of `agents`, one program: linked once, not once for each file.
+mod adaptation;
 mod afs;
 mod aryl;
 mod card_sharing;

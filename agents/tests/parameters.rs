@@ -119,11 +119,7 @@ fn scenario(situation: Situation, named: &NamedPolicy, seed: u64) -> Scenario {
             (Cluster::homogeneous(2, 4), Workload::new(Vec::new(), jobs.collect()))
         }
         Situation::Types => {
-            let types = ["slow", "fast"].map(|name| AcceleratorType {
-                name: name.into(),
-                kind: Default::default(),
-                memory_mib: None,
-            });
+            let types = ["slow", "fast"].map(AcceleratorType::named);
             let nodes = [0, 1].map(|kind| Node::new(TypeId(kind), 4));
             let mut workload = on_slow_and_fast(random_workload(draws, 30, 4));
             // AlloX matches jobs of one accelerator.
@@ -154,6 +150,8 @@ const CHANGES: &[(&[&str], Situation, &str, &str)] = &[
     (&["pollux", "pollux-noavoid"], Situation::Mixed, "population=8, generations=5", "restart_secs=900"),
     (&["pollux", "pollux-noavoid"], Situation::Mixed, "generations=5", "population=6"),
     (&["pollux", "pollux-noavoid"], Situation::Mixed, "population=8", "generations=2"),
+    (&["pollux", "pollux-noavoid"], Situation::Tenants, "population=8, generations=5", "tenant_fairness=1"),
+    (&["pollux-fast"], Situation::Tenants, "", "tenant_fairness=1"),
     (&["pollux-fast"], Situation::Mixed, "", "power=-6"),
     (&["pollux-fast"], Situation::Mixed, "", "restart_secs=900"),
     (&["sia"], Situation::Types, "", "power=-6"),

@@ -3,7 +3,7 @@
 use crate::support::random_model;
 use goodput_agents::heuristic::pollux::fast::Fast;
 use goodput_agents::heuristic::pollux::genetic::{FrontReuse, Genetic, GeneticConfig};
-use goodput_agents::heuristic::pollux::objective::{Lanes, PolluxJob, PolluxProblem};
+use goodput_agents::heuristic::pollux::objective::{Lanes, ObjectiveParameters, PolluxJob, PolluxProblem};
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -21,6 +21,8 @@ fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> PolluxPro
         let known = here > 0 || rng.random_range(0..3) == 0;
         PolluxJob {
             job: JobId(job),
+            tenant: 0,
+            weight_milli: 1000,
             held: Placement::on(NodeId(node), here),
             age_secs: rng.random_range(0..20_000) as f64,
             restarts: rng.random_range(0..10),
@@ -150,4 +152,38 @@ fn the_same_seed_finds_the_same_state() {
         genetic.search(&mut problem, &mut draws).0.to_vec()
     };
     assert_eq!(search(5), search(5));
+}
+
+/// Accelerators of each tenant in the best state: `flood` jobs of one tenant beside four of another, of the given
+/// weight. Jobs without a model scale perfectly, so the best state is known: each tenant has its part.
+fn of_tenants(flood: u32, weight_milli: u32, tenant_fairness: f64) -> [u32; 2] {
+    let mut problem = PolluxProblem::new(ObjectiveParameters { tenant_fairness, ..ObjectiveParameters::default() });
+    let jobs = (0..flood + 4).map(|job| PolluxJob {
+        job: JobId(job),
+        tenant: u32::from(job >= flood),
+        weight_milli: if job >= flood { weight_milli } else { 1000 },
+        held: Placement::default(),
+        age_secs: 10_000.0,
+        restarts: 0,
+        min: 1,
+        max: 16,
+        model: None,
+    });
+    problem.reset(&[4; 4], jobs.collect());
+    let mut fast = Fast::default();
+    let (state, _) = fast.search(&mut problem);
+    let held: Vec<u32> = state.iter().map(|row| row.iter().map(|&gpus| u32::from(gpus)).sum()).collect();
+    [held[..flood as usize].iter().sum(), held[flood as usize..].iter().sum()]
+}
+
+#[test]
+fn tenants_have_equal_parts_however_many_jobs_they_have() {
+    for flood in [1, 2, 4, 8, 40] {
+        assert_eq!(of_tenants(flood, 1000, 1.0), [8, 8], "{flood} jobs");
+        assert_eq!(of_tenants(flood, 3000, 1.0), [4, 12], "{flood} jobs, weights 1 and 3");
+    }
+    // As published, every job counts alike: a tenant gains by numbers.
+    assert_eq!([1, 2, 4, 8].map(|flood| of_tenants(flood, 1000, 0.0)[0]), [3, 5, 8, 11]);
+    let [flood, _] = of_tenants(40, 1000, 0.0);
+    assert!(flood >= 12, "{flood}");
 }

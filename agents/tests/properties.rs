@@ -95,8 +95,7 @@ proptest! {
 
 #[test]
 fn no_policy_mixes_types_of_accelerator() {
-    let types =
-        ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+    let types = ["a", "b"].map(AcceleratorType::named);
     let nodes =
         [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     let cluster = Arc::new(Cluster { types: types.into(), nodes: nodes.into() });

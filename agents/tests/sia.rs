@@ -275,7 +275,7 @@ fn the_restart_factor_is_the_artifacts() {
 }
 
 fn mixed() -> Cluster {
-    let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
+    let kind = |name: &str| AcceleratorType::named(name);
     let nodes = [(0, 4), (0, 4), (1, 8), (1, 8)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
     Cluster { types: vec![kind("slow"), kind("fast")], nodes: nodes.into() }
 }

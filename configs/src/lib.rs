@@ -17,6 +17,7 @@
 //! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios`
 //! adds what reads traces, and the feature `learning` adds the settings of learners.
 
+mod adaptation;
 pub mod error;
 #[cfg(feature = "learning")]
 pub mod experiment;

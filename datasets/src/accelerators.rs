@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use goodput_env::cluster::{AcceleratorType, Kind};
+use goodput_env::cluster::{AcceleratorType, Cluster, Kind};
 use serde::Deserialize;
 
 use crate::error::DataError;
@@ -80,6 +80,16 @@ pub struct Power {
     pub at: PowerAt,
     /// Provenance of the figure.
     pub kind: Evidence,
+    /// Source of the figure, by its key.
+    pub source: String,
+}
+
+/// Price of one accelerator, without the machine around it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Dollars for an hour.
+    pub dollars_per_hour: f64,
     /// Source of the figure, by its key.
     pub source: String,
 }
@@ -156,6 +166,9 @@ pub struct AcceleratorEntry {
     /// Known powers of the type.
     #[serde(default)]
     pub power: Vec<Power>,
+    /// Price of the type, where known.
+    #[serde(default)]
+    pub price: Option<Price>,
     /// Known rates of the type.
     #[serde(default)]
     pub throughput: Vec<Throughput>,
@@ -165,7 +178,15 @@ impl AcceleratorEntry {
     /// Accelerator type for a cluster of the environment.
     pub fn accelerator_type(&self) -> AcceleratorType {
         let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
-        AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib }
+        let (watts, dollars_per_hour) =
+            (self.greatest_watts(), self.price.as_ref().map(|price| price.dollars_per_hour));
+        AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib, watts, dollars_per_hour }
+    }
+
+    /// Greatest power of one accelerator: the limit of its board, else the peak of its chip; `None` where neither was
+    /// published.
+    pub fn greatest_watts(&self) -> Option<f64> {
+        self.watts(PowerOf::Limit, PowerAt::Board).or_else(|| self.watts(PowerOf::Peak, PowerAt::Chip))
     }
 
     /// Fastest row for a model in a benchmark; `None` where no measurement was published.
@@ -248,6 +269,15 @@ impl Accelerators {
         parsed.checked(path)
     }
 
+    /// Writes into the types of a cluster what is known of their power and price.
+    pub fn describe(&self, cluster: &mut Cluster) {
+        for kind in &mut cluster.types {
+            let known = self.get(&kind.name).map(AcceleratorEntry::accelerator_type);
+            kind.watts = known.as_ref().and_then(|known| known.watts);
+            kind.dollars_per_hour = known.and_then(|known| known.dollars_per_hour);
+        }
+    }
+
     /// A type by its name.
     pub fn get(&self, name: &str) -> Option<&AcceleratorEntry> {
         self.types.iter().find(|accelerator| accelerator.name == name)
@@ -317,6 +347,10 @@ impl Accelerators {
             if let Some(power) = accelerator.power.iter().find(|power| !positive(power.watts)) {
                 return Err(refuse(format!("watts are {}, expected a number above 0", power.watts)));
             }
+            if let Some(price) = accelerator.price.iter().find(|price| !positive(price.dollars_per_hour)) {
+                let dollars = price.dollars_per_hour;
+                return Err(refuse(format!("dollars_per_hour is {dollars}, expected a number above 0")));
+            }
             for row in &accelerator.throughput {
                 let about = format!("{} {}", row.benchmark, row.model);
                 if !positive(row.value) || row.devices == 0 {
@@ -338,5 +372,6 @@ impl Accelerators {
 fn keys(accelerator: &AcceleratorEntry) -> impl Iterator<Item = &str> {
     let memory = accelerator.memory.iter().map(|memory| memory.source.as_str());
     let power = accelerator.power.iter().map(|power| power.source.as_str());
-    memory.chain(power).chain(accelerator.throughput.iter().map(|row| row.source.as_str()))
+    let price = accelerator.price.iter().map(|price| price.source.as_str());
+    memory.chain(power).chain(price).chain(accelerator.throughput.iter().map(|row| row.source.as_str()))
 }

@@ -94,6 +94,19 @@ pub struct AcceleratorType {
     /// Device memory, MiB.
     #[serde(default)]
     pub memory_mib: Option<u32>,
+    /// Greatest power of one accelerator, watts; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts: Option<f64>,
+    /// Price of one accelerator for an hour, dollars; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dollars_per_hour: Option<f64>,
+}
+
+impl AcceleratorType {
+    /// GPU of this name, of which nothing else is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: Kind::Gpu, memory_mib: None, watts: None, dollars_per_hour: None }
+    }
 }
 
 /// Pool of a node: the work that the node is for.
@@ -158,7 +171,7 @@ pub enum ClusterError {
 impl Cluster {
     /// `nodes` equal machines with `gpus` accelerators each.
     pub fn homogeneous(nodes: u32, gpus: u32) -> Self {
-        let gpu = AcceleratorType { name: "gpu".into(), kind: Kind::Gpu, memory_mib: None };
+        let gpu = AcceleratorType::named("gpu");
         Self { types: vec![gpu], nodes: vec![Node::new(TypeId(0), gpus); nodes as usize] }
     }
 
@@ -192,7 +205,7 @@ impl Cluster {
     pub fn add_to(&mut self, pool: Pool, name: &str, nodes: u32, gpus: u32) {
         let known = self.types.iter().position(|kind| kind.name == name);
         let index = known.unwrap_or_else(|| {
-            self.types.push(AcceleratorType { name: name.into(), kind: Kind::Gpu, memory_mib: None });
+            self.types.push(AcceleratorType::named(name));
             self.types.len() - 1
         });
         self.nodes.extend(std::iter::repeat_n(Node::new(TypeId::at(index), gpus).of(pool), nodes as usize));

@@ -20,7 +20,7 @@ use goodput_env::view::ClusterView;
 
 /// One node of each type, with 4 and 8 accelerators.
 fn cluster() -> Cluster {
-    let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
+    let kind = |name: &str| AcceleratorType::named(name);
     let node = |accelerator, gpus| Node::new(accelerator, gpus);
     Cluster { types: vec![kind("slow"), kind("fast")], nodes: vec![node(TypeId(0), 4), node(TypeId(1), 8)] }
 }

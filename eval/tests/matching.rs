@@ -21,11 +21,7 @@ const JOBS: usize = 10;
 
 /// One node of four accelerators of each type that the shipped policy was trained on.
 fn cluster() -> Cluster {
-    let types = ["t4", "a100", "rtx-2080-ti"].map(|name| AcceleratorType {
-        name: name.into(),
-        kind: Default::default(),
-        memory_mib: None,
-    });
+    let types = ["t4", "a100", "rtx-2080-ti"].map(AcceleratorType::named);
     let nodes = TypeId::first(types.len()).map(|kind| Node::new(kind, 4)).collect();
     Cluster { types: types.into(), nodes }
 }

@@ -1,29 +1,11 @@
 //! The scenarios of guarantees that ship: what a user has with the table `[resilience]`, and does not have without.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::Path;
-
 use goodput_agents::compose::resilience::Resilience;
-use goodput_configs::experiment::Experiment;
-use goodput_configs::reader;
-use goodput_eval::run::{Comparison, Evaluation};
+use goodput_eval::run::Comparison;
 use goodput_train::comparison::{held_out, heuristic};
 
-fn shipped(name: &str, sets: &[&str]) -> Experiment {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/scenario").join(name);
-    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    reader::read(&path, &sets).unwrap().0
-}
-
-/// A metric of each policy of a file.
-fn figures(experiment: &Experiment, metric: &str) -> Vec<(String, f64)> {
-    let setup = experiment.setup().unwrap();
-    let entries = experiment.evaluate.policies.iter().map(|name| heuristic(experiment, name, &setup).unwrap());
-    let mut comparison = Comparison::new(entries.collect(), held_out(experiment, 1).unwrap());
-    comparison.resilience = experiment.resilience.clone();
-    let Evaluation { policies, runs, .. } = comparison.run(&|_, _| ()).unwrap();
-    policies.into_iter().zip(runs.iter().map(|run| run.measures.get(metric).unwrap())).collect()
-}
+use crate::shipped::{figures, shipped};
 
 #[test]
 fn key_jobs_keep_their_slo_with_the_table_and_not_without() {
@@ -73,7 +55,7 @@ fn a_policy_of_services_takes_no_guarantees() {
     let run = |resilience: Resilience| {
         let entries = vec![heuristic(&experiment, "fifo+forecast", &setup).unwrap()];
         let mut comparison = Comparison::new(entries, held_out(&experiment, 1).unwrap());
-        comparison.resilience = resilience;
+        comparison.wrappers.resilience = resilience;
         comparison.run(&|_, _| ())
     };
     let refused = run(experiment.resilience.clone()).unwrap_err().to_string();

@@ -14,19 +14,18 @@ use goodput_env::scenario::JobShapes;
 /// Place of a job in a queue: ids follow submission.
 type QueuePlace = (Reverse<i32>, JobId);
 
-/// Waiting jobs of one shape, oldest first.
+/// Waiting jobs of one shape, in the order of the queue.
 #[derive(Clone, Debug)]
 struct ShapeQueue {
     shape: u32,
-    priority: i32,
-    jobs: Vec<JobId>,
+    jobs: Vec<QueuePlace>,
     /// Index of the first job that is still in the queue.
     next: usize,
 }
 
 impl ShapeQueue {
     fn front(&self) -> Option<QueuePlace> {
-        self.jobs.get(self.next).map(|&job| (Reverse(self.priority), job))
+        self.jobs.get(self.next).copied()
     }
 }
 
@@ -77,15 +76,15 @@ impl Line {
     pub fn reopen(&mut self) {
         for at in std::mem::take(&mut self.barred) {
             let alike = &mut self.alike[at];
-            let passed = |job: &JobId| self.passed.is_some_and(|passed| (Reverse(alike.priority), *job) < passed);
+            let passed = |place: &QueuePlace| self.passed.is_some_and(|passed| *place < passed);
             // A barred shape did not advance while jobs of other shapes were passed over.
             alike.next = alike.next.max(alike.jobs.partition_point(passed));
             self.open.extend(alike.front().map(|place| (place, at)));
         }
     }
 
-    fn add(&mut self, shape: u32, shapes: &JobShapes, jobs: Vec<JobId>) {
-        let alike = ShapeQueue { shape, priority: shapes.get(shape).priority, jobs, next: 0 };
+    fn add(&mut self, shape: u32, jobs: Vec<QueuePlace>) {
+        let alike = ShapeQueue { shape, jobs, next: 0 };
         self.open.extend(alike.front().map(|place| (place, self.alike.len())));
         self.alike.push(alike);
     }
@@ -101,7 +100,7 @@ impl Line {
 pub struct Lines<'v> {
     shapes: &'v JobShapes,
     /// By shape: its jobs.
-    jobs: Vec<Vec<JobId>>,
+    jobs: Vec<Vec<QueuePlace>>,
 }
 
 impl<'v> Lines<'v> {
@@ -110,9 +109,9 @@ impl<'v> Lines<'v> {
         Self { shapes, jobs: vec![Vec::new(); shapes.len()] }
     }
 
-    /// Adds a job; ids ascend.
-    pub fn push(&mut self, job: JobId) {
-        self.jobs[self.shapes.of(job) as usize].push(job);
+    /// Adds a job at its priority.
+    pub fn push(&mut self, job: JobId, priority: i32) {
+        self.jobs[self.shapes.of(job) as usize].push((Reverse(priority), job));
     }
 
     /// JobShapes with the number of their jobs.
@@ -120,16 +119,22 @@ impl<'v> Lines<'v> {
         (0..).zip(self.jobs.iter().map(Vec::len)).filter(|(_, count)| *count > 0)
     }
 
-    fn filled(&mut self) -> Vec<(u32, Vec<JobId>)> {
-        let jobs = (0..).zip(self.jobs.iter_mut());
-        jobs.filter(|(_, jobs)| !jobs.is_empty()).map(|(shape, jobs)| (shape, std::mem::take(jobs))).collect()
+    fn filled(&mut self) -> Vec<(u32, Vec<QueuePlace>)> {
+        let jobs = (0..).zip(self.jobs.iter_mut()).filter(|(_, jobs)| !jobs.is_empty());
+        let sorted = jobs.map(|(shape, jobs)| {
+            let mut jobs = std::mem::take(jobs);
+            // Jobs of one shape differ in priority only where priorities are adapted.
+            jobs.sort_unstable();
+            (shape, jobs)
+        });
+        sorted.collect()
     }
 
     /// One queue for each tenant.
     pub fn by_tenant(mut self) -> BTreeMap<u32, Line> {
         let mut lines: BTreeMap<u32, Line> = BTreeMap::new();
         for (shape, jobs) in self.filled() {
-            lines.entry(self.shapes.get(shape).tenant).or_default().add(shape, self.shapes, jobs);
+            lines.entry(self.shapes.get(shape).tenant).or_default().add(shape, jobs);
         }
         lines
     }
@@ -137,7 +142,7 @@ impl<'v> Lines<'v> {
     /// One queue for all.
     pub fn together(mut self) -> Line {
         let mut line = Line::default();
-        self.filled().into_iter().for_each(|(shape, jobs)| line.add(shape, self.shapes, jobs));
+        self.filled().into_iter().for_each(|(shape, jobs)| line.add(shape, jobs));
         line
     }
 }
@@ -150,9 +155,7 @@ mod tests {
     fn line() -> Line {
         let mut line = Line::default();
         for (shape, priority, jobs) in [(0, 0, [0, 2, 5].as_slice()), (1, 0, &[1, 4]), (2, 1, &[3, 6])] {
-            let alike = ShapeQueue { shape, priority, jobs: jobs.iter().map(|&id| JobId(id)).collect(), next: 0 };
-            line.open.extend(alike.front().map(|place| (place, line.alike.len())));
-            line.alike.push(alike);
+            line.add(shape, jobs.iter().map(|&id| (Reverse(priority), JobId(id))).collect());
         }
         line
     }

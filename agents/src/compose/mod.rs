@@ -4,10 +4,13 @@
 //! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of
 //!   crash loops.
+//! - [`adaptation`]: wrapper by which priorities and quotas adapt to what is observed.
 //! - [`coordinator`]: servers that move between clusters.
+//! - [`Wrappers`]: adaptation and guarantees as a file puts them around a policy.
 //! - [`NamedPolicy`]: the policy that users call by a name, parameters and variants included.
 //! - [`preset_of`]: the conventions under which the replica of an artifact is one.
 
+pub mod adaptation;
 mod conventions;
 pub mod coordinator;
 pub mod loaning;
@@ -15,7 +18,9 @@ mod naming;
 mod registry;
 pub mod resilience;
 pub mod serving;
+mod wrappers;
 
 pub use conventions::preset_of;
 pub use naming::{NamedPolicy, PolicyNameError, REPLICA, split_list, value_text, with_parameters};
 pub use registry::{by_name, names, policies};
+pub use wrappers::Wrappers;

@@ -84,7 +84,7 @@ impl Policy for Kubernetes {
             framework = framework.with(QuotaFit::new(tree.clone(), &snapshot), 0);
         }
         let mut lines = Lines::new(view.shapes());
-        view.jobs().filter(|job| !job.state.is_allocated()).for_each(|job| lines.push(job.id()));
+        view.jobs().filter(|job| !job.state.is_allocated()).for_each(|job| lines.push(job.id(), view.priority(&job)));
         run(view, &mut framework, &mut snapshot, &mut lines.together())
     }
 }

@@ -114,8 +114,7 @@ mod tests {
 
     #[test]
     fn a_job_never_gets_two_types() {
-        let types =
-            ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+        let types = ["a", "b"].map(AcceleratorType::named);
         let nodes = [(0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
         let cluster = Cluster { types: types.into(), nodes: nodes.into() };
         for packer in [Packer::MostFreeFirst, Packer::FewestNodes] {

@@ -43,7 +43,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let meter = Meter::new(verbosity);
     let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
-    comparison.resilience = experiment.resilience.clone();
+    comparison.wrappers = experiment.wrappers();
     comparison.reference = args.reference.as_deref().map(policies::written);
     let evaluation = compare(&comparison, &meter)?;
     let about = ReportContext {

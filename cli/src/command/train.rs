@@ -90,7 +90,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     let held_out = comparison::held_out(&experiment, experiment.evaluate.seeds).map_err(CommandError::input)?;
     let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
-    comparison.resilience = experiment.resilience.clone();
+    comparison.wrappers = experiment.wrappers();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
     let about = ReportContext {

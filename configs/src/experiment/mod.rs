@@ -7,6 +7,7 @@ mod known;
 mod offline;
 mod ppo;
 
+use crate::adaptation;
 use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::policies::{self, PolicyText};
@@ -16,6 +17,8 @@ use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError, WorkloadConfig,
 };
 use crate::tenants::{CohortConfig, TenantConfig};
+use goodput_agents::compose::Wrappers;
+use goodput_agents::compose::adaptation::Adaptation;
 use goodput_agents::compose::resilience::Resilience;
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
@@ -67,6 +70,10 @@ pub struct Experiment {
     /// gate before the export, go without.
     #[serde(default, skip_serializing_if = "Resilience::is_empty")]
     pub resilience: Resilience,
+    /// Priorities and quotas that adapt by themselves, around the policies of a comparison. Training itself, and the gate
+    /// before the export, go without.
+    #[serde(default, skip_serializing_if = "Adaptation::is_empty")]
+    pub adaptation: Adaptation,
     /// Agent that learns; absent: the experiment only compares heuristics.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
@@ -235,6 +242,7 @@ impl Experiment {
         }
         self.check_circumstances()?;
         resilience::check(&self.resilience, &self.tenants)?;
+        adaptation::check(&self.adaptation, &self.tenants, &self.cohorts)?;
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
         }
@@ -284,6 +292,11 @@ impl Experiment {
             return Err(only("train.randomise.faults", "0 without [environment.faults]"));
         }
         Ok(())
+    }
+
+    /// Adaptation and guarantees around the policies of a comparison.
+    pub fn wrappers(&self) -> Wrappers {
+        Wrappers { adaptation: self.adaptation.clone(), resilience: self.resilience.clone() }
     }
 
     /// Groups of parameters of a utility that this experiment gives a meaning.

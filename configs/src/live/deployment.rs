@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use goodput_agents::compose::Wrappers;
+use goodput_agents::compose::adaptation::Adaptation;
 use goodput_agents::compose::resilience::Resilience;
 use goodput_env::tenant::Tenants;
 use schemars::JsonSchema;
@@ -16,6 +18,7 @@ use super::report::ReportConfig;
 use super::rollback::RollbackConfig;
 use super::services::LiveServiceConfig;
 use super::times::{check_positive_secs, check_secs};
+use crate::adaptation;
 use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::reader::ConfigFile;
@@ -48,6 +51,10 @@ pub struct Deployment {
     /// Guarantees around the policy and its fallback: key jobs, bad nodes and jobs that fail.
     #[serde(default, skip_serializing_if = "Resilience::is_empty")]
     pub resilience: Resilience,
+    /// Priorities and quotas that adapt by themselves, around the policy and its fallback. What has been observed is lost
+    /// when the daemon restarts.
+    #[serde(default, skip_serializing_if = "Adaptation::is_empty")]
+    pub adaptation: Adaptation,
     /// A policy that is compared with the one that acts; it never acts.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
@@ -214,6 +221,11 @@ impl Deployment {
         tenants::build(&self.tenants, &self.cohorts, &tenants::types(&self.tenants, &self.cohorts))
     }
 
+    /// Adaptation and guarantees around the policy and its fallback.
+    pub fn wrappers(&self) -> Wrappers {
+        Wrappers { adaptation: self.adaptation.clone(), resilience: self.resilience.clone() }
+    }
+
     /// Checks that the engine's settings allow `mode`.
     ///
     /// # Errors
@@ -249,6 +261,7 @@ impl ConfigFile for Deployment {
         self.check_mode(self.mode)?;
         self.tenants()?;
         resilience::check(&self.resilience, &self.tenants)?;
+        adaptation::check(&self.adaptation, &self.tenants, &self.cohorts)?;
         self.services()?;
         self.api.check(&self.tenants)
     }

@@ -1,5 +1,6 @@
 //! Machines of a run: `[[cluster.groups]]`.
 
+use goodput_datasets::Accelerators;
 use goodput_env::cluster::{Cluster, Pool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ fn any_accelerator() -> String {
 }
 
 impl ClusterConfig {
-    /// Builds the cluster.
+    /// Builds the cluster, with what the shipped catalog says of the power and price of its types.
     ///
     /// # Errors
     /// [`SetupError::Value`] for empty groups.
@@ -63,6 +64,7 @@ impl ClusterConfig {
             }
             cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
         }
+        Accelerators::shipped().describe(&mut cluster);
         for group in &self.groups {
             let Some(memory) = group.memory_mib else { continue };
             let kind = cluster.types.iter_mut().find(|kind| kind.name == group.accelerator);

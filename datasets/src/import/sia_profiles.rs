@@ -46,7 +46,7 @@ pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
     for &(name, count) in nodes {
         let Some(&(_, gpus)) = TYPES.iter().find(|(known, _)| *known == name) else { continue };
         let accelerator = TypeId::at(cluster.types.len());
-        cluster.types.push(AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+        cluster.types.push(AcceleratorType::named(name));
         cluster.nodes.extend(std::iter::repeat_n(Node::new(accelerator, gpus), count as usize));
     }
     cluster

@@ -57,8 +57,12 @@ pub struct DiurnalSynth {
     pub work_spread: f64,
     /// Jobs of which only a duration is known, instead of the mix of applications.
     pub lengths: Option<Lengths>,
-    /// Number of tenants; tenant `k` submits in proportion to `1 / (k + 1)`.
+    /// Number of tenants; tenant `k` submits in proportion to `1 / (k + 1)^tenant_skew`.
     pub tenants: u32,
+    /// Inequality of the numbers of jobs of tenants: 0 for equal numbers; with 3, the first of two tenants submits eight
+    /// jobs for each of the second.
+    #[serde(skip_serializing_if = "is_one")]
+    pub tenant_skew: f64,
 }
 
 impl Default for DiurnalSynth {
@@ -86,8 +90,13 @@ impl Default for DiurnalSynth {
             work_spread: 0.0,
             lengths: None,
             tenants: 1,
+            tenant_skew: 1.0,
         }
     }
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 /// The settings, checked and normalised.
@@ -119,6 +128,7 @@ impl DiurnalSynth {
         check("burst_share", self.burst_share, 0.0..=0.99, "0 to 0.99")?;
         check("work_spread", self.work_spread, 0.0..=3.0, "0 to 3")?;
         check("tenants", f64::from(self.tenants), 1.0..=1000.0, "1 to 1000")?;
+        check("tenant_skew", self.tenant_skew, 0.0..=10.0, "0 to 10")?;
         self.lengths.as_ref().map_or(Ok(()), Lengths::check)?;
         for share in self.mix.values() {
             check("mix", *share, 0.0..=1e9, "shares of at least 0")?;
@@ -148,7 +158,7 @@ impl DiurnalSynth {
             stays: [calm_hours, burst_hours],
             mix: cumulative(self.mix.values().copied()),
             choices,
-            shares: cumulative((0..self.tenants).map(|tenant| 1.0 / f64::from(tenant + 1))),
+            shares: cumulative((0..self.tenants).map(|tenant| f64::from(tenant + 1).powf(-self.tenant_skew))),
             settings: self.clone(),
         })
     }

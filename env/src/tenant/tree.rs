@@ -89,13 +89,22 @@ impl QuotaTree {
             subtree: vec![0; room],
             potential: vec![0; room],
         };
-        let roots: Vec<GroupId> = (0..groups.len()).filter(|&group| tree.parent[group].is_none()).collect();
-        // Quotas add up from the leaves; what could be borrowed comes down from the root.
-        for &root in &roots {
-            tree.add_up(root);
-            tree.offer_down(root);
-        }
+        tree.sum();
         Ok(tree)
+    }
+
+    /// Tree of these groups with other quotas of their own.
+    #[must_use]
+    pub fn with_quotas(&self, quota: impl Fn(GroupId, TypeId, Quota) -> Quota) -> Self {
+        let mut tree = self.clone();
+        for group in 0..self.parent.len() {
+            for resource in self.resources() {
+                let at = self.at(group, resource);
+                tree.quota[at] = quota(group, resource, self.quota[at]);
+            }
+        }
+        tree.sum();
+        tree
     }
 
     /// Creates a tree for fair sharing without quotas: tenants of these weights, in thousandths,
@@ -151,6 +160,16 @@ impl QuotaTree {
     /// Outermost cohort that contains the group, or the group itself.
     pub fn root(&self, group: GroupId) -> GroupId {
         self.ancestors(group).last().unwrap_or(group)
+    }
+
+    /// Quota that the group itself was given.
+    pub fn quota(&self, group: GroupId, resource: TypeId) -> Quota {
+        self.quota[self.at(group, resource)]
+    }
+
+    /// Weight of the group, in thousandths.
+    pub fn weight_milli(&self, group: GroupId) -> u32 {
+        self.weight_milli[group]
     }
 
     /// Quota of the group with all its members, which it can use without borrowing.
@@ -237,6 +256,15 @@ impl QuotaTree {
     /// Part of the subtree's quota that the group does not lend.
     fn local(&self, at: usize) -> u64 {
         self.quota[at].lending_limit.map_or(0, |limit| self.subtree[at].saturating_sub(limit))
+    }
+
+    /// Adds quotas up from the leaves, and brings what could be borrowed down from the root.
+    fn sum(&mut self) {
+        let roots: Vec<GroupId> = (0..self.parent.len()).filter(|&group| self.parent[group].is_none()).collect();
+        for root in roots {
+            self.add_up(root);
+            self.offer_down(root);
+        }
     }
 
     fn add_up(&mut self, group: GroupId) {

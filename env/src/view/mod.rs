@@ -1,6 +1,7 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets
 //! it see of them.
 
+mod adapted;
 mod after;
 mod job;
 mod services;
@@ -15,6 +16,7 @@ use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, S
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
+pub use adapted::Adapted;
 pub use after::TrainingViewBuffers;
 pub use job::{JobView, Rates};
 pub use services::ServiceView;
@@ -68,6 +70,8 @@ pub struct ClusterView<'a> {
     pub(crate) down: &'a [u32],
     /// Jobs on show, ascending.
     pub(crate) ids: &'a [JobId],
+    /// Priorities and quotas in place of the declared ones.
+    pub(crate) adapted: Option<&'a Adapted>,
 }
 
 impl ClusterState {
@@ -91,6 +95,7 @@ impl ClusterState {
             cluster: &self.cluster,
             down: &self.down,
             ids: self.jobs.active(),
+            adapted: None,
         }
     }
 }
@@ -225,7 +230,15 @@ impl<'a> ClusterView<'a> {
 
     /// Quotas that hold now; `None` where no tenant has any.
     pub fn quotas(&self) -> Option<&'a QuotaTree> {
-        self.scenario.workload.tenants.quotas(self.now)
+        let adapted = self.adapted.and_then(|adapted| adapted.quotas.as_ref());
+        adapted.or_else(|| self.scenario.workload.tenants.quotas(self.now))
+    }
+
+    /// Priority of an active job in a queue: the higher the earlier. Whether a job may evict another is decided by the
+    /// priorities of their requests.
+    pub fn priority(&self, job: &JobView<'_>) -> i32 {
+        let adapted = self.adapted.and_then(|adapted| adapted.priority(job.id()));
+        adapted.unwrap_or_else(|| job.request().priority)
     }
 
     /// Number of jobs in the workload so far and to come; ids are below it.

@@ -6,6 +6,7 @@
 
 mod cards;
 mod deadlines;
+mod expenses;
 mod fairness;
 mod isolated;
 mod levels;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cards::CardFacts;
 pub use deadlines::{DeadlineFacts, deadline_facts};
+pub use expenses::Expenses;
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{IsolatedReference, isolated_secs, jobs_in_system};
 pub use levels::{Level, LevelRow, levels};
@@ -63,8 +65,10 @@ pub enum MetricUnit {
     GpuHours,
     /// Time of nodes, hours.
     NodeHours,
-    /// Money, in the currency of the prices in the file of the run.
-    Money,
+    /// Energy, kilowatt-hours.
+    KilowattHours,
+    /// Money, US dollars.
+    Dollars,
 }
 
 impl std::fmt::Display for MetricUnit {
@@ -77,7 +81,8 @@ impl std::fmt::Display for MetricUnit {
             Self::PerJob => "per job",
             Self::GpuHours => "GPU h",
             Self::NodeHours => "node h",
-            Self::Money => "money",
+            Self::KilowattHours => "kWh",
+            Self::Dollars => "$",
         })
     }
 }
@@ -331,6 +336,22 @@ pub static METRICS: &[Metric] = &[
         of: |run| requests::cold_starts(run.outcome),
     },
     Metric {
+        key: "training_kwh",
+        name: "energy of training",
+        unit: MetricUnit::KilowattHours,
+        better: Better::Lower,
+        description: "Accelerator time that jobs held, at the greatest power of each type; none where a type has no power",
+        of: |run| run.expenses.kwh,
+    },
+    Metric {
+        key: "training_dollars",
+        name: "price of training",
+        unit: MetricUnit::Dollars,
+        better: Better::Lower,
+        description: "Accelerator time that jobs held, at the price of each type; none where a type has no price",
+        of: |run| run.expenses.dollars,
+    },
+    Metric {
         key: "unfinished_jobs",
         name: "unfinished jobs",
         unit: MetricUnit::Count,
@@ -353,6 +374,14 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Mean job completion time of the completed jobs that have a deadline",
         of: |run| mean(&run.deadlines.iter().filter_map(|job| job.jct_secs).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "deadline_jct_deviation_secs",
+        name: "deviation of the JCT of jobs with a deadline",
+        unit: MetricUnit::Secs,
+        better: Better::Lower,
+        description: "Standard deviation of the completion times of the completed jobs that have a deadline",
+        of: |run| deviation(&run.deadlines.iter().filter_map(|job| job.jct_secs).collect::<Vec<_>>()),
     },
     Metric {
         key: "slo_attainment",
@@ -518,7 +547,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "cost",
         name: "cost",
-        unit: MetricUnit::Money,
+        unit: MetricUnit::Dollars,
         better: Better::Lower,
         description: "Price of all rented nodes, from their orders to their ends; only of runs that rent nodes, as all that follow",
         of: |run| Some(run.rental?.cost),
@@ -526,7 +555,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "cost_per_job",
         name: "cost per job",
-        unit: MetricUnit::Money,
+        unit: MetricUnit::Dollars,
         better: Better::Lower,
         description: "Price of all rented nodes over the number of completed jobs",
         of: |run| run.rental?.cost_per_job,
@@ -587,6 +616,12 @@ pub fn measure(run: &RunFacts<'_>) -> Measures {
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Standard deviation of all values, not an estimate from a sample; `None` where there are none.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    mean(&values.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>()).map(f64::sqrt)
 }
 
 #[cfg(test)]

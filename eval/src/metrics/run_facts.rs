@@ -5,7 +5,7 @@ use goodput_env::sim::{JobRecord, Outcome};
 
 use super::cards::card_facts;
 use super::{
-    CardFacts, DeadlineFacts, IsolatedReference, Reliability, RentalFacts, TenantFacts, bounded_slowdown,
+    CardFacts, DeadlineFacts, Expenses, IsolatedReference, Reliability, RentalFacts, TenantFacts, bounded_slowdown,
     deadline_facts, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis, queueing_delay_secs,
     reference_gpu_secs, tenant_facts,
 };
@@ -52,6 +52,8 @@ pub struct RunFacts<'a> {
     pub cards: Option<CardFacts>,
     /// Jobs that have a deadline; empty where the requests are not known.
     pub deadlines: Vec<DeadlineFacts>,
+    /// Energy and price of the training.
+    pub expenses: Expenses,
 }
 
 impl<'a> RunFacts<'a> {
@@ -68,7 +70,8 @@ impl<'a> RunFacts<'a> {
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
         let cards = card_facts(scenario, outcome, facts.makespan_secs);
-        Self { reliability, rental, tenants, deadlines, cards, ..facts }
+        let expenses = Expenses::of(&scenario.cluster, outcome);
+        Self { reliability, rental, tenants, deadlines, cards, expenses, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -100,6 +103,7 @@ impl<'a> RunFacts<'a> {
             tenants: Vec::new(),
             deadlines: Vec::new(),
             cards: None,
+            expenses: Expenses::default(),
             outcome,
         }
     }

@@ -73,7 +73,9 @@ fn written(unit: MetricUnit) -> (f64, &'static str) {
         MetricUnit::PerJob => (1.0, "per job"),
         MetricUnit::GpuHours => (1.0, "GPU h"),
         MetricUnit::NodeHours => (1.0, "node h"),
-        MetricUnit::Ratio | MetricUnit::Count | MetricUnit::Money => (1.0, ""),
+        MetricUnit::KilowattHours => (1.0, "kWh"),
+        MetricUnit::Dollars => (1.0, "$"),
+        MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
     }
 }
 

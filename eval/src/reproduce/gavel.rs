@@ -101,7 +101,7 @@ impl GavelCase {
     /// Servers of one accelerator, in the order in which the artifact fills types.
     pub fn cluster(&self) -> Cluster {
         let names = ["v100", "p100", "k80"];
-        let types = names.map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+        let types = names.map(AcceleratorType::named);
         let of_kind = |(at, count)| vec![Node::new(TypeId::at(at), 1); count];
         Cluster { types: types.into(), nodes: self.accelerators.into_iter().enumerate().flat_map(of_kind).collect() }
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::loaning::{Sharing, complete};
-use goodput_agents::compose::resilience::Resilience;
 use goodput_env::policy::Scope;
 use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};
@@ -33,8 +33,8 @@ pub struct Comparison {
     pub statistics: Statistics,
     /// Terms on which policies that decide about training only share the cluster with services.
     pub sharing: Arc<Sharing>,
-    /// Guarantees around every policy.
-    pub resilience: Resilience,
+    /// Adaptation and guarantees around every policy.
+    pub wrappers: Wrappers,
 }
 
 /// Reason for which a comparison cannot be made.
@@ -90,9 +90,9 @@ pub enum RunError {
         /// Information level of the run.
         given: Information,
     },
-    /// A policy decides about services too, and guarantees are around policies of training jobs.
+    /// A policy decides about services too, and wrappers are around policies of training jobs.
     #[error(
-        "policy {policy} decides about services and loans, which [resilience] cannot be put around: compare a policy of training jobs"
+        "policy {policy} decides about services and loans, which [resilience] and [adaptation] cannot be put around: compare a policy of training jobs"
     )]
     NotTraining {
         /// Name of the policy.
@@ -137,8 +137,8 @@ impl Evaluation {
 impl Comparison {
     /// A comparison against the first policy, with default statistics.
     pub fn new(policies: Vec<PolicyEntry>, scenarios: Vec<NamedScenario>) -> Self {
-        let (statistics, sharing, resilience) = Default::default();
-        Self { policies, scenarios, reference: None, statistics, sharing, resilience }
+        let (statistics, sharing, wrappers) = Default::default();
+        Self { policies, scenarios, reference: None, statistics, sharing, wrappers }
     }
 
     /// Runs everything on rayon's current thread pool. `progress` is told how many runs are done
@@ -176,10 +176,10 @@ impl Comparison {
         let log = if scenario == 0 { AllocationLog::Kept } else { AllocationLog::AsConfigured };
         let inputs = entry.scenario(&named.scenario, log);
         let make = || (entry.make)(named.seed);
-        if !self.resilience.is_empty() && make().scope() == Scope::Everything {
+        if !self.wrappers.is_empty() && make().scope() == Scope::Everything {
             return Err(RunError::NotTraining { policy: entry.name.clone() });
         }
-        let mut instance = complete(self.resilience.around(make), &inputs, &self.sharing);
+        let mut instance = complete(self.wrappers.around(make), &inputs, &self.sharing);
         let (needs, given) = (instance.needs(), inputs.options.information);
         if !given.allows(needs) {
             let (policy, workload) = (entry.name.clone(), named.name.clone());

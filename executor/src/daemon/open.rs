@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
-use goodput_agents::compose::resilience::Resilience;
+use goodput_agents::compose::{NamedPolicy, Wrappers};
 use goodput_agents::zoo;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
@@ -92,8 +91,8 @@ pub(super) fn deciders(
     let refused = |text: String| DaemonError::Refused(text);
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
-    let resilience = &settings.resilience;
-    let (name, policy, screen) = policy_within(acting, resilience)?;
+    let wrappers = &settings.wrappers();
+    let (name, policy, screen) = policy_within(acting, wrappers)?;
     let name = called.map_or(name, str::to_owned);
     let policy = around(policy);
     let screen = if shared { screen.map(Screen::without_reasons) } else { screen };
@@ -105,17 +104,17 @@ pub(super) fn deciders(
         )));
     }
     let fallback = named("[reliance] fallback", &settings.reliance.fallback)?;
-    let fallback = resilience.try_around(|| Ok::<_, DaemonError>(fallback.build(acting.seed, &Sharing::default())))?;
+    let fallback = wrappers.try_around(|| Ok::<_, DaemonError>(fallback.build(acting.seed, &Sharing::default())))?;
     let fallback = around(fallback);
-    let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told, resilience)).transpose()?;
+    let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told, wrappers)).transpose()?;
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
     let baseline = settings.report.comparison();
-    let incumbent = (name.clone(), maker(acting.clone(), resilience.clone()));
+    let incumbent = (name.clone(), maker(acting.clone(), wrappers.clone()));
     let of_baseline =
         PolicyConfig { bundle: None, name: baseline.name.clone(), seed: 0, information: acting.information };
-    // The cluster as it is has no guarantees.
-    let candidate = (settings.report.baseline.clone(), maker(of_baseline, Resilience::default()));
+    // The cluster as it is has no wrappers.
+    let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
@@ -127,7 +126,7 @@ fn beside(
     settings: ShadowConfig,
     incumbent: &str,
     told: Told,
-    resilience: &Resilience,
+    wrappers: &Wrappers,
 ) -> Result<Shadow, DaemonError> {
     let of_shadow = PolicyConfig {
         bundle: settings.bundle.clone(),
@@ -147,14 +146,14 @@ fn beside(
         ));
     }
     let system = |source| DaemonError::System { action: "cannot start a thread for the shadow".into(), source };
-    let incumbent = (incumbent.to_owned(), maker(acting.clone(), resilience.clone()));
-    Shadow::new(settings, incumbent, (name, maker(of_shadow, resilience.clone()))).map_err(system)
+    let incumbent = (incumbent.to_owned(), maker(acting.clone(), wrappers.clone()));
+    Shadow::new(settings, incumbent, (name, maker(of_shadow, wrappers.clone()))).map_err(system)
 }
 
-/// Maker of fresh instances of a policy within guarantees, for simulations.
-fn maker(settings: PolicyConfig, resilience: Resilience) -> Maker {
+/// Maker of fresh instances of a policy within wrappers, for simulations.
+fn maker(settings: PolicyConfig, wrappers: Wrappers) -> Maker {
     Box::new(move |cluster| {
-        let (_, policy, screen) = policy_within(&settings, &resilience).map_err(|error| error.to_string())?;
+        let (_, policy, screen) = policy_within(&settings, &wrappers).map_err(|error| error.to_string())?;
         if let Some(screen) = screen {
             screen.fits(cluster).map_err(|error| error.to_string())?;
         }
@@ -170,20 +169,20 @@ fn named(key: &str, name: &str) -> Result<NamedPolicy, DaemonError> {
 
 type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
 
-/// The policy of `settings` within guarantees.
+/// The policy of `settings` within wrappers.
 ///
 /// # Errors
 /// [`DaemonError::Refused`] where the policy cannot be had, or is none of training jobs alone.
-fn policy_within(settings: &PolicyConfig, resilience: &Resilience) -> Result<ChosenPolicy, DaemonError> {
+fn policy_within(settings: &PolicyConfig, wrappers: &Wrappers) -> Result<ChosenPolicy, DaemonError> {
     let (name, plain, screen) = policy(settings)?;
-    if resilience.is_empty() {
+    if wrappers.is_empty() {
         return Ok((name, plain, screen));
     }
     if plain.scope() == Scope::Everything {
-        let text = "decides about services and loans, which [resilience] cannot be put around";
+        let text = "decides about services and loans, which [resilience] and [adaptation] cannot be put around";
         return Err(DaemonError::Refused(format!("policy {name} {text}: name a policy of training jobs")));
     }
-    let guarded = resilience.try_around(|| policy(settings).map(|(_, policy, _)| policy))?;
+    let guarded = wrappers.try_around(|| policy(settings).map(|(_, policy, _)| policy))?;
     // The reasons of a policy are about the jobs and the nodes that it was shown.
     Ok((name, guarded, screen.map(Screen::without_reasons)))
 }

@@ -1,7 +1,5 @@
 //! Guarantees of a cluster as a file states them: `[resilience]`.
 
-use std::convert::Infallible;
-
 use goodput_env::policy::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,12 +82,6 @@ impl Resilience {
 
     /// The policy that `make` makes, within these guarantees. A reserve needs two of them: one for key jobs,
     /// and one for all others.
-    pub fn around(&self, make: impl Fn() -> Box<dyn Policy>) -> Box<dyn Policy> {
-        let Ok(policy) = self.try_around(|| Ok::<_, Infallible>(make()));
-        policy
-    }
-
-    /// As [`Self::around`] with a policy that cannot always be made.
     ///
     /// # Errors
     /// The error of `make`.

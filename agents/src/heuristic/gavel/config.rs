@@ -1,5 +1,6 @@
 //! Settings of Gavel: the objective, and the mechanism of rounds.
 
+use goodput_env::cluster::AcceleratorType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +33,36 @@ pub enum GavelObjective {
     /// Sum of throughputs over the price of their types. Prices are dollars an hour by name; where
     /// a type of the cluster has none, all prices count as 1.
     Cost(Vec<(&'static str, f64)>),
+    /// Sum of throughputs over what their types take, as the cluster's types state it.
+    Per(Expense),
     /// As [`Cost`](Self::Cost), with jobs' deadlines kept where all of them can be.
     CostWithDeadlines(Vec<(&'static str, f64)>),
     /// Baseline: first in, first out over types.
     Fifo(TypeFifo),
     /// Baseline: random pairs of jobs share accelerators.
     Gandiva(GandivaPairs),
+}
+
+/// What an accelerator takes while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expense {
+    /// Greatest power, watts.
+    Power,
+    /// Price, dollars an hour.
+    Price,
+}
+
+impl Expense {
+    /// Expense of each type. A type of which it is not known counts as the dearest of the others, and where it is known
+    /// of none, all count alike.
+    pub fn of(self, types: &[AcceleratorType]) -> Vec<f64> {
+        let known = |kind: &AcceleratorType| match self {
+            Self::Power => kind.watts,
+            Self::Price => kind.dollars_per_hour,
+        };
+        let dearest = types.iter().filter_map(known).reduce(f64::max).unwrap_or(1.0);
+        types.iter().map(|kind| known(kind).unwrap_or(dearest)).collect()
+    }
 }
 
 /// Knowledge that an objective has of the speeds of jobs on accelerator types.

@@ -4,7 +4,7 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
-use super::config::{GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, TypeSpeeds};
+use super::config::{Expense, GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, TypeSpeeds};
 use super::fifo::{TypeChoice, TypeFifo};
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
@@ -103,6 +103,28 @@ pub const LISTED: &[ListedPolicy] = &[
         AWARE,
         |_seed, _form| { GavelObjective::CostWithDeadlines(PRICES.to_vec()) }
     ),
+    ListedPolicy {
+        name: "gavel-per-watt",
+        about: "most steps per watt over all jobs, by the greatest power of each type",
+        source: "this project; the cost objective of Narayanan et al., OSDI 2020, over power",
+        traits: AWARE,
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| made(GavelObjective::Per(Expense::Power), AWARE, seed, GavelForm::Published, *rounds),
+        },
+        replica: None,
+    },
+    ListedPolicy {
+        name: "gavel-per-dollar",
+        about: "most steps per dollar over all jobs, by the price of each type in the catalog",
+        source: "Narayanan et al., OSDI 2020, cost objective; prices of the catalog",
+        traits: AWARE,
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| made(GavelObjective::Per(Expense::Price), AWARE, seed, GavelForm::Published, *rounds),
+        },
+        replica: None,
+    },
     ListedPolicy {
         name: "gavel-max-min-packed",
         about: "max-min fairness over speeds on types, pairs of jobs sharing accelerators where that is faster",

@@ -244,6 +244,9 @@ impl Gavel {
             GavelObjective::Cost(prices) => {
                 objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &[])
             }
+            GavelObjective::Per(expense) => {
+                objectives::max_throughput_per_cost(instance, &expense.of(&view.cluster().types), &[])
+            }
             GavelObjective::CostWithDeadlines(prices) => {
                 let deadline = |&id: &JobId| Some(view.job(id)?.request().deadline?.as_secs_f64() - now);
                 let deadlines = ids.iter().enumerate().filter_map(|(job, id)| Some((job, deadline(id)?)));

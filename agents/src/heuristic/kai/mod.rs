@@ -177,7 +177,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
         let fresh = || KaiTenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
         for job in view.jobs() {
             let Some(first) = job.state.placement.slices().first() else {
-                lines.push(job.id());
+                lines.push(job.id(), view.priority(&job));
                 continue;
             };
             let (id, tenant) = (job.id(), job.request().tenant);

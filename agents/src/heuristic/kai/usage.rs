@@ -37,6 +37,12 @@ impl DecayedUsage {
         self.tenants.entry(tenant).or_default().1 = gpus;
     }
 
+    /// Usage of the tenant as a fraction of that of all tenants; 0 where no tenant has used anything.
+    pub fn part_of_all(&self, tenant: u32) -> f64 {
+        let all: f64 = self.tenants.values().map(|(usage, _)| usage).sum();
+        self.tenants.get(&tenant).map_or(0.0, |(usage, _)| if all > 0.0 { usage / all } else { 0.0 })
+    }
+
     /// Usage of the tenant as a fraction of that of `capacity` accelerators, always in use.
     pub fn part(&self, tenant: u32, capacity: u32) -> f64 {
         let most = f64::from(capacity.max(1)) * self.half_life_secs / std::f64::consts::LN_2;

@@ -27,7 +27,7 @@ use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::tenant::{QuotaTree, Usage};
+use goodput_env::tenant::{Quota, QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
@@ -67,7 +67,15 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "every tenant keeps to what it owns, or to its weighted part of the cluster; nothing is lent",
         source: SOURCE,
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
-        constructor: &Fixed(|_| Box::new(Kueue::partitioned())),
+        constructor: &Fixed(|_| Box::new(Kueue::partitioned(Evict::Never))),
+        replica: None,
+    },
+    ListedPolicy {
+        name: "kueue-static-preemptive",
+        about: "as kueue-static, and a tenant's jobs evict its own jobs of lower priority",
+        source: SOURCE,
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        constructor: &Fixed(|_| Box::new(Kueue::partitioned(Evict::LowerPriority))),
         replica: None,
     },
 ];
@@ -111,14 +119,12 @@ impl Kueue {
 
     /// A policy that lets tenants borrow and never preempts.
     pub fn lending() -> Self {
-        let never =
-            PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
-        Self::new(never)
+        Self::new(PreemptionRules::within_tenants(Evict::Never))
     }
 
-    /// A policy without borrowing and without preemption: quotas partition the cluster.
-    pub fn partitioned() -> Self {
-        Self { lends: false, quotas: Quotas::partitioned(), ..Self::lending() }
+    /// A policy without borrowing: quotas partition the cluster. Jobs evict those of their own tenant that `evict` says.
+    pub fn partitioned(evict: Evict) -> Self {
+        Self { lends: false, quotas: Quotas::partitioned(), ..Self::new(PreemptionRules::within_tenants(evict)) }
     }
 }
 
@@ -133,7 +139,13 @@ impl Policy for Kueue {
         self.free.reset(view.free());
         // The quotas leave `self`, because the cycle borrows the rest of it.
         let mut quotas = std::mem::take(&mut self.quotas);
-        let mut cycle = KueueCycle::new(view, quotas.tree(view), self);
+        let declared = quotas.tree(view);
+        // Where no tenant owns anything, a limit to what is owned would admit no job.
+        let owns = |tenant: usize| declared.resources().any(|kind| declared.subtree(tenant, kind) > 0);
+        let parts = (!self.lends && (0..declared.tenants()).any(owns)).then(|| {
+            declared.with_quotas(|_, _, quota| Quota { borrowing_limit: Some(0), lending_limit: None, ..quota })
+        });
+        let mut cycle = KueueCycle::new(view, parts.as_ref().unwrap_or(declared), self);
         cycle.run();
         let plan = cycle.plan;
         self.quotas = quotas;
@@ -150,7 +162,6 @@ struct KueueCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     tree: &'a QuotaTree,
     rules: &'a PreemptionRules,
-    lends: bool,
     usage: &'a mut Usage,
     free: &'a mut Free,
     evicted: &'a mut BTreeSet<JobId>,
@@ -165,13 +176,13 @@ struct KueueCycle<'a, 'v> {
 
 impl<'a, 'v> KueueCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
-        let Kueue { rules, lends, usage, free, evicted, .. } = policy;
+        let Kueue { rules, usage, free, evicted, .. } = policy;
         usage.reset(tree);
         let (mut running, mut lines) = (Vec::new(), Lines::new(view.shapes()));
         let known = |tenant: u32| (tenant as usize) < tree.tenants();
         for job in view.jobs() {
             match job.state.placement.slices().first() {
-                None => lines.push(job.id()),
+                None => lines.push(job.id(), view.priority(&job)),
                 Some(_) if !known(job.request().tenant) => {}
                 Some(first) => {
                     let kind = view.cluster().type_of(first.node);
@@ -182,11 +193,8 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             }
         }
         let waiting = lines.by_tenant();
-        // Where no tenant owns anything, a limit to what is owned would admit no job.
-        let owns = |tenant: usize| tree.resources().any(|kind| tree.subtree(tenant, kind) > 0);
-        let lends = *lends || !(0..tree.tenants()).any(owns);
         let (plan, inadmissible) = (Plan::keep(), BTreeSet::new());
-        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, inadmissible, plan }
+        Self { view, tree, rules, usage, free, evicted, running, waiting, inadmissible, plan }
     }
 
     fn run(&mut self) {
@@ -230,10 +238,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
 
     fn fits(&self, claim: &JobClaim) -> bool {
         let amount = claim.amount;
-        let own = self.tree.subtree(claim.tenant, claim.resource);
-        let within = self.lends || self.tree.used(self.usage, claim.tenant, claim.resource) + amount <= own;
-        within
-            && self.tree.available(self.usage, claim.tenant, claim.resource) >= amount as i64
+        self.tree.available(self.usage, claim.tenant, claim.resource) >= amount as i64
             && self.free.of_type(self.view.cluster(), claim.resource) >= amount as u32
     }
 

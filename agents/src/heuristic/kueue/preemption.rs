@@ -91,6 +91,13 @@ impl Default for PreemptionRules {
     }
 }
 
+impl PreemptionRules {
+    /// Rules by which jobs evict only those of their own tenant that `evict` says.
+    pub fn within_tenants(evict: Evict) -> Self {
+        Self { within_tenant: evict, within_cohort: Evict::Never, strategies: Vec::new() }
+    }
+}
+
 /// Jobs to evict so that `incoming` fits, with the reasons; empty where it fits in no allowed way.
 /// `admitted` are all jobs that `usage` counts. `usage` is unchanged afterwards.
 pub fn fair_preemption(

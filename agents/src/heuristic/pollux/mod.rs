@@ -9,6 +9,7 @@
 mod counts;
 mod draft;
 mod draws;
+mod entitlement;
 pub mod fast;
 pub mod genetic;
 mod lanes;
@@ -81,6 +82,11 @@ pub struct PolluxParameters {
     #[schemars(range(min = 0.0, max = 1e7))]
     #[schemars(extend("x-unit" = "s", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
     pub restart_secs: f64,
+    /// Equality of tenants in the objective, from 0 (every job counts alike, as published) to 1 (tenants of equal weight
+    /// get equal parts of the cluster, however many jobs they have).
+    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("x-source" = "this project; a weighted form of OSDI 2021, equations 14 and 15"))]
+    pub tenant_fairness: f64,
     /// Survivors, and children, of each generation.
     #[schemars(range(min = 2, max = 10000))]
     #[schemars(extend("x-unit" = "states", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
@@ -93,17 +99,17 @@ pub struct PolluxParameters {
 
 impl Default for PolluxParameters {
     fn default() -> Self {
-        let ObjectiveParameters { power, restart_secs } = ObjectiveParameters::default();
+        let ObjectiveParameters { power, restart_secs, tenant_fairness } = ObjectiveParameters::default();
         let GeneticConfig { population, generations, .. } = GeneticConfig::default();
-        Self { power, restart_secs, population, generations }
+        Self { power, restart_secs, tenant_fairness, population, generations }
     }
 }
 
 impl PolluxParameters {
     fn policy(self, avoid_interference: bool, seed: u64) -> Pollux {
-        let Self { power, restart_secs, population, generations } = self;
+        let Self { power, restart_secs, tenant_fairness, population, generations } = self;
         let search = GeneticConfig { population, generations, avoid_interference, ..GeneticConfig::default() };
-        Pollux::new(search, seed).aiming(ObjectiveParameters { power, restart_secs })
+        Pollux::new(search, seed).aiming(ObjectiveParameters { power, restart_secs, tenant_fairness })
     }
 }
 

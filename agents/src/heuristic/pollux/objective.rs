@@ -17,6 +17,7 @@ use goodput_env::view::ClusterView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::entitlement::entitlements;
 pub use super::lanes::Lanes;
 use super::lanes::{NodeSpan, add, and, nonzero, same, span, sum};
 
@@ -36,11 +37,16 @@ pub struct ObjectiveParameters {
     #[schemars(range(min = 0.0, max = 1e7))]
     #[schemars(extend("x-unit" = "s", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
     pub restart_secs: f64,
+    /// Equality of tenants in the objective, from 0 (every job counts alike, as published) to 1 (tenants of equal weight
+    /// get equal parts of the cluster, however many jobs they have).
+    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("x-source" = "this project; a weighted form of OSDI 2021, equations 14 and 15"))]
+    pub tenant_fairness: f64,
 }
 
 impl Default for ObjectiveParameters {
     fn default() -> Self {
-        Self { power: -1.0, restart_secs: 30.0 }
+        Self { power: -1.0, restart_secs: 30.0, tenant_fairness: 0.0 }
     }
 }
 
@@ -75,6 +81,10 @@ impl ObjectiveParameters {
 pub struct PolluxJob {
     /// Identifier of the job.
     pub job: JobId,
+    /// Tenant that submitted the job.
+    pub tenant: u32,
+    /// Weight of the tenant, in thousandths.
+    pub weight_milli: u32,
     /// Present placement of the job.
     pub held: Placement,
     /// Time since submission, seconds.
@@ -116,7 +126,8 @@ pub struct PolluxProblem {
     held: Vec<u32>,
     /// Scale of speedups: nodes over accelerators.
     scale: f64,
-    fair: u32,
+    /// Accelerators of each job's fair share, and the weight of its term; the weights are 1 on average.
+    entitled: Vec<(f64, f64)>,
     base: Vec<f64>,
     factor: Vec<f64>,
     /// Term and speedup if the job stays as it is.
@@ -175,8 +186,11 @@ impl PolluxProblem {
             for slice in held.slices() {
                 capacity[slice.node.index()] += slice.gpus;
             }
+            let tenant = job.request().tenant;
             PolluxJob {
                 job: job.id(),
+                tenant,
+                weight_milli: view.tenants().weight_milli(tenant),
                 held,
                 age_secs: job.age().as_secs_f64(),
                 restarts: job.state.restarts,
@@ -206,7 +220,7 @@ impl PolluxProblem {
         let total: u32 = self.capacity.iter().flatten().map(|&gpus| u32::from(gpus)).sum();
         // The artifact scales by nodes times the share of one accelerator in the total.
         self.scale = self.nodes as f64 / f64::from(total.max(1));
-        self.fair = total.div_ceil(jobs.len().max(1) as u32).max(1);
+        self.entitle(total, &jobs);
 
         self.current.clear();
         self.current.resize(jobs.len() * self.width, [0; 16]);
@@ -219,6 +233,20 @@ impl PolluxProblem {
         self.held.extend(self.current.chunks(self.width).map(sum));
         self.jobs = jobs;
         self.prepare_tables(total);
+    }
+
+    /// Fair share and vote of each job: equal as published, or by tenant ([`entitlements`]).
+    fn entitle(&mut self, total: u32, jobs: &[PolluxJob]) {
+        let fairness = self.parameters.tenant_fairness;
+        self.entitled.clear();
+        if fairness == 0.0 {
+            let fair = total.div_ceil(jobs.len().max(1) as u32).max(1);
+            self.entitled.resize(jobs.len(), (f64::from(fair), 1.0));
+            return;
+        }
+        let entitled = entitlements(total, jobs, fairness);
+        let mean = entitled.iter().sum::<f64>() / jobs.len() as f64;
+        self.entitled.extend(entitled.iter().map(|&of| (of, of / mean)));
     }
 
     fn prepare_tables(&mut self, total: u32) {
@@ -241,9 +269,14 @@ impl PolluxProblem {
         // The published fair share is on a single node, however many accelerators that takes.
         self.base.clear();
         for job in 0..self.jobs.len() {
+            let (fair, _) = self.entitled[job];
             let base = match self.jobs[job].model {
-                None => f64::from(self.fair),
-                Some(model) => self.goodput(job, NodeSpan::OneNode, self.fair.min(model.limits.most_replicas()).max(1)),
+                None => fair,
+                Some(model) => {
+                    let whole = (fair.ceil() as u32).min(model.limits.most_replicas()).max(1);
+                    // A part of an accelerator counts in proportion.
+                    self.goodput(job, NodeSpan::OneNode, whole) * (fair / fair.ceil())
+                }
             };
             // A job that cannot run on its fair share has a speedup of 0 everywhere.
             self.base.push(if base > 0.0 { base } else { f64::INFINITY });
@@ -252,7 +285,7 @@ impl PolluxProblem {
         for job in 0..self.jobs.len() {
             let held = &self.jobs[job].held;
             let speedup = self.speedup(job, NodeSpan::of(held), held.gpus());
-            self.kept.push([self.parameters.term(speedup * self.scale), speedup]);
+            self.kept.push([self.entitled[job].1 * self.parameters.term(speedup * self.scale), speedup]);
         }
     }
 
@@ -305,7 +338,8 @@ impl PolluxProblem {
     #[cold]
     fn ask(&mut self, job: usize, span: NodeSpan, replicas: u32, at: usize) -> [f64; 2] {
         let speedup = self.speedup(job, span, replicas);
-        self.moved[at] = [self.parameters.term(speedup * self.scale * self.factor[job]), speedup];
+        let term = self.parameters.term(speedup * self.scale * self.factor[job]);
+        self.moved[at] = [self.entitled[job].1 * term, speedup];
         self.moved[at]
     }
 

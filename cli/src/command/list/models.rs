@@ -6,18 +6,15 @@ use goodput_env::model::switching::{NAMED, Switch};
 
 /// Listing of `goodput list accelerators`.
 pub fn accelerators() -> Listing {
-    let mut rows = Listing::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]).brief(&[
-        "accelerator",
-        "kind",
-        "memory_mib",
-        "benchmarks",
-        "models",
-    ]);
+    const BRIEF: &[&str] = &["accelerator", "kind", "memory_mib", "watts", "dollars_per_hour", "benchmarks", "models"];
+    let mut rows = Listing::new(&[BRIEF, &["sources"]].concat()).brief(BRIEF);
     for row in Accelerators::shipped().rows() {
         rows.push(vec![
             row.accelerator.name.as_str().into(),
             format!("{:?}", row.accelerator.kind).to_lowercase().into(),
             Cell::option(row.accelerator.memory.as_ref(), |memory| Cell::Whole(i64::from(memory.mib))),
+            Cell::option(row.accelerator.greatest_watts(), |watts| Cell::Number(watts, 1)),
+            Cell::option(row.accelerator.price.as_ref(), |price| Cell::Number(price.dollars_per_hour, 3)),
             row.benchmarks.join(" ").into(),
             Cell::Whole(row.models as i64),
             row.sources.join("; ").into(),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use goodput_env::cluster::{AcceleratorType, Kind, Node, TypeId};
+use goodput_env::cluster::{AcceleratorType, Node, TypeId};
 use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::scenario::Scenario;
 use goodput_env::tenant::Tenants;
@@ -20,7 +20,7 @@ impl ClusterObserver {
         for seen in &snapshot.nodes {
             let kind = self.cluster.types.iter().position(|kind| kind.name == seen.accelerator).unwrap_or_else(|| {
                 let name = seen.accelerator.clone();
-                self.cluster.types.push(AcceleratorType { name, kind: Kind::Gpu, memory_mib: None });
+                self.cluster.types.push(AcceleratorType::named(name));
                 changed = true;
                 self.cluster.types.len() - 1
             });
