@@ -47,7 +47,7 @@ impl SizeRule {
 pub struct Spot {
     /// Mean hours from the moment a spot node comes into service to the notice that it is taken back.
     pub mean_hours: f64,
-    /// Price of a spot node by the hour, in the currency of `price_per_hour` of the table above.
+    /// Price of a spot node by the hour, US dollars.
     pub price_per_hour: f64,
     /// Seconds from the notice to the end of the node. At the notice every job leaves the node, and saves its work if
     /// the notice is long enough for its checkpoint. With 0 the node vanishes like a node that fails.
@@ -87,7 +87,7 @@ pub struct Rental {
     pub interval_secs: f64,
     /// Seconds from the order of a node until it is in service.
     pub start_up_secs: f64,
-    /// Price of a node by the hour, in any currency.
+    /// Price of a node by the hour, US dollars.
     pub price_per_hour: f64,
     /// Nodes beyond `min_nodes` are spot nodes; absent: no node is.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,9 +6,9 @@ use goodput_env::sim::{Outcome, RentalRecord};
 /// What the nodes of a run have cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RentalFacts {
-    /// Price of all nodes, in the currency of the prices.
+    /// Price of all nodes, US dollars.
     pub cost: f64,
-    /// Price of all nodes over the number of completed jobs; `None` where none is complete.
+    /// Price of all nodes over the number of completed jobs, US dollars; `None` where none is complete.
     pub cost_per_job: Option<f64>,
     /// Time of all nodes from order to end, node-hours.
     pub node_hours: f64,
