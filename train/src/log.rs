@@ -3,8 +3,6 @@
 //! Every workload is met by every behaviour, so that a return can be held against the others on the
 //! same workload. Results do not depend on the number of threads.
 
-use std::sync::Arc;
-
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::{Behaviour, EpisodeEnd, LoggedDecision};
@@ -41,10 +39,8 @@ pub fn log(
     for behaviour in behaviours {
         check(behaviour, experiment)?;
     }
-    let expected = experiment.expected_peak(&setup);
     let types = setup.type_names(experiment.gym().types);
-    let source = Arc::new(move |seed| setup.scenario(seed));
-    let env = ClusterEnv::new(source, experiment.gym()).with_expected_peak(expected);
+    let env = experiment.cluster_env(setup);
     let mut all = DecisionLog::new(env.layout(), env.layout().schema_hash()).with_types(types);
     let first = training_seed(experiment.seed, FIRST);
     for batch in 0.. {
