@@ -54,7 +54,7 @@ class ClusterEnv(Described, gymnasium.Env):
         Seconds after which the future counts half. Rewards are then discounted to the moment of the action within each
         step, as a semi-Markov decision process has it. None: plain integrals.
     present_value
-        Discount rewards to the beginning of the episode, for a learner that can discount only by decision: with its
+        Discount rewards to the beginning of the workload, for a learner that can discount only by decision: with its
         `gamma = 1`, a return is then the discounted one. Needs `half_life_secs`.
     render_mode
         `"ansi"`: `render()` returns the cluster and its jobs as text.

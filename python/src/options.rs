@@ -25,7 +25,7 @@ pub struct Options {
     pub on_forbidden: OnForbidden,
     /// Discount of rewards within a step.
     pub discount: Option<Discount>,
-    /// Whether rewards are discounted to the beginning of their episode.
+    /// Whether rewards are discounted to the beginning of the workload.
     pub present_value: bool,
 }
 

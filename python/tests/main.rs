@@ -41,7 +41,7 @@ fn the_wheel_passes_its_tests_in_a_fresh_environment() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gymnasium");
     let python = wheel::environment(wheel::python(&[]).unwrap(), &folder, false, &TESTS).unwrap();
     wheel::install(&python, &[wheel.to_str().unwrap()]).unwrap();
-    pytest(&python, &["test_env.py", "test_vector.py", "test_book.py"]);
+    pytest(&python, &["test_env.py", "test_vector.py", "test_policy.py", "test_book.py"]);
 }
 
 #[test]
