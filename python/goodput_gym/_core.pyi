@@ -4,7 +4,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHIPPED: list[tuple[str, str]]
+POLICIES: list[str]
 __version__: str
+
+def export(
+    envs: Environments,
+    path: str,
+    kind: str,
+    sizes: list[int],
+    layers: dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]],
+    argv: list[str],
+    seed: int,
+    steps: int,
+    config_sha256: str,
+) -> str: ...
+
+class Bundle:
+    def __init__(self, path: str) -> None: ...
+    @property
+    def kind(self) -> str: ...
+    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> int: ...
+
+class Expert:
+    def __init__(self, envs: Environments, name: str) -> None: ...
+    def actions(self, envs: Environments) -> list[int]: ...
 
 class Environments:
     def __init__(
@@ -30,3 +53,4 @@ class Environments:
     def step(self, actions: NDArray[np.int64]) -> list[int]: ...
     def is_over(self, at: int) -> bool: ...
     def text(self, at: int) -> str: ...
+    def resolved(self) -> str: ...

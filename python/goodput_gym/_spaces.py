@@ -7,6 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from numpy.typing import NDArray
+
+from goodput_gym import _core
 from goodput_gym._core import Environments
 
 OBSERVATIONS = ("flat", "masked")
@@ -48,6 +51,34 @@ class Described:
         self.cluster_features, self.verbs, self.schema = sizes["globals"], sizes["verbs"], sizes["schema"]
         self.features = tuple(Feature(*pair) for pair in core.features())
         self.action_names = tuple(core.actions())
+
+    @property
+    def resolved_config(self) -> str:
+        """The experiment in TOML with every default filled in, as runs of goodput keep it."""
+        return self._core.resolved()
+
+    def expert(self, policy: str) -> "Expert":
+        """A published policy that says what it would do in this environment, state by state.
+
+        `policy` is a name of `goodput_gym.POLICIES`, with parameters where wanted: `"gandiva(quantum_secs=60)"`.
+        """
+        return Expert(self._core, policy)
+
+
+class Expert:
+    """What a published policy would do: labels to imitate (DAgger, Ross et al. 2011), or an opponent to play.
+
+    The policy decides once a round, and its plan becomes the actions of that round. So ask before every action of an
+    episode, whether or not you play the answer.
+    """
+
+    def __init__(self, core: Environments, policy: str) -> None:
+        self.name = policy
+        self._core, self._expert = core, _core.Expert(core, policy)
+
+    def actions(self) -> NDArray[np.int64]:
+        """The action of every environment as it stands, int64 of shape `(num_envs,)`; of one environment, one number."""
+        return np.array(self._expert.actions(self._core), dtype=np.int64)
 
 
 def spaces(described: Described, observation: str) -> tuple[gymnasium.Space, gymnasium.spaces.Discrete]:

@@ -1,5 +1,9 @@
 //! `Environments`: environments of one experiment that step together.
 
+use std::sync::Arc;
+
+use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader::{self, Document};
 use goodput_env::gym::{
@@ -28,12 +32,26 @@ struct Seat {
     action: usize,
 }
 
+/// What the experiment says about the policies that play it.
+pub struct Facts {
+    /// Information and batch sizes under which policies are run.
+    pub decoder: Decoder,
+    /// Names of all accelerator types of the cluster.
+    pub types: Vec<String>,
+    /// Accelerators of the cluster.
+    pub gpus: u32,
+    /// Terms on which services share the cluster.
+    pub sharing: Arc<Sharing>,
+    /// The experiment in TOML with every default filled in.
+    resolved: String,
+}
+
 /// Environments of one experiment that step together.
 #[pyclass(module = "goodput_gym._core")]
 pub struct Environments {
     seats: Vec<Seat>,
     layout: Layout,
-    types: Vec<String>,
+    facts: Facts,
     options: Options,
     threads: Option<ThreadPool>,
     arrays: Arrays,
@@ -71,7 +89,13 @@ impl Environments {
             let setup = experiment.setup().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))?;
             Ok::<_, PyErr>((experiment, setup))
         })?;
-        let types = setup.type_names(experiment.gym().types);
+        let facts = Facts {
+            decoder: Decoder::new(setup.options().batching, setup.options().information),
+            types: setup.type_names(setup.cluster().types.len()),
+            gpus: setup.cluster().total_gpus(),
+            sharing: setup.sharing().clone(),
+            resolved: reader::resolved(&experiment).map_err(|error| unread(&error))?,
+        };
         let env = experiment.cluster_env(setup).with_discount(options.discount);
         let layout = env.layout();
         let pool = || ThreadPoolBuilder::new().num_threads(threads).build();
@@ -79,7 +103,7 @@ impl Environments {
             // Seeds come with the first reset.
             seats: (0..num_envs).map(|_| Seat { player: Player::new(env.clone(), 0), action: 0 }).collect(),
             layout,
-            types,
+            facts,
             options,
             threads: (threads > 1)
                 .then(pool)
@@ -123,12 +147,12 @@ impl Environments {
     /// Names and units of the numbers of an observation.
     fn features(&self) -> Vec<(String, &'static str)> {
         let pair = |Feature { name, unit }| (name, unit);
-        self.layout.features(&self.types).into_iter().map(pair).collect()
+        self.layout.features(&self.facts.types).into_iter().map(pair).collect()
     }
 
     /// Names of the actions.
     fn actions(&self) -> Vec<String> {
-        self.layout.action_names(&self.types)
+        self.layout.action_names(&self.facts.types)
     }
 
     /// Begins the stream of episodes of environment `index` of a master seed in the environment `at`.
@@ -178,6 +202,11 @@ impl Environments {
         Ok(screen::text(self.seat(at)?.player.env()))
     }
 
+    /// The experiment in TOML with every default filled in.
+    fn resolved(&self) -> &str {
+        &self.facts.resolved
+    }
+
     fn __len__(&self) -> usize {
         self.seats.len()
     }
@@ -207,6 +236,21 @@ impl Environments {
 }
 
 impl Environments {
+    /// Layout of one environment.
+    pub fn shape(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the experiment says about the policies that play it.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Players of the environments, in order.
+    pub fn players(&self) -> impl ExactSizeIterator<Item = &Player<ClusterEnv>> {
+        self.seats.iter().map(|seat| &seat.player)
+    }
+
     fn seat(&self, at: usize) -> PyResult<&Seat> {
         self.seats.get(at).ok_or_else(|| PyIndexError::new_err(format!("there is no environment {at}")))
     }
@@ -235,7 +279,7 @@ impl Environments {
                     )));
                 }
                 (None, OnForbidden::Raise) => {
-                    let names = self.layout.action_names(&self.types);
+                    let names = self.layout.action_names(&self.facts.types);
                     let name = asked.and_then(|action| names.get(action)).map_or("no action", String::as_str);
                     return Err(PyValueError::new_err(format!(
                         "environment {at}: action {action} ({name}) is not allowed now. Choose among \

@@ -34,3 +34,27 @@ def test_maskable_ppo_learns_from_ten_thousand_decisions():
     changed = [not np.array_equal(a.numpy(), b.detach().numpy()) for a, b in zip(before, model.policy.parameters())]
     assert any(changed)
     assert len(model.ep_info_buffer) > 10 and all(np.isfinite(episode["r"]) for episode in model.ep_info_buffer)
+
+
+def test_an_exported_policy_decides_as_its_net(tmp_path):
+    import torch
+
+    from goodput_gym import Bundle, export
+
+    envs = ClusterVecEnv("quickstart", 4, sets=SETS, seed=1)
+    relu = {"activation_fn": torch.nn.ReLU}
+    model = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=128, policy_kwargs=relu, seed=0)
+    model.learn(512)
+    export(model, envs, tmp_path / "policy.bundle", steps=model.num_timesteps)
+    bundle, env = Bundle(str(tmp_path / "policy.bundle")), ClusterEnv("quickstart", sets=SETS)
+    observation, _ = env.reset(seed=1)
+    for _ in range(1000):
+        mask = env.action_masks()
+        action, _ = model.predict(observation, action_masks=mask, deterministic=True)
+        assert bundle.act(observation, mask) == int(action)
+        observation, _, terminated, truncated, _ = env.step(int(action))
+        if terminated or truncated:
+            observation, _ = env.reset()
+    tanh = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=128)
+    with pytest.raises(ValueError, match="Tanh"):
+        export(tanh, envs, tmp_path / "other.bundle")
