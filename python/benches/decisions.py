@@ -3,8 +3,8 @@
     pip install target/wheels/goodput_gym-*.whl && cargo build --release
     python python/benches/decisions.py [SECONDS]
 
-Random allowed actions on the quickstart, one thread. Choosing is not counted. CPU is that of Python and, for the pipe, of
-the process that serves the environments.
+Random allowed actions on the quickstart, one thread. Choosing is not counted. CPU is that of Python and, for the pipe,
+of the process that serves the environments.
 """
 
 import os

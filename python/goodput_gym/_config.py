@@ -18,7 +18,9 @@ def read(config: str | os.PathLike[str]) -> tuple[str, str]:
     path = Path(config)
     if not path.exists():
         known = ", ".join(EXPERIMENTS)
-        raise FileNotFoundError(f"config: no file {str(config)!r}, and no experiment of this name ships; those are {known}")
+        raise FileNotFoundError(
+            f"config: there is no file {str(config)!r}, and no experiment of this name ships; those that do are {known}"
+        )
     return str(path), path.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Environments of one experiment that step together on threads of Rust. Private: use `ClusterEnv` and `ClusterVectorEnv`."""
+"""The extension module in Rust. Private: use the classes of `goodput_gym`."""
 
 import numpy as np
 from numpy.typing import NDArray

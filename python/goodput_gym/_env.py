@@ -13,10 +13,12 @@ from goodput_gym._spaces import Described, master_seed, spaces
 
 
 class ClusterEnv(Described, gymnasium.Env):
-    """A cluster on which deep-learning jobs arrive, run and end. An action changes the size of one job or ends the round.
+    """A cluster on which deep-learning jobs arrive, run and end.
 
-    **Observation**: float32 of shape `(slots * slot_features + cluster_features,)`, the numbers of each job slot, slot by
-    slot, and then those of the cluster. `features` names every number with its unit; an empty slot is all zeros.
+    An action changes the size of one job or ends the round.
+
+    **Observation**: float32 of shape `(slots * slot_features + cluster_features,)`, the numbers of each job slot, slot
+    by slot, and then those of the cluster. `features` names every number with its unit; an empty slot is all zeros.
 
     **Action**: action `a < slots * verbs` does verb `a % verbs` to the job in slot `a // verbs`. `action_names` names
     all; the last one, `wait`, ends the round, after which simulated time passes until the next decision.
@@ -49,7 +51,8 @@ class ClusterEnv(Described, gymnasium.Env):
         `"raise"`: a forbidden action is a ValueError, and nothing is stepped. `"wait"`: the round ends instead, or the
         first allowed action is taken where it may not end, and `info["forbidden"]` is True.
     observation
-        `"flat"`, or `"masked"`: a dict of `observations` and `action_mask` (float32), as RLlib's masking modules take it.
+        `"flat"`, or `"masked"`: a dict of `observations` and `action_mask` (float32), as RLlib's masking modules take
+        it.
     half_life_secs
         Seconds after which the future counts half. Rewards are then discounted to the moment of the action within each
         step, as a semi-Markov decision process has it. None: plain integrals.
@@ -79,7 +82,15 @@ class ClusterEnv(Described, gymnasium.Env):
         if render_mode not in (None, "ansi"):
             raise ValueError(f"render_mode is {render_mode!r}, expected None or 'ansi'")
         core = Environments(
-            *_config.read(config), _config.sets(sets), 1, 1, split, "disabled", on_forbidden, half_life_secs, present_value
+            *_config.read(config),
+            _config.sets(sets),
+            1,
+            1,
+            split,
+            "disabled",
+            on_forbidden,
+            half_life_secs,
+            present_value,
         )
         self._describe(core)
         self.observation_space, self.action_space = spaces(self, observation)
@@ -116,7 +127,8 @@ class ClusterEnv(Described, gymnasium.Env):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Mask of allowed actions, bool of shape `(actions,)`: the convention of sb3-contrib."""
-        return self._arrays["masks"][0].astype(np.bool_)
+        mask: NDArray[np.bool_] = self._arrays["masks"][0].astype(np.bool_)
+        return mask
 
     def render(self) -> str | None:
         """The cluster and its jobs as text, where `render_mode` is `"ansi"`."""

@@ -103,11 +103,12 @@ def _of_sb3(bare: list[str]) -> dict[str, str] | None:
 
 def _of_sequences(bare: list[str]) -> dict[str, str] | None:
     """Names of two `nn.Sequential`, as CleanRL has them."""
-    names = {}
+    names: dict[str, str] = {}
     for trunk in ("actor", "critic"):
-        *hidden, last = _numbered(bare, trunk) or [None]
-        if last is None:
+        found = _numbered(bare, trunk)
+        if not found:
             return None
+        *hidden, last = found
         names |= {f"{trunk}{depth}": name for depth, name in enumerate(hidden, 1)} | {f"{trunk}_out": last}
     return names
 

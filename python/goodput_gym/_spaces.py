@@ -6,7 +6,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-
 from numpy.typing import NDArray
 
 from goodput_gym import _core
@@ -77,11 +76,11 @@ class Expert:
         self._core, self._expert = core, _core.Expert(core, policy)
 
     def actions(self) -> NDArray[np.int64]:
-        """The action of every environment as it stands, int64 of shape `(num_envs,)`; of one environment, one number."""
+        """The action of every environment as it stands, int64 of shape `(num_envs,)`; `ClusterEnv` is one of them."""
         return np.array(self._expert.actions(self._core), dtype=np.int64)
 
 
-def spaces(described: Described, observation: str) -> tuple[gymnasium.Space, gymnasium.spaces.Discrete]:
+def spaces(described: Described, observation: str) -> tuple[gymnasium.Space[Any], gymnasium.spaces.Discrete]:
     """Observation and action space of one environment."""
     if observation not in OBSERVATIONS:
         raise ValueError(f"observation is {observation!r}, expected 'flat' or 'masked'")

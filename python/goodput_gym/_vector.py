@@ -26,10 +26,10 @@ class ClusterVectorEnv(Described, VectorEnv):
     Observations, actions, rewards and ends are those of `ClusterEnv`, one row an environment. Python's lock is released
     while the environments step.
 
-    `infos` has arrays of `num_envs` rows: `action_mask` (bool, `(num_envs, actions)`), `elapsed_secs` (float64, simulated
-    seconds), `discount` where `half_life_secs` is given, `jct_mean_secs` (float64, mean job completion time in seconds of
-    episodes that ended in this step, NaN elsewhere), `forbidden` (bool, actions that were replaced) and, under
-    SAME_STEP, `final_obs` and `final_info` of episodes that ended.
+    `infos` has arrays of `num_envs` rows: `action_mask` (bool, `(num_envs, actions)`), `elapsed_secs` (float64,
+    simulated seconds), `discount` where `half_life_secs` is given, `jct_mean_secs` (float64, mean job completion time
+    in seconds of episodes that ended in this step, NaN elsewhere), `forbidden` (bool, actions that were replaced) and,
+    under SAME_STEP, `final_obs` and `final_info` of episodes that ended.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ class ClusterVectorEnv(Described, VectorEnv):
         if seed is None and not self._begun:
             seed = master_seed(self._seed)
         if seed is not None:
-            one = isinstance(seed, (int, np.integer))
-            seeds = [master_seed(int(seed))] * self.num_envs if one else [master_seed(int(each)) for each in seed]
-            if len(seeds) != self.num_envs:
-                raise ValueError(f"{len(seeds)} seeds, expected {self.num_envs}: one for each environment")
-            for env in np.flatnonzero(chosen):
-                self._core.seed(int(env), seeds[env], self._first + int(env) if one else 0)
+            given = [int(each) for each in np.atleast_1d(np.asarray(seed, dtype=np.uint64))]
+            one = np.ndim(seed) == 0
+            if not one and len(given) != self.num_envs:
+                raise ValueError(f"{len(given)} seeds, expected {self.num_envs}: one for each environment")
+            for env in map(int, np.flatnonzero(chosen)):
+                self._core.seed(env, given[0 if one else env], self._first + env if one else 0)
             self._begun = True
         self._core.reset(chosen.tolist())
         mask = self._out(self._mask)
@@ -136,7 +136,7 @@ class ClusterVectorEnv(Described, VectorEnv):
             if ended.any():
                 last = np.full(self.num_envs, None, dtype=object)
                 for env in np.flatnonzero(ended):
-                    last[env] = self._final(env)
+                    last[env] = self._final(int(env))
                 infos["final_obs"], infos["_final_obs"] = last, ended
                 infos["final_info"] = {"jct_mean_secs": self._jct.copy(), "_jct_mean_secs": ended}
                 infos["_final_info"] = ended

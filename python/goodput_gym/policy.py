@@ -1,8 +1,8 @@
 """Policies in Python for `goodput eval --policies python:MODULE:CLASS`.
 
 The class is made without arguments, or with one, the greeting: a dict of the shapes `obs_dim`, `actions`, `slots`,
-`slot_features`, `globals` and `verbs`, of `features` and `action_names`, of `schema`, and of the `seed` of the run. Then
-`act(observation, mask)` is called for every action of a round:
+`slot_features`, `globals` and `verbs`, of `features` and `action_names`, of `schema`, and of the `seed` of the run.
+Then `act(observation, mask)` is called for every action of a round:
 
     class Cautious:
         def act(self, observation, mask):                 # float32 (obs_dim,), bool (actions,)
@@ -38,14 +38,16 @@ def load(target: str, greeting: dict[str, Any]) -> Policy:
     module, name = target.split(":", 1)
     sys.path.insert(0, os.getcwd())
     made = getattr(importlib.import_module(module), name)
-    return made(greeting) if inspect.signature(made).parameters else made()
+    policy: Policy = made(greeting) if inspect.signature(made).parameters else made()
+    return policy
 
 
 def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
     """Greets, and answers requests until they end."""
     greeting = json.loads(requests.readline())
     if greeting["protocol"] != PROTOCOL:
-        raise SystemExit(f"goodput speaks protocol {greeting['protocol']}, this package {PROTOCOL}: take both from one release")
+        theirs = greeting["protocol"]
+        raise SystemExit(f"goodput speaks protocol {theirs}, this package {PROTOCOL}: take both from one release")
     policy = load(target, greeting)
     answers.write(json.dumps({"protocol": PROTOCOL}).encode() + b"\n")
     answers.flush()

@@ -13,7 +13,7 @@ from goodput_gym._vector import ClusterVectorEnv
 __all__ = ["ClusterVecEnv"]
 
 
-class ClusterVecEnv(VecEnv):
+class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
     """`ClusterVectorEnv` in the form in which Stable-Baselines3 takes several environments.
 
     Arguments are those of `ClusterVectorEnv`; the autoreset mode is SAME_STEP. `MaskablePPO` finds the masks by
@@ -68,7 +68,7 @@ class ClusterVecEnv(VecEnv):
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
         """Calls a method of each environment: `action_masks`."""
         if method_name != "action_masks" or self._masks is None:
-            raise AttributeError(f"no method {method_name!r} to call for each environment; there is action_masks, after reset")
+            raise AttributeError(f"no method {method_name!r} of each environment; there is action_masks, after reset")
         return [self._masks[env] for env in self._get_indices(indices)]
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:

@@ -1,6 +1,7 @@
 """One environment: Gymnasium's conventions, seeds, forbidden actions, pickles and rewards."""
 
 import copy
+import importlib.metadata
 import pickle
 
 import gymnasium
@@ -39,7 +40,7 @@ def test_gymnasium_checks_it(small, observation):
 
 def test_registered_without_an_import():
     # The entry point of the wheel registers it, whether or not the package is imported.
-    assert "goodput_gym" in {point.name for point in __import__("importlib.metadata").metadata.entry_points(group="gymnasium.envs")}
+    assert "goodput_gym" in {point.name for point in importlib.metadata.entry_points(group="gymnasium.envs")}
     assert gymnasium.spec("goodput_gym/Cluster-v0").entry_point == "goodput_gym:ClusterEnv"
 
 
@@ -136,8 +137,8 @@ def test_rewards_are_discounted_by_time():
     within = rewards(2, half_life_secs=half_life)
     whole = rewards(2, half_life_secs=half_life, present_value=True)
     assert np.allclose(within[:, 2], 0.5 ** (within[:, 1] / half_life))
-    # Weighted by what has passed, the rewards of a semi-Markov learner are the present values, but for the time from the
-    # beginning of the workload to the first decision.
+    # Weighted by what has passed, the rewards of a semi-Markov learner are the present values, but for the time from
+    # the beginning of the workload to the first decision.
     passed = np.concatenate([[1.0], np.cumprod(within[:-1, 2])])
     paid = within[:, 0] != 0
     factors = whole[paid, 0] / (within[:, 0] * passed)[paid]
@@ -167,7 +168,7 @@ def test_it_is_drawn_as_text(small):
     env = gymnasium.make("goodput_gym/Cluster-v0", **small, render_mode="ansi")
     env.reset(seed=1)
     text = env.render()
-    assert "accelerators free" in text and "cifar10" in text or "slot" in text
+    assert "accelerators free" in text and "slot" in text
 
 
 @pytest.mark.parametrize("config", goodput_gym.EXPERIMENTS)

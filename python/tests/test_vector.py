@@ -119,7 +119,7 @@ def test_disabled_waits_for_a_reset():
 
 def test_one_forbidden_action_steps_none():
     envs, twin = vector(3), vector(3)
-    observations, infos = envs.reset(seed=2)
+    _, infos = envs.reset(seed=2)
     mask = infos["action_mask"]
     actions = allowed(mask, 0)
     actions[2] = np.flatnonzero(~mask[2])[0]
