@@ -7,6 +7,7 @@ mod coordinator;
 mod deepboot;
 mod drf;
 mod explain;
+mod external;
 mod faults;
 mod forecasting;
 mod fractional;

@@ -3,7 +3,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::seeds::training_seed;
@@ -26,9 +25,7 @@ fn local() -> VecEnv<ClusterEnv> {
     let mut experiment: Experiment = toml::from_str(&std::fs::read_to_string(FILE).unwrap()).unwrap();
     experiment.environment.slots = 8;
     let setup = experiment.setup().unwrap();
-    let options = experiment.gym();
-    let expected = experiment.expected_peak(&setup);
-    let env = ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options).with_expected_peak(expected);
+    let env = experiment.cluster_env(setup);
     let seeds = (0..ENVS as u64).map(|index| training_seed(7, index)).collect();
     VecEnv::new(vec![env; ENVS], seeds, ResetOptions::default()).unwrap()
 }

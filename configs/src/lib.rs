@@ -15,11 +15,11 @@
 //! - [`seeds`]: ranges of seeds for training, validation and evaluation.
 //!
 //! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios`
-//! adds what reads traces, and the feature `learning` adds the settings of learners.
+//! adds experiments, and all else that reads traces. The feature `learning` adds forecasters to train.
 
 mod adaptation;
 pub mod error;
-#[cfg(feature = "learning")]
+#[cfg(feature = "scenarios")]
 pub mod experiment;
 #[cfg(feature = "scenarios")]
 pub mod federation;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::gym::{
-    Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
+    Action, ClusterEnv, Discount, EnvError, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
     WarmUp, check,
 };
 use goodput_env::job::Workload;
@@ -141,9 +141,80 @@ fn a_vector_resumes_from_its_cursors_bit_for_bit() {
     }
     assert!(ended > 2, "{ended}");
     let (mut copy, mut restored) = (build(), VecBuffers::new(2, &layout));
-    copy.restore(vector.cursors(), &mut restored).unwrap();
+    copy.restore(&vector.cursors().cloned().collect::<Vec<_>>(), &mut restored).unwrap();
     assert_eq!((&restored.features, &restored.mask), (&buffers.features, &buffers.mask));
-    assert_eq!(copy.cursors(), vector.cursors());
+    assert!(copy.cursors().eq(vector.cursors()));
+}
+
+#[test]
+fn a_forbidden_action_steps_no_environment_of_a_vector() {
+    let build = || VecEnv::new(vec![env(16, 6), env(16, 6)], vec![100, 200], ResetOptions::default()).unwrap();
+    let (mut vector, mut twin) = (build(), build());
+    let layout = vector.layout();
+    let (mut buffers, mut other) = (VecBuffers::new(2, &layout), VecBuffers::new(2, &layout));
+    vector.reset(&mut buffers).unwrap();
+    twin.reset(&mut other).unwrap();
+    let allowed = |buffers: &VecBuffers, env: usize, bit: u8| {
+        let mask = &buffers.mask[env * layout.actions()..(env + 1) * layout.actions()];
+        mask.iter().position(|&allowed| allowed == bit).unwrap()
+    };
+    let good = [allowed(&buffers, 0, 1), allowed(&buffers, 1, 1)];
+    let bad = [good[0], allowed(&buffers, 1, 0)];
+    assert!(matches!(vector.step(&bad, &mut buffers), Err(EnvError::Forbidden { action }) if action == bad[1]));
+    vector.step(&good, &mut buffers).unwrap();
+    twin.step(&good, &mut other).unwrap();
+    assert_eq!((&buffers.features, &buffers.mask), (&other.features, &other.mask));
+    assert!(vector.cursors().eq(twin.cursors()));
+}
+
+#[test]
+fn the_mask_and_the_question_agree() {
+    let mut env = env(16, 12);
+    let layout = env.layout();
+    let mut observation = Observation::zeros(&layout);
+    env.reset(Some(4), &ResetOptions::default(), observation.as_mut()).unwrap();
+    for step in 0.. {
+        let allowed: Vec<usize> = (0..layout.actions()).filter(|&action| env.allows(action)).collect();
+        let masked: Vec<usize> = (0..layout.actions()).filter(|&action| observation.mask[action] == 1).collect();
+        assert_eq!(allowed, masked);
+        let outcome = env.step(allowed[step * 7 % allowed.len()], observation.as_mut()).unwrap();
+        if outcome.terminated {
+            assert!(step > 50 && (0..layout.actions()).all(|action| !env.allows(action)));
+            break;
+        }
+    }
+}
+
+/// With decisions at every arrival and completion, the number of jobs is constant within a step.
+#[test]
+fn rewards_are_discounted_within_a_step() {
+    let half_life = 600.0;
+    let discount = Discount::with_half_life_secs(half_life).unwrap();
+    let (mut plain, mut discounted) = (env(16, 12), env(16, 12).with_discount(Some(discount)));
+    let mut observation = Observation::zeros(&plain.layout());
+    let mut again = observation.clone();
+    plain.reset(Some(4), &ResetOptions::default(), observation.as_mut()).unwrap();
+    discounted.reset(Some(4), &ResetOptions::default(), again.as_mut()).unwrap();
+    for step in 0.. {
+        let allowed: Vec<usize> = (0..observation.mask.len()).filter(|&action| observation.mask[action] == 1).collect();
+        let action = allowed[step * 7 % allowed.len()];
+        let one = plain.step(action, observation.as_mut()).unwrap();
+        let other = discounted.step(action, again.as_mut()).unwrap();
+        assert_eq!((one.elapsed_secs, one.terminated), (other.elapsed_secs, other.terminated));
+        assert!(other.reward >= one.reward - 1e-12, "{} {}", one.reward, other.reward);
+        // The weight of a step lies between that of its end and that of its beginning.
+        assert!(other.reward <= one.reward * discount.after(one.elapsed_secs) + 1e-12);
+        if one.terminated {
+            assert!(step > 50);
+            break;
+        }
+    }
+    let rate = std::f64::consts::LN_2 / half_life;
+    let mean = (1.0 - (-rate * 900.0_f64).exp()) / (rate * 900.0);
+    assert!((discount.mean_over(900.0) - mean).abs() < 1e-12);
+    assert_eq!((discount.mean_over(0.0), discount.after(0.0)), (1.0, 1.0));
+    assert!((discount.after(half_life) - 0.5).abs() < 1e-15);
+    assert!([0.0, -1.0, f64::NAN, f64::INFINITY].map(Discount::with_half_life_secs).iter().all(Option::is_none));
 }
 
 #[test]

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "env/clients/python"))
 
 import numpy as np
 import torch
-from goodput_gym import ClusterVectorEnv
+from goodput_pipe import ClusterVectorEnv
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import VecEnv
 

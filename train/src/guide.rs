@@ -2,8 +2,7 @@
 //! imitate, or the behaviour to be logged.
 
 use goodput_agents::learning::teacher::Teacher;
-use goodput_env::gym::{ClusterEnv, EnvError, Environment};
-use goodput_env::policy::Policy;
+use goodput_env::gym::{ClusterEnv, EnvError};
 
 /// Source of actions for one episode. It is asked before every action, whether or not its answer is
 /// played.
@@ -20,24 +19,8 @@ pub type MakeGuide<'a, E> = &'a (dyn Fn() -> Box<dyn Guide<E>> + Sync);
 
 /// A scheduling policy as a guide: it is asked for a plan once a round, and the plan becomes the
 /// actions of that round.
-pub struct Scheduler {
-    teacher: Teacher,
-    begun: bool,
-}
-
-impl Scheduler {
-    /// The guide that does as `policy` does.
-    pub fn new(policy: Box<dyn Policy>) -> Self {
-        Self { teacher: Teacher::new(policy), begun: false }
-    }
-}
-
-impl Guide<ClusterEnv> for Scheduler {
+impl Guide<ClusterEnv> for Teacher {
     fn action(&mut self, env: &ClusterEnv) -> Result<usize, EnvError> {
-        if !self.begun || env.round().actions() == 0 {
-            self.teacher.begin(&env.view().ok_or(EnvError::NotReset)?, env.round());
-            self.begun = true;
-        }
-        Ok(self.teacher.action(env.round(), &env.layout()))
+        self.advise(env)
     }
 }

@@ -3,8 +3,7 @@
 //! Every workload is met by every behaviour, so that a return can be held against the others on the
 //! same workload. Results do not depend on the number of threads.
 
-use std::sync::Arc;
-
+use goodput_agents::learning::teacher::Teacher;
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::{Behaviour, EpisodeEnd, LoggedDecision};
@@ -15,7 +14,6 @@ use rayon::prelude::*;
 
 use crate::entries::published;
 use crate::error::TrainError;
-use crate::guide::{Guide, Scheduler};
 use goodput_configs::experiment::Experiment;
 use goodput_configs::seeds::training_seed;
 
@@ -41,10 +39,8 @@ pub fn log(
     for behaviour in behaviours {
         check(behaviour, experiment)?;
     }
-    let expected = experiment.expected_peak(&setup);
     let types = setup.type_names(experiment.gym().types);
-    let source = Arc::new(move |seed| setup.scenario(seed));
-    let env = ClusterEnv::new(source, experiment.gym()).with_expected_peak(expected);
+    let env = experiment.cluster_env(setup);
     let mut all = DecisionLog::new(env.layout(), env.layout().schema_hash()).with_types(types);
     let first = training_seed(experiment.seed, FIRST);
     for batch in 0.. {
@@ -84,11 +80,11 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
     let layout = env.layout();
     let (mut now, mut then) = (Observation::zeros(&layout), Observation::zeros(&layout));
     let mut log = DecisionLog::new(layout, layout.schema_hash());
-    let mut guide = Scheduler::new(published(&behaviour.name)?.training(seed));
+    let mut guide = Teacher::new(published(&behaviour.name)?.training(seed));
     let mut random = keyed(seed, Stream::Exploration, who as u64);
     env.reset(Some(seed), &ResetOptions::default(), now.as_mut())?;
     loop {
-        let own = guide.action(&env)?;
+        let own = guide.advise(&env)?;
         // Both are drawn at every step, so that the stream does not depend on what was disturbed.
         let (disturbed, at): (f32, f64) = (random.random(), random.random());
         let allowed = now.mask.iter().filter(|&&allowed| allowed != 0).count();

@@ -166,7 +166,7 @@ impl<E: Environment + Clone> Rollout<E> {
 
     /// Positions of all environments in their episodes.
     pub fn cursors(&self) -> Vec<Cursor> {
-        self.shards.iter().flat_map(|shard| shard.vector.cursors().iter().cloned()).collect()
+        self.shards.iter().flat_map(|shard| shard.vector.cursors().cloned()).collect()
     }
 
     /// Brings all environments to where `cursors` say.
@@ -267,7 +267,7 @@ impl<E: Environment> EnvironmentShard<E> {
                 rows.values[row] = sampled.value;
                 self.chosen[env] = sampled.action;
                 if let Some(make) = teacher {
-                    let label = self.guides[env].get_or_insert_with(make).action(&self.vector.envs()[env])?;
+                    let label = self.guides[env].get_or_insert_with(make).action(self.vector.players()[env].env())?;
                     rows.labels[row] = label as u32;
                     // The learner's own states are those it will meet when it is greedy.
                     let learner_drives = uniform(stream) >= how.teacher_share;

@@ -4,12 +4,13 @@
 use goodput_agents::learning::gae::GaeConfig;
 use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
 use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::teacher::Teacher;
 use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 
 use crate::entries::published;
 use crate::error::TrainError;
-use crate::guide::{Guide, Scheduler};
+use crate::guide::Guide;
 use crate::recorder::Recorder;
 use crate::rollout::{Collect, ExperienceBuffer, Rollout};
 use crate::run_dir::RunDir;
@@ -41,7 +42,7 @@ pub fn imitate(
 ) -> Result<bool, TrainError> {
     let ImitationStudent { learner, rollout, experience, scale } = student;
     let teacher = published(&plan.teacher)?;
-    let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Scheduler::new(teacher.training(seed))) };
+    let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Teacher::new(teacher.training(seed))) };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
     let config = ImitationConfig { epochs: plan.epochs, minibatch: plan.minibatch, ..ImitationConfig::default() };
     let (rows, total) = (rollout.rows() as u64, plan.decisions);

@@ -1,4 +1,4 @@
-//! Development tasks that tests check as well: the book, the package, and the language and the names of the
+//! Development tasks that tests check as well: the book, the packages, and the language and the names of the
 //! source.
 
 pub mod book;
@@ -7,3 +7,4 @@ pub mod provenance;
 pub mod results;
 pub mod source;
 pub mod tidy;
+pub mod wheel;

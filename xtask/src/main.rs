@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask {test, bench, drill, package, schema, docs, results, tidy}`.
+//! Development tasks: `cargo xtask {test, bench, drill, package, wheel, schema, docs, results, tidy}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
 mod go_programs;
@@ -14,12 +14,14 @@ use xtask::package;
 use xtask::results::{ResultBlock, blocks, rewritten};
 use xtask::source::root;
 use xtask::tidy;
+use xtask::wheel;
 
 const HELP: &str = "\
 cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
 cargo xtask drill [KILLS]  the long drills: so many kills (200) while the daemon drives real Slurm, and real Kubernetes
 cargo xtask package        builds the Debian package with goodputd and goodput-node in target/package
+cargo xtask wheel [full]   builds the wheel of the Python package goodput-gym in target/wheels; full: with the program
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
 cargo xtask results [PAGE [BLOCK]]
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         ["drill"] => drill("200"),
         ["drill", kills] => drill(kills),
         ["package"] => package(),
+        ["wheel"] => wheel(false),
+        ["wheel", "full"] => wheel(true),
         ["schema"] => run(
             "cargo",
             &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
@@ -98,6 +102,26 @@ fn package() -> bool {
         Ok(path) => println!("{}", path.display()),
         Err(error) => {
             eprintln!("cannot build the package: {error}");
+            return false;
+        }
+    }
+    true
+}
+
+/// Builds the wheel of the Python package, with the program `goodput` in it where it is to be `full`.
+fn wheel(full: bool) -> bool {
+    let Some(python) = wheel::python(&[]) else {
+        eprintln!("cannot build the wheel: it needs Python 3.10 or newer with venv. apt-get install python3-venv");
+        return false;
+    };
+    let built = || {
+        let program = full.then(wheel::program).transpose()?;
+        wheel::pack(python, &wheel::library()?, program.as_deref(), &root().join("target/wheels"))
+    };
+    match built() {
+        Ok(path) => println!("{}", path.display()),
+        Err(error) => {
+            eprintln!("cannot build the wheel: {error}");
             return false;
         }
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Folders that hold Rust code of the product, of its tests and of its tools.
-pub const ROOMS: [&str; 13] = [
+pub const ROOMS: [&str; 14] = [
     "env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli",
-    "goodput", "xtask",
+    "goodput", "python", "xtask",
 ];
 
 /// The root of the repository.

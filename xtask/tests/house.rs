@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates of the workspace that each crate may use.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -49,6 +49,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "goodput-train",
         ],
     ),
+    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env"]),
     ("xtask", &[]),
 ];
 
@@ -132,23 +133,41 @@ fn heavy_packages_live_in_one_room() {
     }
 }
 
+/// A wheel stays small: it needs no tensor framework and no plotting.
+#[test]
+fn the_wheel_links_no_training() {
+    let linked = tree("goodput-python");
+    assert!(linked.iter().any(|name| name == "goodput-env"), "{linked:?}");
+    let banned = ["burn", "plotters", "tensorboard-rs", "tokio"];
+    let found: Vec<_> = linked.iter().filter(|name| banned.iter().any(|banned| belongs(name, banned))).collect();
+    assert!(found.is_empty(), "the wheel links {found:?}");
+}
+
 /// A machine that only deploys a policy needs no tensor framework, no Arrow and no plotting.
 #[test]
 fn the_daemon_links_no_training() {
+    let linked = tree("goodputd");
+    assert!(linked.iter().any(|name| name == "goodput-executor"), "{linked:?}");
+    let banned = ["burn", "arrow", "parquet", "plotters", "tensorboard-rs"];
+    let found: Vec<_> = linked.iter().filter(|name| banned.iter().any(|banned| belongs(name, banned))).collect();
+    assert!(found.is_empty(), "goodputd links {found:?}");
+}
+
+/// Names of all packages that a package links.
+fn tree(package: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "-p", "goodputd", "-e", "normal", "--prefix", "none", "--offline"])
+        .args(["tree", "-p", package, "-e", "normal", "--prefix", "none", "--offline"])
         .current_dir(root())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8(output.stdout).unwrap();
-    let linked: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(linked.contains(&"goodput-executor"), "{tree}");
-    for banned in ["burn", "arrow", "parquet", "plotters", "tensorboard-rs"] {
-        let found: Vec<_> =
-            linked.iter().filter(|name| **name == banned || name.starts_with(&format!("{banned}-"))).collect();
-        assert!(found.is_empty(), "goodputd links {found:?}");
-    }
+    tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+/// Whether a package is `family`, or one of its parts.
+fn belongs(package: &str, family: &str) -> bool {
+    package.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 #[test]
@@ -179,7 +198,7 @@ fn env_cannot_see_the_world() {
 /// Configuration has one room: the others take its tables, and read files with its reader.
 #[test]
 fn tables_of_files_live_in_configs() {
-    for room in ["eval", "train", "executor", "goodputd", "cli"] {
+    for room in ["eval", "train", "executor", "goodputd", "cli", "python"] {
         assert!(dependencies()[room_package(room)].iter().any(|(name, _)| name == "goodput-configs"), "{room}");
         for file in sources(&root().join(room).join("src")) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -198,8 +217,10 @@ fn room_package(room: &str) -> &str {
 
 #[test]
 fn the_product_names_no_path_of_the_workshop() {
-    let rooms =
-        ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli"];
+    let rooms = [
+        "env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli",
+        "python",
+    ];
     for file in rooms.iter().flat_map(|room| sources(&root().join(room).join("src"))) {
         let text = std::fs::read_to_string(&file).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -2,10 +2,11 @@
 
 use goodput_env::gym::Layout;
 
-use super::card::Card;
+use super::card::{Card, Provenance};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::weights::{NetConfig, Weights};
 use crate::policies::linear::Linear;
+use crate::policies::rounds::Decoder;
 use crate::policies::utility::Utility;
 
 /// Version of the format this build writes and reads.
@@ -53,6 +54,28 @@ pub enum Model {
 }
 
 impl PolicyBundle {
+    /// Bundle of a model that was trained on a cluster of `cluster_gpus` accelerators and is run by `decoder`. `types`
+    /// names the accelerator types of the cluster, of which a model names those that it tells apart.
+    pub fn trained(
+        model: Model,
+        decoder: Decoder,
+        types: &[String],
+        cluster_gpus: u32,
+        provenance: Provenance,
+    ) -> Self {
+        let bundle = Self { model, normaliser: None, card: Card::default() };
+        let gpus = f64::from(cluster_gpus);
+        let card = Card {
+            schema_hash: bundle.schema(),
+            information: decoder.information.to_string(),
+            decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
+            provenance,
+            types: types.iter().take(bundle.layout().types).cloned().collect(),
+            bounds: [("cluster_gpus".to_string(), [gpus; 2])].into(),
+        };
+        Self { card, ..bundle }
+    }
+
     /// Shapes of observations and actions.
     pub const fn layout(&self) -> &Layout {
         match &self.model {

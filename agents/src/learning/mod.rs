@@ -7,18 +7,17 @@
 //! - [`adam`], [`gae`]: the optimiser; advantages in continuous time.
 //! - [`cem`], [`cma`]: searches without gradients.
 //! - [`teacher`]: any policy as a source of labels.
-//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, `iql`.
+//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, [`iql`].
 
 pub mod adam;
 pub mod cem;
 pub mod cma;
 pub mod gae;
+pub mod iql;
 pub mod teacher;
 
 #[cfg(feature = "learn")]
 pub mod imitation;
-#[cfg(feature = "learn")]
-pub mod iql;
 #[cfg(feature = "learn")]
 pub mod learner;
 #[cfg(feature = "learn")]

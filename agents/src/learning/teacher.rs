@@ -3,7 +3,7 @@
 //! teacher is free.
 
 use goodput_env::cluster::TypeId;
-use goodput_env::gym::{Action, Layout, Round, Slot, Verb};
+use goodput_env::gym::{Action, ClusterEnv, EnvError, Environment, Layout, Round, Slot, Verb};
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
@@ -15,12 +15,26 @@ pub struct Teacher {
     /// Slots in the order in which growth is shown: as the policy listed them, so that the order
     /// carries its priorities.
     order: Vec<u32>,
+    begun: bool,
 }
 
 impl Teacher {
     /// A teacher that does as `policy` does.
     pub fn new(policy: Box<dyn Policy>) -> Self {
-        Self { policy, targets: Vec::new(), order: Vec::new() }
+        Self { policy, targets: Vec::new(), order: Vec::new(), begun: false }
+    }
+
+    /// Action to take in `env` as it stands. The policy is asked for a plan once a round, so the teacher is asked
+    /// before every action of an episode, whether or not its answer is played.
+    ///
+    /// # Errors
+    /// [`EnvError::NotReset`] where no episode is under way.
+    pub fn advise(&mut self, env: &ClusterEnv) -> Result<usize, EnvError> {
+        if !self.begun || env.round().actions() == 0 {
+            self.begin(&env.view().ok_or(EnvError::NotReset)?, env.round());
+            self.begun = true;
+        }
+        Ok(self.action(env.round(), &env.layout()))
     }
 
     /// Asks the policy for its plan at the beginning of a round. Sizes off a job's ladder are

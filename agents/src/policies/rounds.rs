@@ -1,7 +1,7 @@
 //! A learned policy at work: the same rounds, observations and masks as in training, behind the one
 //! interface that heuristics have.
 
-use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Observation, Round, Slot};
+use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Round, Slot};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
@@ -58,30 +58,18 @@ impl Decoder {
     }
 }
 
-/// A net or linear policy that decides rounds.
+/// Player of rounds: the rounds, observations and masks of training, for any choice of actions.
 #[derive(Clone, Debug)]
-pub struct LearnedPolicy {
-    deployed: Deployed,
-    decoder: Decoder,
-    /// Random stream of the draws.
-    random: ChaCha8Rng,
+pub struct RoundPlayer {
     round: Round,
     encoder: Encoder,
-    observation: Observation,
+    mask: Vec<u8>,
 }
 
-impl LearnedPolicy {
-    /// Policy trained on observations of this layout, run as it was trained; draws follow from
-    /// `seed`.
-    pub fn new(deployed: Deployed, layout: &Layout, decoder: Decoder, seed: u64) -> Self {
-        Self {
-            deployed,
-            decoder,
-            random: rng(seed, Stream::Policy),
-            round: Round::default(),
-            encoder: Encoder::new(*layout),
-            observation: Observation::zeros(layout),
-        }
+impl RoundPlayer {
+    /// Player of rounds with observations and actions of `layout`.
+    pub fn new(layout: &Layout) -> Self {
+        Self { round: Round::default(), encoder: Encoder::new(*layout), mask: vec![0; layout.actions()] }
     }
 
     /// With another expectation of the load of services than yesterday's load.
@@ -91,6 +79,12 @@ impl LearnedPolicy {
         self
     }
 
+    /// Scope of a policy on these observations.
+    pub fn scope(&self) -> Scope {
+        let layout = self.encoder.layout();
+        if layout.services > 0 || layout.pools { Scope::Everything } else { Scope::Training }
+    }
+
     /// The slots of the round that begins now, and its first observation.
     pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<Slot>, Vec<f32>) {
         self.round.begin(view, self.encoder.layout());
@@ -98,23 +92,16 @@ impl LearnedPolicy {
         (self.round.slots().to_vec(), self.encoder.observation().to_vec())
     }
 
-    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action
-    /// and which it chose.
-    pub fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(&[f32], usize)) -> Plan {
+    /// Plays one round. `choose` takes an observation and its mask and gives an action; an action that is not allowed
+    /// ends the round.
+    pub fn play(&mut self, view: &ClusterView<'_>, mut choose: impl FnMut(&[f32], &[u8]) -> usize) -> Plan {
         let layout = *self.encoder.layout();
         self.round.begin(view, &layout);
         if self.round.has_choice() {
             self.encoder.begin(view, &self.round);
             loop {
-                self.round.mask(&layout, &mut self.observation.mask);
-                let (observation, mask) = (self.encoder.observation(), &self.observation.mask);
-                let action = match self.decoder.choice {
-                    Choice::Best => self.deployed.decide(observation, mask),
-                    Choice::Drawn { temperature } => {
-                        self.deployed.draw(observation, mask, temperature, self.random.random())
-                    }
-                };
-                watch(self.encoder.observation(), action);
+                self.round.mask(&layout, &mut self.mask);
+                let action = choose(self.encoder.observation(), &self.mask);
                 // A round is finite: no job, service or pool is moved both ways.
                 match Action::decode(action, &layout) {
                     Some(Action::Change { slot, verb }) if self.round.change(slot, verb) => {
@@ -136,14 +123,57 @@ impl LearnedPolicy {
     }
 }
 
+/// A net or linear policy that decides rounds.
+#[derive(Clone, Debug)]
+pub struct LearnedPolicy {
+    deployed: Deployed,
+    decoder: Decoder,
+    /// Random stream of the draws.
+    random: ChaCha8Rng,
+    player: RoundPlayer,
+}
+
+impl LearnedPolicy {
+    /// Policy trained on observations of this layout, run as it was trained; draws follow from
+    /// `seed`.
+    pub fn new(deployed: Deployed, layout: &Layout, decoder: Decoder, seed: u64) -> Self {
+        Self { deployed, decoder, random: rng(seed, Stream::Policy), player: RoundPlayer::new(layout) }
+    }
+
+    /// With another expectation of the load of services than yesterday's load.
+    #[must_use]
+    pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
+        self.player = self.player.with_expected_peak(expected);
+        self
+    }
+
+    /// The slots of the round that begins now, and its first observation.
+    pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<Slot>, Vec<f32>) {
+        self.player.look(view)
+    }
+
+    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action
+    /// and which it chose.
+    pub fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(&[f32], usize)) -> Plan {
+        let Self { deployed, decoder, random, player } = self;
+        player.play(view, |observation, mask| {
+            let action = match decoder.choice {
+                Choice::Best => deployed.decide(observation, mask),
+                Choice::Drawn { temperature } => deployed.draw(observation, mask, temperature, random.random()),
+            };
+            watch(observation, action);
+            action
+        })
+    }
+}
+
 impl Policy for LearnedPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.decide_watched(view, |_, _| {})
     }
 
     fn scope(&self) -> Scope {
-        let layout = self.encoder.layout();
-        if layout.services > 0 || layout.pools { Scope::Everything } else { Scope::Training }
+        self.player.scope()
     }
 
     fn batching(&self) -> Batching {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use goodput_console::OutputFormat;
 use goodput_env::scenario::Preset;
 
-use super::Split;
+use super::environment::split;
+use goodput_configs::seeds::Split;
 
 /// Options of `eval`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,7 @@ pub struct Eval {
     #[arg(long)]
     pub seeds: Option<u64>,
     /// Workloads to compare on: held-out ones, or validation ones to choose a policy by.
-    #[arg(long, value_enum, default_value_t = Split::HeldOut)]
+    #[arg(long, value_parser = split(), default_value = Split::HeldOut.name())]
     pub split: Split,
     /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
     /// some seconds for each workload and seed.

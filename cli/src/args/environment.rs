@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
-use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
+use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use goodput_configs::seeds::Split;
 
 #[derive(Debug, Subcommand)]
 pub enum Env {
@@ -23,7 +24,7 @@ pub enum Env {
     },
     /// Serve environments to a learner in another language, over stdin and stdout.
     ///
-    /// env/clients/python/goodput_gym.py makes a Gymnasium vector environment of the server. Each
+    /// env/clients/python/goodput_pipe.py makes a Gymnasium vector environment of the server. Each
     /// environment plays one episode after another, on the workloads that `goodput train` learns from
     /// unless `--split` names others.
     Serve {
@@ -36,7 +37,7 @@ pub enum Env {
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Workloads to play.
-        #[arg(long, value_enum, default_value_t)]
+        #[arg(long, value_parser = split(), default_value = Split::default().name())]
         split: Split,
         /// Change a value of the file.
         #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -44,27 +45,9 @@ pub enum Env {
     },
 }
 
-/// Workloads that are kept apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Split {
-    /// To learn from.
-    #[default]
-    Training,
-    /// To choose by.
-    Validation,
-    /// To compare on, in the end.
-    HeldOut,
-}
-
-impl Split {
-    /// The first seed of the `index`-th of several that play one episode after another under this master seed.
-    pub fn first_seed(self, master: u64, index: u64) -> u64 {
-        /// Far enough apart for as many episodes.
-        const APART: u64 = 10_000;
-        match self {
-            Self::Training => training_seed(master, index),
-            Self::Validation => VALIDATION + index * APART,
-            Self::HeldOut => HELD_OUT + index * APART,
-        }
-    }
+/// Parser of the name of a split.
+pub fn split() -> impl TypedValueParser<Value = Split> {
+    let value = |split: Split| PossibleValue::new(split.name()).help(split.purpose());
+    // The possible values are all that has a name, so no name is unknown.
+    PossibleValuesParser::new(Split::ALL.map(value)).map(|name| Split::by_name(&name).unwrap_or_default())
 }

@@ -19,7 +19,7 @@ pub use self::book::{Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce};
 pub use self::config::{Config, List, What};
 pub use self::data::Data;
-pub use self::environment::{Env, Split};
+pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
 pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, preset};

@@ -6,6 +6,9 @@ mod evolution;
 mod known;
 mod offline;
 mod ppo;
+mod shipped;
+
+use std::sync::Arc;
 
 use crate::adaptation;
 use crate::error::CheckError;
@@ -24,7 +27,7 @@ use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
-use goodput_env::gym::{EnvOptions, ExpectedPeak};
+use goodput_env::gym::{ClusterEnv, EnvOptions, ExpectedPeak};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +36,7 @@ pub use self::evolution::{EvolutionAgent, started};
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
+pub use self::shipped::SHIPPED;
 
 /// An experiment: `goodput train FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -319,6 +323,12 @@ impl Experiment {
             Some(_) => setup.sharing().forecasting.expected_peak(),
             None => ExpectedPeak::default(),
         }
+    }
+
+    /// Environment in which the learned policies of this experiment are trained, on the scenarios of its setup.
+    pub fn cluster_env(&self, setup: Setup) -> ClusterEnv {
+        let expected = self.expected_peak(&setup);
+        ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), self.gym()).with_expected_peak(expected)
     }
 
     /// Copy of the experiment with `load` times as many jobs in the same time.

@@ -27,7 +27,7 @@ pub(crate) fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 }
 
 /// Reads a list of policies of a file as texts.
-#[cfg(feature = "learning")]
+#[cfg(feature = "scenarios")]
 pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Vec::<PolicyText>::deserialize(deserializer)?.into_iter().map(|policy| policy.0).collect())
 }

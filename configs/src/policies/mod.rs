@@ -8,18 +8,22 @@ use std::path::Path;
 use goodput_agents::compose::loaning::Variant;
 use goodput_agents::compose::{self, NamedPolicy, PolicyNameError};
 use goodput_agents::heuristic::parameters::ParameterError;
+use goodput_agents::policies::external::{ExternalProgram, PREFIXES};
 use goodput_agents::zoo;
 
 use crate::error::CheckError;
 use crate::names::did_you_mean;
 
 pub use entry::PolicyText;
-#[cfg(feature = "learning")]
+#[cfg(feature = "scenarios")]
 pub(crate) use entry::names;
 pub(crate) use entry::{name, optional_name};
 
 /// Advice on the parameters of policies.
 pub const PARAMETERS: &str = "`goodput list policies --parameters` names every parameter with its default and range";
+
+/// Advice on the names of external programs.
+pub const EXTERNAL: &str = "write proc:COMMAND, for example proc:./policy, or python:MODULE:CLASS";
 
 /// Checks that `name` is a published policy, which has no bundle.
 pub(crate) fn check_heuristic(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
@@ -32,9 +36,15 @@ pub(crate) fn check_bundle(key: &'static str, bundle: &Path) -> Result<(), Check
     shipped.and_then(shipped_problem).map_or(Ok(()), |problem| Err(CheckError::at(key, problem)))
 }
 
-/// Checks that `name` is a published policy, a shipped one, or a file.
-#[cfg(feature = "learning")]
+/// Checks that `name` is a published policy, a shipped one, a file, or names an external program.
+#[cfg(feature = "scenarios")]
 pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
+    if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return match ExternalProgram::by_name(name) {
+            Some(_) => Ok(()),
+            None => Err(CheckError::at(key, format!("{name:?} names no program; {EXTERNAL}"))),
+        };
+    }
     match name.strip_prefix(zoo::PREFIX) {
         Some(shipped) => shipped_problem(shipped).map_or(Ok(()), |problem| Err(CheckError::at(key, problem))),
         None if Path::new(name).exists() => Ok(()),
@@ -93,7 +103,7 @@ fn shipped_problem(name: &str) -> Option<String> {
     })
 }
 
-#[cfg(all(test, feature = "learning"))]
+#[cfg(all(test, feature = "scenarios"))]
 mod tests {
     use super::*;
 
@@ -103,7 +113,7 @@ mod tests {
 
     #[test]
     fn policies_are_published_or_shipped() {
-        for known in ["fifo", "srtf@replica", "fifo+forecast", "gandiva(quantum_secs=60)+none", "zoo:elastic"] {
+        for known in ["fifo", "srtf@replica", "fifo+forecast", "gandiva(quantum_secs=60)+none", "zoo:elastic", "proc:./it", "python:a.b:C"] {
             assert_eq!(problem(known), None, "{known}");
         }
         for (name, words) in [
@@ -120,6 +130,8 @@ mod tests {
             ("tiresias(limits=[7200, 3250])", "limits ascend"),
             ("kueue(within_cohort=all)", "one of never, lower-priority, any"),
             ("srtf(x=1)@replica", "takes no parameters"),
+            ("proc:", "write proc:COMMAND"),
+            ("python:module", "python:MODULE:CLASS"),
         ] {
             let found = problem(name).unwrap_or_default();
             assert!(found.contains(words), "{name}: {found}");

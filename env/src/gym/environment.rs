@@ -9,7 +9,7 @@ use crate::gym::action::Action;
 use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
-use crate::gym::reward::Reward;
+use crate::gym::reward::{Discount, Reward};
 use crate::gym::round::Round;
 use crate::gym::warm_up::WarmUp;
 use crate::plan::Plan;
@@ -96,6 +96,10 @@ pub trait Environment: Send {
     /// # Errors
     /// [`EnvError`] where the workload cannot be run.
     fn reset(&mut self, seed: Option<u64>, options: &ResetOptions, out: ObservationMut<'_>) -> Result<(), EnvError>;
+
+    /// Whether an action may be taken now: what the mask says of it. No action may be taken outside
+    /// an episode.
+    fn allows(&self, action: usize) -> bool;
 
     /// Takes one action.
     ///
@@ -198,6 +202,7 @@ impl Default for EnvOptions {
 pub struct ClusterEnv {
     source: ScenarioSource,
     warm_up: Option<WarmUp>,
+    discount: Option<Discount>,
     options: EnvOptions,
     layout: Layout,
     seed: u64,
@@ -215,6 +220,7 @@ impl ClusterEnv {
         Self {
             source,
             warm_up: None,
+            discount: None,
             options,
             layout,
             seed: 0,
@@ -240,6 +246,18 @@ impl ClusterEnv {
         self
     }
 
+    /// Discounts the reward within each step to the moment of its action. The reward is taken to
+    /// flow evenly between two decision points of the simulator.
+    ///
+    /// Without a discount, a reward is a plain integral over the time of its step. The weight of
+    /// the steps that follow is the learner's affair in both cases: it is
+    /// [`Discount::after`]`(elapsed_secs)`.
+    #[must_use]
+    pub fn with_discount(mut self, discount: Option<Discount>) -> Self {
+        self.discount = discount;
+        self
+    }
+
     /// Simulator of the current episode.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.simulator.as_ref()
@@ -260,18 +278,29 @@ impl ClusterEnv {
         self.round.mask(&self.layout, out.mask);
     }
 
-    /// Advances the simulation to the next decision with a choice.
-    fn next_decision(&mut self) -> Result<(), EnvError> {
+    /// Advances the simulation to the next decision with a choice. Returns the discounted reward on
+    /// the way, 0 without a discount.
+    fn next_decision(&mut self) -> Result<f64, EnvError> {
         let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
+        let reward = &self.options.reward;
+        let start = simulator.now();
+        let (mut from, mut discounted) = ((start, reward.integrals(simulator)), 0.0);
         loop {
             self.status = simulator.run_until_decision()?;
+            if let Some(discount) = self.discount {
+                let to = (simulator.now(), reward.integrals(simulator));
+                let weight =
+                    discount.after((from.0 - start).as_secs_f64()) * discount.mean_over((to.0 - from.0).as_secs_f64());
+                discounted += weight * reward.between(from.1, to.1);
+                from = to;
+            }
             let view = simulator.view();
             self.round.begin(&view, &self.layout);
             if self.status != Status::Decision || self.round.has_choice() {
                 self.encoder.begin(&view, &self.round);
                 // No action but the end of the round is possible, so an empty plan ends the round
                 // here.
-                return Ok(());
+                return Ok(discounted);
             }
             self.plan.clear();
             simulator.apply(&self.plan)?;
@@ -305,6 +334,11 @@ impl Environment for ClusterEnv {
         Ok(())
     }
 
+    fn allows(&self, action: usize) -> bool {
+        let known = Action::decode(action, &self.layout).filter(|_| self.status == Status::Decision);
+        known.is_some_and(|action| self.round.allows_action(action))
+    }
+
     fn step(&mut self, action: usize, out: ObservationMut<'_>) -> Result<Step, EnvError> {
         let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
         if self.status != Status::Decision {
@@ -313,6 +347,7 @@ impl Environment for ClusterEnv {
         let forbidden = EnvError::Forbidden { action };
         // The integrals are read before the action, because the end of the round moves the clock.
         let before = (simulator.now(), self.options.reward.integrals(simulator));
+        let mut discounted = 0.0;
         match Action::decode(action, &self.layout).ok_or(EnvError::Forbidden { action })? {
             Action::Change { slot, verb } => {
                 if !self.round.change(slot, verb) {
@@ -338,13 +373,17 @@ impl Environment for ClusterEnv {
                 }
                 self.round.plan(&simulator.view(), &mut self.plan);
                 simulator.apply(&self.plan)?;
-                self.next_decision()?;
+                discounted = self.next_decision()?;
             }
         }
         self.write(out);
         let simulator = self.simulator.as_ref().ok_or(EnvError::NotReset)?;
+        let reward = &self.options.reward;
         Ok(Step {
-            reward: self.options.reward.between(before.1, self.options.reward.integrals(simulator)),
+            reward: match self.discount {
+                Some(_) => discounted,
+                None => reward.between(before.1, reward.integrals(simulator)),
+            },
             elapsed_secs: (simulator.now() - before.0).as_secs_f64(),
             terminated: self.status == Status::Complete,
             truncated: self.status == Status::Truncated,

@@ -48,6 +48,32 @@ impl Default for Reward {
     }
 }
 
+/// Discount by simulated time, as of a semi-Markov decision process (Sutton, Precup and Singh 1999,
+/// "Between MDPs and semi-MDPs", section 2): what happens `t` seconds from now counts `exp(-rate * t)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Discount {
+    rate_per_sec: f64,
+}
+
+impl Discount {
+    /// Discount under which the future counts half after `secs` seconds. `None` unless `secs` is
+    /// positive and finite.
+    pub fn with_half_life_secs(secs: f64) -> Option<Self> {
+        (secs > 0.0 && secs.is_finite()).then(|| Self { rate_per_sec: std::f64::consts::LN_2 / secs })
+    }
+
+    /// Weight of a moment `secs` seconds from now.
+    pub fn after(&self, secs: f64) -> f64 {
+        (-self.rate_per_sec * secs).exp()
+    }
+
+    /// Mean weight of the next `secs` seconds.
+    pub fn mean_over(&self, secs: f64) -> f64 {
+        let exponent = self.rate_per_sec * secs;
+        if exponent > 0.0 { -(-exponent).exp_m1() / exponent } else { 1.0 }
+    }
+}
+
 /// Values of the integrals at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Integrals {

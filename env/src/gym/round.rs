@@ -5,7 +5,7 @@
 //! exactly what it saw in training.
 
 use crate::cluster::{NodeId, TypeId};
-use crate::gym::action::{Ladder, LoanVerb, ScaleVerb, Verb};
+use crate::gym::action::{Action, Ladder, LoanVerb, ScaleVerb, Verb};
 use crate::gym::layout::Layout;
 use crate::gym::quota_room::QuotaRoom;
 use crate::gym::shared_round::SharedRound;
@@ -270,6 +270,16 @@ impl Round {
     pub fn allows(&self, slot: usize, verb: Verb) -> bool {
         let (number, verbs) = (verb.number(), self.layout.verbs);
         number < verbs && self.allowed.get(slot * verbs + number) == Some(&1)
+    }
+
+    /// Whether an action may be taken after the changes of this round so far.
+    pub fn allows_action(&self, action: Action) -> bool {
+        match action {
+            Action::Change { slot, verb } => self.allows(slot, verb),
+            Action::Scale { service, verb } => self.shared_is_open() && self.shared.allows_scale(service, verb),
+            Action::Loan(verb) => self.shared_is_open() && self.shared.allows_loan(verb),
+            Action::Wait => self.may_end(),
+        }
     }
 
     /// Whether a job without accelerators could be started by any verb.

@@ -5,10 +5,10 @@
 //! of the next episode. The last observation of the ended episode goes to a separate buffer, for
 //! bootstrapping at truncation.
 
-use serde::{Deserialize, Serialize};
-
-use crate::gym::environment::{EnvError, Environment, ObservationMut, ResetOptions};
+use crate::gym::environment::{EnvError, Environment, ResetOptions};
 use crate::gym::layout::Layout;
+use crate::gym::player::{Autoreset, Cursor, Player};
+use crate::gym::step_rows::StepSlices;
 
 /// Buffers of one vector step, with one row per environment.
 #[derive(Clone, Debug, Default)]
@@ -45,28 +45,29 @@ impl VecBuffers {
             jct_mean_secs: vec![f64::NAN; count],
         }
     }
-}
 
-/// Position of an environment in its run, sufficient to bring a fresh environment to a
-/// bit-identical state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cursor {
-    /// Number of episodes started so far.
-    pub episode: u64,
-    /// Actions taken in the current episode.
-    pub actions: Vec<u32>,
+    /// Buffers as slices, for environments of `layout`.
+    pub fn slices(&mut self, layout: Layout) -> StepSlices<'_> {
+        StepSlices {
+            layout,
+            features: &mut self.features,
+            masks: &mut self.mask,
+            final_features: &mut self.final_features,
+            rewards: &mut self.reward,
+            elapsed_secs: &mut self.elapsed_secs,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            jct_mean_secs: &mut self.jct_mean_secs,
+        }
+    }
 }
 
 /// Environments that are stepped together.
 #[derive(Clone, Debug)]
 pub struct VecEnv<E> {
-    envs: Vec<E>,
-    cursors: Vec<Cursor>,
-    seeds: Vec<u64>,
+    players: Vec<Player<E>>,
     layout: Layout,
     options: ResetOptions,
-    scratch: (Vec<f32>, Vec<u8>),
 }
 
 impl<E: Environment> VecEnv<E> {
@@ -78,18 +79,18 @@ impl<E: Environment> VecEnv<E> {
         if envs.iter().any(|env| env.layout() != layout) || envs.len() != seeds.len() {
             return None;
         }
-        let scratch = (vec![0.0; layout.obs_dim()], vec![0; layout.actions()]);
-        Some(Self { cursors: vec![Cursor::default(); envs.len()], envs, seeds, layout, options, scratch })
+        let players = envs.into_iter().zip(seeds).map(|(env, seed)| Player::new(env, seed)).collect();
+        Some(Self { players, layout, options })
     }
 
     /// Number of environments.
     pub fn len(&self) -> usize {
-        self.envs.len()
+        self.players.len()
     }
 
     /// Whether the vector is empty, which is always false.
     pub fn is_empty(&self) -> bool {
-        self.envs.is_empty()
+        self.players.is_empty()
     }
 
     /// Layout of one environment.
@@ -97,9 +98,9 @@ impl<E: Environment> VecEnv<E> {
         self.layout
     }
 
-    /// Environments in the order of their rows.
-    pub fn envs(&self) -> &[E] {
-        &self.envs
+    /// Environments in the order of their rows, each with its place in its stream of episodes.
+    pub fn players(&self) -> &[Player<E>] {
+        &self.players
     }
 
     /// Starts the next episode in all environments.
@@ -107,49 +108,27 @@ impl<E: Environment> VecEnv<E> {
     /// # Errors
     /// The first [`EnvError`].
     pub fn reset(&mut self, out: &mut VecBuffers) -> Result<(), EnvError> {
-        for index in 0..self.envs.len() {
-            self.reset_one(index, out)?;
-        }
-        Ok(())
+        let mut rows = self.players.iter_mut().zip(out.slices(self.layout).rows());
+        rows.try_for_each(|(player, row)| player.begin(&self.options, row.observation))
     }
 
-    fn reset_one(&mut self, index: usize, out: &mut VecBuffers) -> Result<(), EnvError> {
-        let cursor = &mut self.cursors[index];
-        let seed = self.seeds[index].wrapping_add(cursor.episode);
-        cursor.episode += 1;
-        cursor.actions.clear();
-        self.envs[index].reset(Some(seed), &self.options, row(out, index, &self.layout))
-    }
-
-    /// Steps all environments with one action each.
+    /// Steps all environments with one action each. Where an action is forbidden, no environment
+    /// is stepped.
     ///
     /// # Errors
     /// The first [`EnvError`], for example an action that the mask forbids.
     pub fn step(&mut self, actions: &[usize], out: &mut VecBuffers) -> Result<(), EnvError> {
-        for (index, &action) in actions.iter().enumerate() {
-            let step = self.envs[index].step(action, row(out, index, &self.layout))?;
-            self.cursors[index].actions.push(action as u32);
-            out.reward[index] = step.reward;
-            out.elapsed_secs[index] = step.elapsed_secs;
-            out.terminated[index] = step.terminated;
-            out.truncated[index] = step.truncated;
-            out.jct_mean_secs[index] = f64::NAN;
-            if step.terminated || step.truncated {
-                out.jct_mean_secs[index] = self.envs[index].jct_mean_secs().unwrap_or(f64::NAN);
-                // The first observation of the next episode overwrites the row, so save the last
-                // one before.
-                let dim = self.layout.obs_dim();
-                let span = index * dim..(index + 1) * dim;
-                out.final_features[span.clone()].copy_from_slice(&out.features[span]);
-                self.reset_one(index, out)?;
-            }
+        let mut asked = self.players.iter().zip(actions);
+        if let Some((_, &action)) = asked.find(|(player, action)| !player.allows(**action, Autoreset::SameStep)) {
+            return Err(EnvError::Forbidden { action });
         }
-        Ok(())
+        let mut rows = self.players.iter_mut().zip(actions).zip(out.slices(self.layout).rows());
+        rows.try_for_each(|((player, &action), row)| player.step(action, Autoreset::SameStep, &self.options, row))
     }
 
     /// Position of each environment in its run.
-    pub fn cursors(&self) -> &[Cursor] {
-        &self.cursors
+    pub fn cursors(&self) -> impl Iterator<Item = &Cursor> {
+        self.players.iter().map(Player::cursor)
     }
 
     /// Brings each environment to the position in `cursors` by repeating the recorded actions, and
@@ -159,27 +138,7 @@ impl<E: Environment> VecEnv<E> {
     /// [`EnvError`] where the recorded actions do not fit, which means that the scenario or the
     /// program has changed since.
     pub fn restore(&mut self, cursors: &[Cursor], out: &mut VecBuffers) -> Result<(), EnvError> {
-        for (index, cursor) in cursors.iter().enumerate() {
-            // `reset_one` advances the episode by one.
-            self.cursors[index].episode = cursor.episode - 1;
-            self.reset_one(index, out)?;
-            for &action in &cursor.actions {
-                let (features, mask) = (&mut self.scratch.0[..], &mut self.scratch.1[..]);
-                self.envs[index].step(action as usize, ObservationMut { features, mask })?;
-                let into = row(out, index, &self.layout);
-                into.features.copy_from_slice(&self.scratch.0);
-                into.mask.copy_from_slice(&self.scratch.1);
-            }
-            self.cursors[index].actions.extend_from_slice(&cursor.actions);
-        }
-        Ok(())
-    }
-}
-
-fn row<'a>(out: &'a mut VecBuffers, index: usize, layout: &Layout) -> ObservationMut<'a> {
-    let (dim, actions) = (layout.obs_dim(), layout.actions());
-    ObservationMut {
-        features: &mut out.features[index * dim..(index + 1) * dim],
-        mask: &mut out.mask[index * actions..(index + 1) * actions],
+        let mut rows = self.players.iter_mut().zip(cursors).zip(out.slices(self.layout).rows());
+        rows.try_for_each(|((player, cursor), row)| player.restore(cursor, &self.options, row.observation))
     }
 }

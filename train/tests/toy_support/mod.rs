@@ -116,11 +116,15 @@ impl Environment for Toy {
         Ok(())
     }
 
+    fn allows(&self, action: usize) -> bool {
+        self.tick < TICKS && (action == SLOTS || (action < SLOTS && self.fits(action)))
+    }
+
     fn step(&mut self, action: usize, out: ObservationMut<'_>) -> Result<Step, EnvError> {
         if self.tick >= TICKS {
             return Err(EnvError::NotReset);
         }
-        if action > SLOTS || (action < SLOTS && !self.fits(action)) {
+        if !self.allows(action) {
             return Err(EnvError::Forbidden { action });
         }
         let (reward, elapsed_secs, truncated) = self.act(action);

@@ -5,7 +5,6 @@ mod serve;
 use std::io::{stdin, stdout};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use goodput_console::{CommandError, Listing, OutputFormat};
 use goodput_env::gym::{ClusterEnv, ResetOptions, VecEnv, check};
@@ -32,9 +31,7 @@ pub fn run(verb: &Env) -> Result<ExitCode, CommandError> {
 fn environment(experiment: &Path, sets: &[String]) -> Result<ClusterEnv, CommandError> {
     let experiment = config::read(experiment, sets)?;
     let setup = experiment.setup().map_err(CommandError::input)?;
-    let options = experiment.gym();
-    let expected = experiment.expected_peak(&setup);
-    Ok(ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options).with_expected_peak(expected))
+    Ok(experiment.cluster_env(setup))
 }
 
 fn check_conventions(experiment: &Path, episodes: u64, steps: usize, seed: u64) -> Result<ExitCode, CommandError> {

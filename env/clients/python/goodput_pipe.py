@@ -1,8 +1,8 @@
 """goodput's scheduling environments for Gymnasium: one file, needs gymnasium 1.1 or newer, numpy, and the program `goodput`.
 
-    import goodput_gym
+    import goodput_pipe
 
-    envs = goodput_gym.ClusterVectorEnv("configs/experiment/quickstart.toml", num_envs=8, seed=1)
+    envs = goodput_pipe.ClusterVectorEnv("configs/experiment/quickstart.toml", num_envs=8, seed=1)
     observations, infos = envs.reset()
     while training:
         actions = choose(observations, infos["action_mask"])       # an action that the mask forbids ends the process

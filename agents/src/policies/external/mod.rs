@@ -1,0 +1,27 @@
+//! Policies in another process and in any language: they play the rounds of a learned policy over a pipe.
+//!
+//! - [`ExternalProgram`]: the program, by the name that users type: `proc:./policy` or `python:package.module:Class`.
+//! - [`ExternalPolicy`]: the program behind the interface of all schedulers, one process a run.
+//! - `process`: the process, and the protocol that it speaks.
+//!
+//! The protocol is that of `goodput env serve` seen from the other side, all numbers little-endian:
+//!
+//! | direction | bytes |
+//! |---|---|
+//! | to the program, once | one line of JSON, the [`Greeting`] |
+//! | from the program, once | one line of JSON with the protocol: `{"protocol": 1}` |
+//! | to the program | `d`, observation f32 `[obs_dim]`, mask u8 `[actions]` |
+//! | from the program | action u32, a number with 1 in the mask |
+//!
+//! The end of standard input ends the program. Standard error is the program's own.
+//!
+//! A program that dies, answers late or answers nonsense loses its turn: the round ends with the changes made so far, and
+//! the next decision starts another process. An action that the mask forbids ends the round.
+
+mod policy;
+mod process;
+mod program;
+
+pub use policy::ExternalPolicy;
+pub use process::{Greeting, ProcessError};
+pub use program::{ExternalProgram, Faults, PREFIXES};

@@ -1,0 +1,92 @@
+//! Policies in another process decide as they would in this one, and cost their turn only where they fail.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::random_workload;
+use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
+use goodput_agents::policies::rounds::RoundPlayer;
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::layout;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Outcome, Simulator};
+use goodput_env::view::ClusterView;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/external_policy.py");
+const SLOTS: usize = 8;
+
+/// The script with a mode, where there is a Python to run it.
+fn program(mode: &str) -> Option<ExternalProgram> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("python3 is missing: EXTERNAL POLICIES ARE NOT TESTED");
+        return None;
+    }
+    let program = ExternalProgram::by_name(&format!("proc:python3 {SCRIPT} {mode}")).unwrap();
+    Some(program.answering_within(Duration::from_millis(300)))
+}
+
+fn play(policy: &mut dyn Policy) -> Outcome {
+    let workload = random_workload(&mut rng(3, Stream::Workload), 12, 16);
+    let cluster = Arc::new(Cluster::homogeneous(4, 4));
+    let scenario = Scenario::new(cluster, Arc::new(workload), SimOptions::standard(), 3);
+    Simulator::new(Arc::new(scenario)).run(policy).unwrap()
+}
+
+fn external(program: &ExternalProgram) -> ExternalPolicy {
+    ExternalPolicy::new(program.clone(), &layout(SLOTS), &[], 3)
+}
+
+/// The first allowed action, in this process.
+struct First(RoundPlayer);
+
+impl Policy for First {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.0.play(view, |_, mask| mask.iter().position(|&allowed| allowed == 1).unwrap())
+    }
+}
+
+#[test]
+fn another_process_decides_as_this_one_does() {
+    let Some(program) = program("first") else { return };
+    let there = play(&mut external(&program));
+    let here = play(&mut First(RoundPlayer::new(&layout(SLOTS))));
+    assert_eq!(there.jobs, here.jobs);
+    assert_eq!(program.faults().turns, 0, "{:?}", program.faults());
+}
+
+#[test]
+fn a_process_that_dies_hangs_or_talks_nonsense_loses_turns_only() {
+    for mode in ["dies", "hangs", "nonsense"] {
+        let Some(program) = program(mode) else { return };
+        let outcome = play(&mut external(&program));
+        assert!(outcome.jobs.iter().all(|job| job.jct().is_some()), "{mode}: some jobs are not complete");
+        let faults = program.faults();
+        match mode {
+            // An action that is none ends the round, as a forbidden one does.
+            "nonsense" => assert_eq!(faults.turns, 0),
+            "dies" => assert!(faults.turns > 0 && faults.last.unwrap().contains("has ended")),
+            _ => assert!(faults.turns > 0 && faults.last.unwrap().contains("no answer within 0.3 s")),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_a_policy_is_found_before_any_run() {
+    let Some(rude) = program("rude") else { return };
+    assert!(rude.check(&layout(SLOTS), &[]).unwrap_err().to_string().contains("the first line is \"hello\""));
+    let missing = ExternalProgram::by_name("proc:./there-is-none").unwrap();
+    assert!(missing.check(&layout(SLOTS), &[]).unwrap_err().to_string().contains("cannot start ./there-is-none"));
+    let started = Instant::now();
+    program("first").unwrap().check(&layout(SLOTS), &[]).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(20));
+    for wrong in ["proc:", "python:module", "python::Class", "python:module:", "fifo"] {
+        assert!(ExternalProgram::by_name(wrong).is_none(), "{wrong}");
+    }
+    let python = ExternalProgram::by_name("python:pkg.mod:Class").unwrap();
+    assert!(python.command().ends_with(&["-m", "goodput_gym.policy", "pkg.mod:Class"].map(String::from)));
+}

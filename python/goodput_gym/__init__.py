@@ -1,0 +1,66 @@
+"""Scheduling of deep-learning clusters as environments for Gymnasium.
+
+    import gymnasium
+    import goodput_gym
+
+    env = gymnasium.make("goodput_gym/Cluster-v0", config="quickstart")
+    observation, info = env.reset(seed=1)
+    while True:
+        action = info["action_mask"].argmax()                # the first allowed action
+        observation, reward, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            break
+
+- `ClusterEnv`: one environment, a `gymnasium.Env`.
+- `ClusterVectorEnv`: environments that step together on threads of Rust, a `gymnasium.vector.VectorEnv`.
+- `sb3.ClusterVecEnv`: the form in which Stable-Baselines3 takes several environments.
+- `export`: a net that was trained here as a policy bundle, for `goodput eval`, `explain` and `live`; `Bundle`: a policy
+  bundle that decides here.
+- `env.expert("tiresias")`: what a published policy would do; `POLICIES` names all.
+- `read_run`: results of `goodput eval` as data frames.
+- `EXPERIMENTS`: names of the experiments that ship; a path of a file of one's own will do as well.
+"""
+
+from goodput_gym._config import EXPERIMENTS
+from goodput_gym._core import POLICIES as _POLICIES
+from goodput_gym._core import Bundle, __version__
+from goodput_gym._env import ClusterEnv
+from goodput_gym._export import export
+from goodput_gym._runs import Run, read_run
+from goodput_gym._spaces import Expert, Feature
+from goodput_gym._vector import ClusterVectorEnv
+
+__all__ = [
+    "EXPERIMENTS",
+    "POLICIES",
+    "Bundle",
+    "ClusterEnv",
+    "ClusterVectorEnv",
+    "Expert",
+    "Feature",
+    "Run",
+    "__version__",
+    "export",
+    "read_run",
+    "register",
+]
+
+POLICIES: tuple[str, ...] = tuple(_POLICIES)
+"""Names of the published policies, for `env.expert`."""
+
+ENV_ID = "goodput_gym/Cluster-v0"
+
+
+def register() -> None:
+    """Registers `goodput_gym/Cluster-v0` with Gymnasium, which importing this package does as well."""
+    import gymnasium
+
+    if ENV_ID not in gymnasium.registry:
+        gymnasium.register(
+            ENV_ID,
+            entry_point="goodput_gym:ClusterEnv",
+            vector_entry_point="goodput_gym:ClusterVectorEnv",
+        )
+
+
+register()

@@ -1,0 +1,101 @@
+"""Spaces and names that `ClusterEnv` and `ClusterVectorEnv` share."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_gym import _core
+from goodput_gym._core import Environments
+
+OBSERVATIONS = ("flat", "masked")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of an observation."""
+
+    name: str
+    """Name with its place, for example `job.3.log_age_secs` or `cluster.free_share`."""
+    unit: str
+    """Unit, for example `0.1 ln(1 + s)`."""
+
+
+class Described:
+    """Names and sizes of an environment of goodput."""
+
+    _core: Environments
+    slots: int
+    """Job slots of an observation."""
+    slot_features: int
+    """Numbers of one job slot."""
+    cluster_features: int
+    """Numbers that follow the slots and describe the cluster, its services and its pools."""
+    verbs: int
+    """Actions of one job slot."""
+    schema: str
+    """SHA-256 of the meaning of all numbers, as bundles of policies carry it."""
+    features: tuple[Feature, ...]
+    """Name and unit of every number of a flat observation, in order."""
+    action_names: tuple[str, ...]
+    """Name of every action, in order; the last one is `wait`, which ends the round."""
+
+    def _describe(self, core: Environments) -> None:
+        sizes: dict[str, Any] = core.layout()
+        self._core = core
+        self.slots, self.slot_features = sizes["slots"], sizes["slot_features"]
+        self.cluster_features, self.verbs, self.schema = sizes["globals"], sizes["verbs"], sizes["schema"]
+        self.features = tuple(Feature(*pair) for pair in core.features())
+        self.action_names = tuple(core.actions())
+
+    @property
+    def resolved_config(self) -> str:
+        """The experiment in TOML with every default filled in, as runs of goodput keep it."""
+        return self._core.resolved()
+
+    def expert(self, policy: str) -> "Expert":
+        """A published policy that says what it would do in this environment, state by state.
+
+        `policy` is a name of `goodput_gym.POLICIES`, with parameters where wanted: `"gandiva(quantum_secs=60)"`.
+        """
+        return Expert(self._core, policy)
+
+
+class Expert:
+    """What a published policy would do: labels to imitate (DAgger, Ross et al. 2011), or an opponent to play.
+
+    The policy decides once a round, and its plan becomes the actions of that round. So ask before every action of an
+    episode, whether or not you play the answer.
+    """
+
+    def __init__(self, core: Environments, policy: str) -> None:
+        self.name = policy
+        self._core, self._expert = core, _core.Expert(core, policy)
+
+    def actions(self) -> NDArray[np.int64]:
+        """The action of every environment as it stands, int64 of shape `(num_envs,)`; `ClusterEnv` is one of them."""
+        return np.array(self._expert.actions(self._core), dtype=np.int64)
+
+
+def spaces(described: Described, observation: str) -> tuple[gymnasium.Space[Any], gymnasium.spaces.Discrete]:
+    """Observation and action space of one environment."""
+    if observation not in OBSERVATIONS:
+        raise ValueError(f"observation is {observation!r}, expected 'flat' or 'masked'")
+    actions = gymnasium.spaces.Discrete(len(described.action_names))
+    flat = gymnasium.spaces.Box(-np.inf, np.inf, (len(described.features),), np.float32)
+    if observation == "flat":
+        return flat, actions
+    mask = gymnasium.spaces.Box(0.0, 1.0, (int(actions.n),), np.float32)
+    return gymnasium.spaces.Dict({"action_mask": mask, "observations": flat}), actions
+
+
+def master_seed(seed: int | None) -> int:
+    """The seed, or one of the operating system's."""
+    if seed is None:
+        return secrets.randbits(63)
+    if seed < 0:
+        raise ValueError(f"seed is {seed}, expected 0 or more")
+    return int(seed)

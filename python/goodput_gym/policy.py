@@ -1,0 +1,68 @@
+"""Policies in Python for `goodput eval --policies python:MODULE:CLASS`.
+
+The class is made without arguments, or with one, the greeting: a dict of the shapes `obs_dim`, `actions`, `slots`,
+`slot_features`, `globals` and `verbs`, of `features` and `action_names`, of `schema`, and of the `seed` of the run.
+Then `act(observation, mask)` is called for every action of a round:
+
+    class Cautious:
+        def act(self, observation, mask):                 # float32 (obs_dim,), bool (actions,)
+            return len(mask) - 1 if mask[-1] else int(mask.argmax())
+
+An exception ends the process and costs its turn: the round ends. What the class prints goes to standard error.
+"""
+
+import importlib
+import inspect
+import json
+import os
+import struct
+import sys
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PROTOCOL = 1
+
+
+class Policy(Protocol):
+    """A policy that plays rounds."""
+
+    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> int:
+        """The number of an action that the mask allows; the last one ends the round."""
+        ...
+
+
+def load(target: str, greeting: dict[str, Any]) -> Policy:
+    """Makes the class that `MODULE:CLASS` names. Modules are found in the working directory as well."""
+    module, name = target.split(":", 1)
+    sys.path.insert(0, os.getcwd())
+    made = getattr(importlib.import_module(module), name)
+    policy: Policy = made(greeting) if inspect.signature(made).parameters else made()
+    return policy
+
+
+def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Greets, and answers requests until they end."""
+    greeting = json.loads(requests.readline())
+    if greeting["protocol"] != PROTOCOL:
+        theirs = greeting["protocol"]
+        raise SystemExit(f"goodput speaks protocol {theirs}, this package {PROTOCOL}: take both from one release")
+    policy = load(target, greeting)
+    answers.write(json.dumps({"protocol": PROTOCOL}).encode() + b"\n")
+    answers.flush()
+    floats, actions = greeting["obs_dim"], greeting["actions"]
+    while requests.read(1) == b"d":
+        observation = np.frombuffer(requests.read(4 * floats), "<f4")
+        mask = np.frombuffer(requests.read(actions), np.bool_)
+        answers.write(struct.pack("<I", int(policy.act(observation, mask))))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or ":" not in sys.argv[1]:
+        raise SystemExit("python -m goodput_gym.policy MODULE:CLASS")
+    # What the class prints must not get among the answers.
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.argv[1], sys.stdin.buffer, out)

@@ -1,0 +1,55 @@
+//! Published policies as experts: the action that each would take in every state of an environment.
+
+use goodput_agents::compose::NamedPolicy;
+use goodput_agents::learning::teacher::Teacher;
+use goodput_configs::policies;
+use goodput_env::gym::{ClusterEnv, Player};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::environments::Environments;
+
+/// A published policy that says what it would do in environments.
+#[pyclass(module = "goodput_gym._core")]
+pub struct Expert {
+    policy: NamedPolicy,
+    /// By environment: the seed of the episode, and the policy that has watched it from its beginning.
+    teachers: Vec<Option<(u64, Teacher)>>,
+}
+
+#[pymethods]
+impl Expert {
+    /// Expert that does as the policy `name` does, parameters included: `gandiva(quantum_secs=60)`.
+    #[new]
+    fn new(envs: &Environments, name: &str) -> PyResult<Self> {
+        let policy: NamedPolicy =
+            name.parse().map_err(|error| PyValueError::new_err(policies::explain(&error)))?;
+        let (needs, given) = (policy.training(0).needs(), envs.facts().decoder.information);
+        if !given.allows(needs) {
+            return Err(PyValueError::new_err(format!(
+                "{name} needs information level {needs}, and the experiment gives {given}: set environment.information"
+            )));
+        }
+        Ok(Self { policy, teachers: Vec::new() })
+    }
+
+    /// The action of every environment. An environment without an episode under way gets the action that waits.
+    fn actions(&mut self, envs: &Environments) -> PyResult<Vec<usize>> {
+        self.teachers.resize_with(envs.players().len(), || None);
+        let wait = envs.shape().wait();
+        let Self { policy, teachers } = self;
+        let advise = |(player, place): (&Player<ClusterEnv>, &mut Option<(u64, Teacher)>)| {
+            if player.is_over() {
+                return Ok(wait);
+            }
+            let episode = player.seed().wrapping_add(player.cursor().episode).wrapping_sub(1);
+            let fresh = || (episode, Teacher::new(policy.build(episode, &envs.facts().sharing)));
+            let (known, teacher) = place.get_or_insert_with(fresh);
+            if *known != episode {
+                (*known, *teacher) = fresh();
+            }
+            teacher.advise(player.env()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        };
+        envs.players().zip(teachers).map(advise).collect()
+    }
+}

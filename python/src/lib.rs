@@ -1,0 +1,33 @@
+//! `goodput_gym._core`: environments for Python.
+//!
+//! - `Environments`: environments of one experiment that step together on threads of Rust, without the lock of the
+//!   interpreter, and write into arrays of numpy.
+//! - [`rows`]: the arrays, row by row.
+//! - [`bundles`]: nets that become bundles of policies, and bundles that decide.
+//! - [`experts`]: what a published policy would do.
+//! - [`screen`]: an environment as text.
+//!
+//! The package `goodput_gym`, beside this crate, makes Gymnasium's classes of it.
+
+mod bundles;
+mod environments;
+mod experts;
+mod options;
+mod rows;
+mod screen;
+
+use goodput_agents::compose;
+use goodput_configs::experiment::SHIPPED;
+use pyo3::prelude::*;
+
+/// Extension module of the package `goodput_gym`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<environments::Environments>()?;
+    module.add_class::<bundles::Bundle>()?;
+    module.add_class::<experts::Expert>()?;
+    module.add_function(wrap_pyfunction!(bundles::export, module)?)?;
+    module.add("SHIPPED", SHIPPED.to_vec())?;
+    module.add("POLICIES", compose::names())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,172 @@
+"""Vectors of environments: rows, threads, autoreset, lent arrays, pickles."""
+
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import SETS, allowed
+from gymnasium.vector import AutoresetMode
+
+from goodput_gym import ClusterEnv, ClusterVectorEnv
+
+STEPS = 700
+
+
+def vector(count=3, **options):
+    return ClusterVectorEnv("quickstart", count, sets=SETS, **options)
+
+
+def play(envs, steps=STEPS, seed=9):
+    """All that a vector returns, step by step."""
+    _, infos = envs.reset(seed=seed)
+    trace = []
+    for step in range(steps):
+        out = envs.step(allowed(infos["action_mask"], step))
+        infos = out[4]
+        trace.append([np.array(part) for part in (*out[:4], infos["action_mask"], infos["elapsed_secs"])])
+    return trace
+
+
+def equal(one, other):
+    return all(np.array_equal(a, b) for left, right in zip(one, other, strict=True) for a, b in zip(left, right))
+
+
+def test_gymnasium_makes_a_vector():
+    envs = gymnasium.make_vec("goodput_gym/Cluster-v0", num_envs=2, sets=SETS)
+    observations, infos = envs.reset(seed=1)
+    assert observations in envs.observation_space and infos["action_mask"].shape == (2, 8 * 3 + 1)
+    wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(vector(2))
+    _, infos = wrapped.reset(seed=1)
+    episodes = 0
+    for step in range(STEPS):
+        *_, infos = wrapped.step(allowed(infos["action_mask"], step))
+        episodes += int(infos.get("_episode", np.zeros(2)).sum())
+    assert episodes > 1
+
+
+def test_a_row_is_an_environment_of_its_own():
+    envs, alone = vector(3), [ClusterEnv("quickstart", sets=SETS, seed=9, index=index) for index in range(3)]
+    _, infos = envs.reset(seed=9)
+    masks = [env.reset()[1]["action_mask"] for env in alone]
+    ended = 0
+    for step in range(STEPS):
+        assert np.array_equal(infos["action_mask"], masks)
+        actions = allowed(infos["action_mask"], step)
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        for row, env in enumerate(alone):
+            observation, reward, end, cut, info = env.step(actions[row])
+            assert (reward, end, cut) == (rewards[row], terminated[row], truncated[row])
+            if end or cut:
+                ended += 1
+                assert np.array_equal(observation, infos["final_obs"][row]) and infos["_final_obs"][row]
+                assert info["jct_mean_secs"] == infos["final_info"]["jct_mean_secs"][row] == infos["jct_mean_secs"][row]
+                observation, info = env.reset()
+            assert np.array_equal(observation, observations[row])
+            masks[row] = info["action_mask"]
+    assert ended > 3
+
+
+def test_a_sequence_of_seeds_has_one_for_each_environment():
+    envs = vector(2)
+    envs.reset(seed=[4, 5])
+    for row, seed in enumerate([4, 5]):
+        observation, _ = ClusterEnv("quickstart", sets=SETS).reset(seed=seed)
+        assert np.array_equal(observation, envs.reset(seed=[4, 5])[0][row])
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_change_nothing(threads):
+    assert equal(play(vector(5)), play(vector(5, threads=threads)))
+
+
+def test_next_step_plays_the_same_episodes_a_step_later():
+    same, later = vector(1), vector(1, autoreset_mode=AutoresetMode.NEXT_STEP)
+    (observations, infos), (other, notes) = same.reset(seed=9), later.reset(seed=9)
+    ended = 0
+    for step in range(STEPS):
+        assert np.array_equal(observations, other) and np.array_equal(infos["action_mask"], notes["action_mask"])
+        actions = allowed(infos["action_mask"], step)
+        observations, rewards, terminated, truncated, infos = same.step(actions)
+        other, more, end, cut, notes = later.step(actions)
+        assert np.array_equal(rewards, more) and np.array_equal(terminated, end) and np.array_equal(truncated, cut)
+        assert "final_obs" not in notes
+        if terminated[0] or truncated[0]:
+            ended += 1
+            assert np.array_equal(other[0], infos["final_obs"][0])
+            # Any action will do: it begins the next episode.
+            other, more, end, cut, notes = later.step(np.array([0]))
+            assert more[0] == 0.0 and not end[0] and not cut[0]
+    assert ended > 1
+
+
+def test_disabled_waits_for_a_reset():
+    envs = vector(2, autoreset_mode=AutoresetMode.DISABLED)
+    _, infos = envs.reset(seed=9)
+    for step in range(5000):
+        *_, terminated, truncated, infos = envs.step(allowed(infos["action_mask"], step))
+        ended = terminated | truncated
+        if ended.any():
+            break
+    assert ended.any()
+    before, mask = envs.action_masks(), infos["action_mask"]
+    with pytest.raises(RuntimeError, match="no episode is under way"):
+        envs.step(allowed(mask, 0))
+    assert np.array_equal(before, envs.action_masks())
+    envs.reset(options={"reset_mask": ended})
+    envs.step(allowed(envs.action_masks(), 0))
+
+
+def test_one_forbidden_action_steps_none():
+    envs, twin = vector(3), vector(3)
+    _, infos = envs.reset(seed=2)
+    mask = infos["action_mask"]
+    actions = allowed(mask, 0)
+    actions[2] = np.flatnonzero(~mask[2])[0]
+    with pytest.raises(ValueError, match="environment 2: action"):
+        envs.step(actions)
+    with pytest.raises(ValueError, match="2 actions, expected 3"):
+        envs.step(actions[:2])
+    twin.reset(seed=2)
+    good = allowed(mask, 0)
+    assert np.array_equal(envs.step(good)[0], twin.step(good)[0])
+
+
+def test_lent_arrays_are_read_only_and_written_by_the_next_step():
+    envs = vector(2, copy=False)
+    observations, infos = envs.reset(seed=9)
+    first = observations.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        observations[0, 0] = 3.0
+    again, *_ = envs.step(allowed(infos["action_mask"], 0))
+    assert np.shares_memory(again, observations) and not np.array_equal(first, observations)
+    assert equal(play(vector(2, copy=False)), play(vector(2)))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_pickled_vector_continues_like_the_original(mode):
+    envs = vector(2, autoreset_mode=mode, seed=3)
+    _, infos = envs.reset()
+    over = np.zeros(2, bool)
+    for step in range(200):
+        if mode == AutoresetMode.DISABLED and over.any():
+            _, infos = envs.reset(options={"reset_mask": over})
+        _, _, terminated, truncated, infos = envs.step(allowed(infos["action_mask"], step))
+        over = terminated | truncated
+    twin = pickle.loads(pickle.dumps(envs))
+    assert np.array_equal(envs.action_masks(), twin.action_masks())
+    for step in range(100):
+        if mode == AutoresetMode.DISABLED and over.any():
+            envs.reset(options={"reset_mask": over}), twin.reset(options={"reset_mask": over})
+        actions = allowed(envs.action_masks(), step)
+        one, other = envs.step(actions), twin.step(actions)
+        assert all(np.array_equal(a, b) for a, b in zip(one[:4], other[:4]))
+        over = one[2] | one[3]
+
+
+def test_masked_observations_and_text():
+    envs = vector(2, observation="masked", render_mode="ansi")
+    observations, infos = envs.reset(seed=9)
+    assert observations in envs.observation_space
+    assert np.array_equal(observations["action_mask"] > 0, infos["action_mask"])
+    assert all("accelerators free" in text for text in envs.render())
