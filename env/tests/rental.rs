@@ -145,6 +145,31 @@ fn a_job_larger_than_the_cluster_gets_the_nodes_it_needs() {
     assert_eq!(outcome.jobs[0].finish, Some(secs(60 + 120 + 100)));
 }
 
+/// Starts every job at the size it asks for, and never at another.
+struct AsRequested;
+
+impl Policy for AsRequested {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        let mut free = view.free().to_vec();
+        for job in view.jobs().filter(|job| job.gpus() == 0) {
+            let gpus = job.request().gpus;
+            plan.set(job.id(), pack(view.cluster(), &mut free, TypeId(0), gpus).unwrap_or_default());
+        }
+        plan
+    }
+}
+
+#[test]
+fn an_elastic_job_gets_what_it_asks_for_where_the_policy_starts_it_at_no_other_size() {
+    let mut job = elastic("a", 0, 16);
+    job.request.gpus = 12;
+    let scenario = scenario(4, vec![job], Rental::default(), 0);
+    let outcome = Simulator::new(scenario).run(&mut AsRequested).unwrap();
+    // The first sample is at 60 s, and the nodes are in service two minutes later.
+    assert_eq!(outcome.jobs[0].start, Some(secs(180)));
+}
+
 #[test]
 fn books_hold_under_random_plans_faults_and_reclaims_and_runs_repeat() {
     for seed in 0..12 {

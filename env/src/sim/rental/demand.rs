@@ -49,8 +49,11 @@ impl Simulator {
         });
         // An empty cluster has no utility at any size.
         let size = if view.active() == 0 && size != wanted { rental.terms.min_nodes } else { size };
-        // A job that needs more accelerators than are rented would wait for ever.
-        let needed = view.jobs().map(|job| job.min_gpus().div_ceil(per_node)).max().unwrap_or(0);
+        // A job that needs more accelerators than are rented would wait for ever. Where jobs wait and none runs, the policy
+        // may start them at the size that they ask for only.
+        let none_runs = view.jobs().all(|job| !job.state.is_allocated());
+        let needed = view.jobs().map(|job| if none_runs { job.request().gpus } else { job.min_gpus() }).max();
+        let needed = needed.map_or(0, |gpus| gpus.div_ceil(per_node));
         size.max(needed).min(nodes)
     }
 }
