@@ -38,9 +38,9 @@ pub fn place(cards: &[Card], request: &ShareRequest, spread: Spread) -> Option<V
     (fewest..=most).find_map(|count| place_on(cards, request, spread, count))
 }
 
-/// Splits a request over exactly `count` cards; `None` where they cannot hold the request. Both amounts descend from part
-/// to part, so a card that holds one part would hold the next, and no choice of card for a part can make the next part
-/// impossible.
+/// Splits a request over exactly `count` cards; `None` where they cannot hold the request. Both amounts descend from
+/// part to part, so a card that holds one part would hold the next, and no choice of card for a part can make the next
+/// part impossible.
 pub fn place_on(cards: &[Card], request: &ShareRequest, spread: Spread, count: u32) -> Option<Vec<Grant>> {
     let mut grants: Vec<Grant> = Vec::with_capacity(count as usize);
     for at in 0..count {
