@@ -1,5 +1,7 @@
 //! Published policies as experts: the action that each would take in every state of an environment.
 
+use std::sync::{Mutex, PoisonError};
+
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::learning::teacher::Teacher;
 use goodput_configs::policies;
@@ -14,7 +16,8 @@ use crate::environments::Environments;
 pub struct Expert {
     policy: NamedPolicy,
     /// By environment: the seed of the episode, and the policy that has watched it from its beginning.
-    teachers: Vec<Option<(u64, Teacher)>>,
+    /// Behind a lock because Python may share an object between threads, and a policy is not made for that.
+    teachers: Mutex<Vec<Option<(u64, Teacher)>>>,
 }
 
 #[pymethods]
@@ -30,14 +33,15 @@ impl Expert {
                 "{name} needs information level {needs}, and the experiment gives {given}: set environment.information"
             )));
         }
-        Ok(Self { policy, teachers: Vec::new() })
+        Ok(Self { policy, teachers: Mutex::default() })
     }
 
     /// The action of every environment. An environment without an episode under way gets the action that waits.
     fn actions(&mut self, envs: &Environments) -> PyResult<Vec<usize>> {
-        self.teachers.resize_with(envs.players().len(), || None);
         let wait = envs.shape().wait();
         let Self { policy, teachers } = self;
+        let teachers = teachers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        teachers.resize_with(envs.players().len(), || None);
         let advise = |(player, place): (&Player<ClusterEnv>, &mut Option<(u64, Teacher)>)| {
             if player.is_over() {
                 return Ok(wait);
