@@ -23,15 +23,17 @@ class Run:
 
     def pandas(self, table: str) -> Any:
         """A table as a pandas.DataFrame. Needs pandas and pyarrow."""
+        file = self._file(table)
         import pandas
 
-        return pandas.read_parquet(self._file(table))
+        return pandas.read_parquet(file)
 
     def polars(self, table: str) -> Any:
         """A table as a polars.DataFrame. Needs polars."""
+        file = self._file(table)
         import polars
 
-        return polars.read_parquet(self._file(table))
+        return polars.read_parquet(file)
 
     def _file(self, table: str) -> Path:
         file = self.path / f"{table}.parquet"

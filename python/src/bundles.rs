@@ -24,8 +24,7 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
 /// Writes a net as a bundle, and returns its SHA-256. `kind` is `mlp` with the widths of its hidden layers in `sizes`,
 /// or `set` with its width and its number of heads.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "called in one place, by goodput_gym.export")]
-#[expect(clippy::needless_pass_by_value, reason = "arguments that Python makes")]
+#[allow(clippy::too_many_arguments, reason = "called in one place, by goodput_gym.export")]
 pub fn export(
     envs: &Environments,
     path: PathBuf,

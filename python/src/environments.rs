@@ -64,7 +64,7 @@ impl Environments {
     #[new]
     #[pyo3(signature = (name, text, sets, num_envs, threads, split, autoreset, on_forbidden, half_life_secs,
         present_value))]
-    #[expect(clippy::too_many_arguments, reason = "the constructor of a class of Python, called in one place")]
+    #[allow(clippy::too_many_arguments, reason = "the constructor of a class of Python, called in one place")]
     fn new(
         py: Python<'_>,
         name: String,
