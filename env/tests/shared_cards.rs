@@ -6,11 +6,13 @@ use std::sync::Arc;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::model::fault::Bugs;
 use goodput_env::model::sharing::ShareRequest;
+use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::placement::{CardShare, Placement};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::tenant::{Group, ShareLimit, Tenants};
@@ -42,10 +44,15 @@ fn run_of(cluster: &str, jobs: Vec<JobSpec>) -> Simulator {
 
 /// As [`run_of`] with tenants.
 fn limited(cluster: &str, jobs: Vec<JobSpec>, tenants: Vec<Group>) -> Simulator {
+    under(SimOptions::standard(), cluster, jobs, tenants)
+}
+
+/// As [`limited`] with other options.
+fn under(options: SimOptions, cluster: &str, jobs: Vec<JobSpec>, tenants: Vec<Group>) -> Simulator {
     let mut cluster = Cluster::parse(cluster).unwrap();
     cluster.types.iter_mut().for_each(|kind| kind.memory_mib = Some(16_384));
     let switch_cost = goodput_env::model::SwitchCost::Constant { millis: 0 };
-    let options = SimOptions { switch_cost, ..SimOptions::standard() };
+    let options = SimOptions { switch_cost, ..options };
     let tenants = Arc::new(Tenants::new(tenants, Vec::new(), Vec::new(), &["gpu"]).unwrap());
     let workload = Workload { tenants, ..Workload::new(Vec::new(), jobs) };
     Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)))
@@ -206,8 +213,8 @@ impl Policy for Restless {
                 continue;
             }
             let node = NodeId(self.rng.random_range(0..view.cluster().nodes.len() as u32));
-            let number = self.rng.random_range(0..view.cluster().nodes[node.index()].gpus as u16);
-            let card = cards.get_mut(&(node, number)).unwrap();
+            let number = self.rng.random_range(0..8);
+            let Some(card) = cards.get_mut(&(node, number)) else { continue };
             let opens = card.jobs == 0;
             if card.fit(&asked).is_ok() && (!opens || whole[node.index()] > 0) {
                 let tenant = job.request().tenant as usize;
@@ -279,4 +286,43 @@ fn a_hundred_thousand_random_requests_leave_nothing_behind() {
     assert_eq!(run.view().total_free(), 64);
     let end = SimTime::from_secs(now);
     assert!(run.records().iter().all(|job| job.finish.is_some()) && run.now() > end);
+}
+
+/// Accelerators and nodes break, jobs fail by themselves, and completed jobs keep their parts until the next round.
+#[test]
+fn books_balance_while_shared_cards_break() {
+    for seed in 0..20 {
+        let mut random = rng(seed, Stream::Workload);
+        let jobs = (0..1_000).map(|index| {
+            let share = amount(random.random_range(1..=60), random.random_range(1..=4_096));
+            sharing(&format!("job-{index}"), 20 * index, 1, share, random.random_range(1..2_000))
+        });
+        let bugs = Bugs { share: 0.3, retries: 1, ..Bugs::default() };
+        let options = SimOptions {
+            rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: seed % 2 == 0 },
+            release: if seed % 4 < 2 { Release::NextRound } else { Release::Immediately },
+            faults: Some(FaultModel { mtbf_hours: 0.5, bugs: Some(bugs), ..FaultModel::default() }),
+            checkpoint: (seed % 3 == 0).then(Checkpointing::default),
+            ..SimOptions::standard()
+        };
+        let mut run = under(options, "4x8", jobs.collect(), vec![tenant("all", 10_000, 10_000_000)]);
+        let mut policy = Restless { rng: rng(seed, Stream::Policy), placed: 0, limited: 0 };
+        while run.run_until_decision().unwrap() == Status::Decision {
+            let plan = policy.decide(&run.view());
+            run.apply(&plan).unwrap();
+            let view = run.view();
+            for (node, machine) in view.cluster().node_ids().zip(&view.cluster().nodes) {
+                // No job asks for whole accelerators, so what is not shared is free.
+                assert_eq!(view.free_on(node) + view.cards_on(node).len() as u32, machine.gpus, "seed {seed}");
+                let active = |(job, _): &(JobId, ShareRequest)| {
+                    view.job(*job).is_none_or(|job| job.state.placement.share().is_some())
+                };
+                assert!(view.cards_on(node).iter().all(|card| card.jobs.iter().all(active)), "seed {seed}");
+            }
+        }
+        let outcome = run.clone().outcome();
+        assert_eq!(outcome.shared.over_committed, 0);
+        assert!(outcome.hardware.accelerators > 0 && outcome.shared.most_jobs > 2, "{:?}", outcome.hardware);
+        assert!(run.view().cluster().node_ids().all(|node| run.view().cards_on(node).is_empty()));
+    }
 }

@@ -90,6 +90,15 @@ impl Setup {
             Source::Bursts(_, workload) => ("workload.bursts", prepare_shares(&mut cluster, workload)),
         };
         prepared.map_err(|problem| CheckError::at(key, problem))?;
+        let parts = match &source {
+            Source::Synthetic(generator) => !generator.parts().is_empty(),
+            Source::Fixed(workload) | Source::Bursts(_, workload) => {
+                workload.jobs.iter().any(|job| job.request.share.is_some())
+            }
+        };
+        if parts && options.rental.is_some() {
+            return Err(rental::with_parts(key));
+        }
         match &source {
             Source::Synthetic(generator) => speeds::check(&cluster, generator.trained())?,
             Source::Fixed(workload) => {

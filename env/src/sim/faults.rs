@@ -60,7 +60,11 @@ impl ClusterState {
             }
         }
         match self.cards.on(node).get((index - below) as usize) {
-            Some(card) => Holder::Jobs(card.jobs.iter().map(|(job, _)| *job).collect()),
+            // A completed job may hold its part until the next round, and nothing can happen to it.
+            Some(card) => {
+                let jobs = card.jobs.iter().map(|(job, _)| *job);
+                Holder::Jobs(jobs.filter(|job| self.jobs.get(*job).is_some()).collect())
+            }
             None => Holder::Other(index - below - self.cards.on(node).len() as u32),
         }
     }
@@ -233,7 +237,7 @@ impl Simulator {
         let (before, after) = self.refit(node);
         let lost = before - after;
         // What free accelerators do not cover was held by jobs that have completed.
-        self.take_from_completed(node, lost.saturating_sub(self.state.idle[node.index()]));
+        self.take_from_completed(node, lost);
         self.take_free(node, lost);
         self.state.trim_instances(node, |_| {});
         // Survivors start again only now, on what is left in service.
@@ -255,13 +259,13 @@ impl Simulator {
         self.state.trigger.fault = true;
     }
 
-    /// Takes `gpus` accelerators of `node` from what completed jobs hold until the next round.
+    /// Takes from what completed jobs hold until the next round, until `gpus` accelerators of `node` are free. A card
+    /// that several of them share is free only after the last.
     fn take_from_completed(&mut self, node: NodeId, gpus: u32) {
-        let mut left = gpus;
         for at in 0..self.jobs.holding.len() {
-            let here = gpus_on(&self.jobs.holding[at].1, node).min(left);
+            let short = gpus.saturating_sub(self.state.idle[node.index()]);
+            let here = gpus_on(&self.jobs.holding[at].1, node).min(short);
             if here > 0 {
-                left -= here;
                 let held = &self.jobs.holding[at].1;
                 let rest = if held.share().is_some() { Placement::none() } else { without(held, node, here) };
                 let job = self.jobs.holding[at].0;
@@ -343,7 +347,9 @@ impl Simulator {
             return self.leave(job, None);
         }
         self.state.trigger.fault = true;
-        self.interrupt(job, NodeStore::Kept)
+        self.interrupt(job, NodeStore::Kept)?;
+        // Jobs on cards that the failed one leaves are faster at once.
+        self.update_sharing()
     }
 }
 

@@ -70,7 +70,9 @@ impl<'a> RunFacts<'a> {
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
         let cards = card_facts(scenario, outcome, facts.makespan_secs);
-        let expenses = Expenses::of(&scenario.cluster, outcome);
+        let mut expenses = Expenses::of(&scenario.cluster, outcome);
+        // Rented nodes have a price of their own.
+        expenses.dollars = expenses.dollars.filter(|_| scenario.options.rental.is_none());
         Self { reliability, rental, tenants, deadlines, cards, expenses, ..facts }
     }
 

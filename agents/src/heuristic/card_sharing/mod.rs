@@ -144,10 +144,11 @@ impl Policy for CardSharing {
         self.nodes.read(view);
         let mut limits = TenantLimits::default();
         // Nothing is given back within a decision, so what fits nowhere once will not fit later.
+        // Jobs of one shape run on equal types.
         let mut nowhere: BTreeSet<(u32, Option<(u32, u32)>)> = BTreeSet::new();
         for job in view.jobs().filter(|job| !job.state.is_allocated()) {
             let amount = |share: ShareRequest| (share.compute_percent, share.memory_mib);
-            let shape = (job.request().gpus, job.request().share.map(amount));
+            let shape = (view.shapes().of(job.id()), job.request().share.map(amount));
             if nowhere.contains(&shape) {
                 continue;
             }

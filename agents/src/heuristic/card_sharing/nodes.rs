@@ -52,8 +52,9 @@ impl NodesOfCards {
         held()
             .filter(|job| job.counts() && job.placement.share().is_none())
             .for_each(|job| self.mark_whole(&job.placement));
-        for (id, node) in view.cluster().node_ids().zip(&mut self.nodes) {
-            node.withhold(view.free_on(id));
+        for ((id, machine), node) in view.cluster().node_ids().zip(&view.cluster().nodes).zip(&mut self.nodes) {
+            // A node that is closed to new work has no accelerators on show, and its shared cards take no more parts.
+            if machine.gpus == 0 { node.close() } else { node.withhold(view.free_on(id)) }
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let same = self.before.get(at).filter(|before| (&before.node, &before.cards) == (&node.node, &node.cards));
@@ -118,6 +119,14 @@ impl NodeOfCards {
     fn fill(&mut self, card: u16) {
         let card = &mut self.cards[usize::from(card)];
         (card.jobs, card.compute_percent, card.memory_mib) = (card.slots, 100, card.total_mib);
+    }
+
+    /// Hides all cards.
+    fn close(&mut self) {
+        for at in 0..self.cards.len() {
+            self.node.idle[at] = 0;
+            self.fill(at as u16);
+        }
     }
 
     /// Hides whole cards beyond `free`, the last ones first: services hold these cards, or the cards are broken or not

@@ -66,7 +66,7 @@ impl Card {
             Err(Misfit::Slots)
         } else if self.total_mib.saturating_sub(self.memory_mib) < request.memory_mib {
             Err(Misfit::Memory)
-        } else if 100 - self.compute_percent < compute {
+        } else if 100_u32.saturating_sub(self.compute_percent) < compute {
             Err(Misfit::Compute)
         } else if compute == 100 && self.jobs > 0 {
             Err(Misfit::Shared)
@@ -95,9 +95,9 @@ impl Card {
 
     /// Releases a share that [`Self::take`] allocated.
     pub fn give_back(&mut self, request: &ShareRequest) {
-        self.jobs -= 1;
-        self.compute_percent -= request.compute_percent.min(100);
-        self.memory_mib -= request.memory_mib;
+        self.jobs = self.jobs.saturating_sub(1);
+        self.compute_percent = self.compute_percent.saturating_sub(request.compute_percent.min(100));
+        self.memory_mib = self.memory_mib.saturating_sub(request.memory_mib);
     }
 }
 
