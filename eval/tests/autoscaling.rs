@@ -5,8 +5,8 @@ use std::path::Path;
 
 use goodput_eval::reproduce::REPRODUCTIONS;
 
-/// As published, with the artifact's profiles: the run of the table is the artifact's simulator but for the defects that
-/// the page of the rule lists.
+/// As published, with the artifact's profiles: the run of the table is the artifact's simulator but for the defects
+/// that the page of the rule lists.
 #[test]
 fn the_published_direction_holds_under_the_thresholds_of_adaptdl() {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::shipped::{figures, shipped};
 
-/// Jobs on the fastest type left take more energy and money than jobs that are placed per watt and per dollar.
+/// Placement per watt takes less than 90 % of the energy of placement on the fastest type left, and placement per
+/// dollar less than 90 % of its price.
 #[test]
 fn an_objective_per_watt_saves_energy_and_one_per_dollar_saves_money() {
     let experiment = shipped("expenses.toml", &[]);

@@ -1,5 +1,5 @@
-//! The scenarios of tenants that ship: fair elastic sharing, quotas and priorities that adapt, and the four ways to divide
-//! a cluster.
+//! The scenarios of tenants that ship: fair elastic sharing, quotas and priorities that adapt, and the four ways to
+//! divide a cluster.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ fn by_policy(name: &str, sets: &[&str], metrics: &[&str]) -> BTreeMap<String, Ve
     evaluation.policies.iter().cloned().zip(evaluation.runs.iter().map(of)).collect()
 }
 
-/// As published, Pollux gives a tenant with eight times the jobs most of the cluster; with equal tenants both get half,
-/// and the jobs of the tenant that keeps to its half finish as on a cluster of their own.
+/// As published, Pollux gives a tenant with eight times the jobs most of the cluster. The nearer `tenant_fairness` is to
+/// one, the more equal is the GPU time of the two tenants.
 #[test]
 fn a_flood_of_elastic_jobs_gains_nothing_where_tenants_are_equal() {
     let found = by_policy("elastic-flood.toml", &[], &["tenant_jain_gpu_time"]);
@@ -82,8 +82,9 @@ fn a_job_that_waits_rises_in_the_queue() {
     assert!(aged < 7200.0 && fixed > 42_000.0, "{aged} s and {fixed} s");
 }
 
-/// Static without preemption: nothing is ever stopped, and the steady tenant's jobs take equally long. Dynamic with
-/// preemption: the most throughput, paid with restarts. Each of the other two has one of both.
+/// Static without preemption: no job is ever stopped, and the steady tenant's jobs take equally long. Dynamic with
+/// preemption: a higher utilisation and a shorter mean completion time than static, paid with restarts. Static with
+/// preemption stops jobs and keeps every deadline; dynamic without preemption stops none and misses most deadlines.
 #[test]
 fn four_ways_to_divide_a_cluster_trade_throughput_for_determinism() {
     let metrics = ["restarts_mean", "deadline_jct_deviation_secs", "deadlines_met", "utilization", "jct_mean_secs"];

@@ -114,7 +114,7 @@ impl<'v> Lines<'v> {
         self.jobs[self.shapes.of(job) as usize].push((Reverse(priority), job));
     }
 
-    /// JobShapes with the number of their jobs.
+    /// Shapes with the number of their jobs.
     pub fn counts(&self) -> impl Iterator<Item = (u32, usize)> {
         (0..).zip(self.jobs.iter().map(Vec::len)).filter(|(_, count)| *count > 0)
     }

@@ -74,8 +74,8 @@ pub struct Experiment {
     /// gate before the export, go without.
     #[serde(default, skip_serializing_if = "Resilience::is_empty")]
     pub resilience: Resilience,
-    /// Priorities and quotas that adapt by themselves, around the policies of a comparison. Training itself, and the gate
-    /// before the export, go without.
+    /// Priorities and quotas that adapt by themselves, around the policies of a comparison. Training itself, and the
+    /// gate before the export, go without.
     #[serde(default, skip_serializing_if = "Adaptation::is_empty")]
     pub adaptation: Adaptation,
     /// Agent that learns; absent: the experiment only compares heuristics.

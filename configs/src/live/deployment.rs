@@ -51,8 +51,8 @@ pub struct Deployment {
     /// Guarantees around the policy and its fallback: key jobs, bad nodes and jobs that fail.
     #[serde(default, skip_serializing_if = "Resilience::is_empty")]
     pub resilience: Resilience,
-    /// Priorities and quotas that adapt by themselves, around the policy and its fallback. What has been observed is lost
-    /// when the daemon restarts.
+    /// Priorities and quotas that adapt by themselves, around the policy and its fallback. What has been observed is
+    /// lost when the daemon restarts.
     #[serde(default, skip_serializing_if = "Adaptation::is_empty")]
     pub adaptation: Adaptation,
     /// A policy that is compared with the one that acts; it never acts.

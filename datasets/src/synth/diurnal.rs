@@ -59,8 +59,8 @@ pub struct DiurnalSynth {
     pub lengths: Option<Lengths>,
     /// Number of tenants; tenant `k` submits in proportion to `1 / (k + 1)^tenant_skew`.
     pub tenants: u32,
-    /// Inequality of the numbers of jobs of tenants: 0 for equal numbers; with 3, the first of two tenants submits eight
-    /// jobs for each of the second.
+    /// Inequality of the numbers of jobs of tenants: 0 for equal numbers; with 3, the first of two tenants submits
+    /// eight jobs for each of the second.
     #[serde(skip_serializing_if = "is_one")]
     pub tenant_skew: f64,
 }

@@ -7,7 +7,7 @@
 //!
 //! A *spot* node is cheaper, and the provider takes it back at a time of its own choice. EC2 gives notice two minutes
 //! before (EC2 user guide, Spot Instance interruption notices). Times between reclaims are exponential, which is an
-//! assumption. A draw belongs to (seed, slot of the node, number of the rental), so every policy meets equal luck.
+//! assumption. A draw is keyed by the seed, the slot of the node and the number of the rental, and by no policy.
 
 use rand::RngExt;
 use schemars::JsonSchema;

@@ -92,7 +92,7 @@ impl Placement {
         self.share.as_ref().map_or(100 * self.gpus(), |share| share.amount.compute_percent)
     }
 
-    /// Adds `gpus` whole accelerators on `node`, merging with the last slice where it is the same node. Nothing
+    /// Adds `gpus` whole accelerators on `node`, merging with the last slice where that slice is on `node`. Nothing
     /// happens for zero.
     pub fn push(&mut self, node: NodeId, gpus: u32) {
         match self.slices.last_mut() {

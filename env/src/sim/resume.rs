@@ -13,8 +13,8 @@ impl Simulator {
     /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress
     /// and profiles of jobs are as they were, and the first decision is due at once. Jobs of the
     /// scenario that are not among those observed do not come. Observations tell nothing of
-    /// services, requests, faults and overlapped changes of size; `scenario` is to be one without,
-    /// on the cluster as it was observed.
+    /// services, requests, faults, rented nodes and overlapped changes of size; `scenario` is to be
+    /// one without them, on the cluster as it was observed.
     ///
     /// # Errors
     /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`]

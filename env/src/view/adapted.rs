@@ -4,8 +4,8 @@ use super::ClusterView;
 use crate::job::JobId;
 use crate::tenant::QuotaTree;
 
-/// Priorities and quotas at one moment, as automatic adaptation sets them for the policy inside it. The guard goes by the
-/// declared quotas, so adapted ones only move accelerators within what a cohort has.
+/// Priorities and quotas at one moment, as automatic adaptation sets them for the policy inside it. The guard goes by
+/// the declared quotas, so adapted ones only move accelerators within what a cohort has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adapted {
     /// Priorities in queues, ascending by job. A job that is absent keeps the priority of its request.

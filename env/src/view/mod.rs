@@ -166,7 +166,7 @@ impl<'a> ClusterView<'a> {
         [100 * u64::from(placement.gpus()), placement.slices().iter().map(memory).sum()]
     }
 
-    /// Amounts that the jobs of a tenant hold, as [`Self::amounts`]. Two jobs on the same accelerators hold them once.
+    /// Amounts that the jobs of a tenant hold, as [`Self::amounts`]. Two jobs of one placement count once.
     pub fn held_by(&self, tenant: u32) -> [u64; 2] {
         let own = self.jobs().filter(|job| job.request().tenant == tenant && job.state.counts());
         own.fold([0, 0], |sum, job| {

@@ -174,7 +174,8 @@ pub static METRICS: &[Metric] = &[
         name: "utilisation",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "GPU time held by jobs, restarts included, over capacity times makespan",
+        description: "GPU time held by jobs, restarts included, over capacity times makespan, or the paid time of \
+                     rented nodes",
         of: |run| run.share_of_capacity(run.held_gpu_secs),
     },
     Metric {
@@ -182,7 +183,8 @@ pub static METRICS: &[Metric] = &[
         name: "fragmentation",
         unit: MetricUnit::Share,
         better: Better::Lower,
-        description: "Free GPU time on nodes that had some accelerators taken and fewer free than the widest waiting job needs there, over capacity times makespan",
+        description: "Free GPU time on nodes that had some accelerators taken and fewer free than the widest waiting \
+                     job needs there, over capacity times makespan, or the paid time of rented nodes",
         of: |run| run.share_of_capacity(run.outcome.fragmented_gpu_millis as f64 / 1e3),
     },
     Metric {
@@ -190,7 +192,8 @@ pub static METRICS: &[Metric] = &[
         name: "productive share",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "GPU time held minus restarting (at the job's mean size), over capacity times makespan",
+        description: "GPU time held minus restarting (at the job's mean size), over capacity times makespan, or the \
+                     paid time of rented nodes",
         of: |run| run.share_of_capacity(run.productive_gpu_secs),
     },
     Metric {
@@ -198,7 +201,9 @@ pub static METRICS: &[Metric] = &[
         name: "goodput",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "Work of completed jobs, in GPU time at the size where the job needs least of it, over capacity times makespan: what is left of capacity after idling, restarts, scaling losses and statistical inefficiency",
+        description: "Work of completed jobs, in GPU time at the size where the job needs least of it, over capacity \
+                     times makespan, or the paid time of rented nodes: what is left of capacity after idling, \
+                     restarts, scaling losses and statistical inefficiency",
         of: |run| run.share_of_capacity(run.reference_gpu_secs?),
     },
     Metric {
@@ -340,7 +345,8 @@ pub static METRICS: &[Metric] = &[
         name: "energy of training",
         unit: MetricUnit::KilowattHours,
         better: Better::Lower,
-        description: "Accelerator time that jobs held, at the greatest power of each type; none where a type has no power",
+        description: "Accelerator time that jobs held, at the greatest power of each type; none where a type has no \
+                     power",
         of: |run| run.expenses.kwh,
     },
     Metric {
@@ -463,7 +469,8 @@ pub static METRICS: &[Metric] = &[
         name: "faults",
         unit: MetricUnit::Count,
         better: Better::Lower,
-        description: "Faults of accelerators, nodes and networks; only of runs with faults or checkpoints, as all that follow",
+        description: "Faults of accelerators, nodes and networks; only of runs with faults or checkpoints, as the four \
+                     that follow",
         of: |run| Some(f64::from(run.reliability?.faults)),
     },
     Metric {
@@ -503,7 +510,9 @@ pub static METRICS: &[Metric] = &[
         name: "compute asked for",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "Compute that jobs had asked for while they held accelerators, over capacity times makespan; a job on a whole accelerator counts with the part that it asked for. Only of runs in which a job asks for a part of an accelerator, as the four that follow",
+        description: "Compute that jobs had asked for while they held accelerators, over capacity times makespan, or \
+                     the paid time of rented nodes; a job on a whole accelerator counts with the part that it asked \
+                     for. Only of runs in which a job asks for a part of an accelerator, as the four that follow",
         of: |run| run.share_of_capacity(run.cards?.asked_gpu_secs),
     },
     Metric {
@@ -511,7 +520,8 @@ pub static METRICS: &[Metric] = &[
         name: "device memory asked for",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "Device memory that jobs had asked for while they held accelerators, over that of the cluster times makespan; whole accelerators count as the mean one",
+        description: "Device memory that jobs had asked for while they held accelerators, over that of the cluster \
+                     times makespan; whole accelerators count as the mean one",
         of: |run| run.cards?.asked_memory,
     },
     Metric {
@@ -530,7 +540,9 @@ pub static METRICS: &[Metric] = &[
         name: "idle compute of split accelerators",
         unit: MetricUnit::Share,
         better: Better::Lower,
-        description: "Compute that nobody held on accelerators of which a job had a part, over capacity times makespan: what a job that needs a whole accelerator cannot use",
+        description: "Compute that nobody held on accelerators of which a job had a part, over capacity times \
+                     makespan, or the paid time of rented nodes: what a job that needs a whole accelerator cannot \
+                     use",
         of: |run| {
             let shared = run.cards?.shared;
             run.share_of_capacity((100 * shared.card_millis - shared.compute_percent_millis) as f64 / 1e5)
@@ -549,7 +561,8 @@ pub static METRICS: &[Metric] = &[
         name: "cost",
         unit: MetricUnit::Dollars,
         better: Better::Lower,
-        description: "Price of all rented nodes, from their orders to their ends; only of runs that rent nodes, as all that follow",
+        description: "Price of all rented nodes, from their orders to their ends; only of runs that rent nodes, as \
+                     the three that follow",
         of: |run| Some(run.rental?.cost),
     },
     Metric {

@@ -1,9 +1,9 @@
 //! Cost of ImageNet under goodput-based autoscaling beside a throughput-based rule (Pollux, OSDI'21, section 5.3.3:
 //! 25 % cheaper at a completion time that is 6 % longer).
 //!
-//! One ImageNet job on up to 16 nodes of four T4, by the artifact's profiles and conventions: rounds of 60 s, restarts of
-//! 30 s, nodes that are there at once. Neither the paper's thresholds nor its number of nodes are in the artifact, so
-//! the table has four pairs of thresholds, of which the first is that of AdaptDL. The published baseline also trains
+//! One ImageNet job on up to 16 nodes of four T4, by the artifact's profiles and conventions: rounds of 60 s, restarts
+//! of 30 s, nodes that are there at once. Neither the paper's thresholds nor its number of nodes are in the artifact,
+//! so the table has four pairs of thresholds, of which the first is that of AdaptDL. The published baseline also trains
 //! with the largest batch from the first minutes; the table has the throughput-based rule with the batch of highest
 //! goodput and with the largest batch.
 

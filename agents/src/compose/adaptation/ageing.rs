@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `U` is the tenant's part of all past use, which decays with a half-life, and `S` is its part of the weights. Parts
-//! are of the tenants that have had jobs. As in Slurm, the sum orders the queue and evicts no job: Slurm preempts by partition
-//! and quality of service, and this project by the priorities of the requests.
+//! are of the tenants that have had jobs. As in Slurm, the sum orders the queue and evicts no job: Slurm preempts by
+//! partition and quality of service, and this project by the priorities of the requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

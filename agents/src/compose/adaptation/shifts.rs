@@ -3,14 +3,14 @@
 //! A tenant keeps the most that its jobs have held and asked for within a window, at least a floor of its quota and at
 //! most all of it. What is left goes to tenants of the cohort that ask for more than their quota: one accelerator after
 //! the other to the tenant that has been given the least for its weight. The quota returns at the decision at which its
-//! owner asks for it. Policies with preemption within cohorts then take the accelerators back at once, and others as jobs
-//! end.
+//! owner asks for it. Policies with preemption within cohorts then take the accelerators back at once, and others as
+//! jobs end.
 //!
 //! The rule is a controller over the model of quotas of this project. Floor, quota and borrowing limit are `guarantee`,
 //! `deserved` and `capability` of Volcano's capacity plugin, and `min`, `min` and `max` of the elastic quotas of
-//! Kubernetes (scheduler-plugins, capacity scheduling). Those lend idle quota at once; Koordinator recomputes quotas from
-//! the requests of its queues at runtime as here, without a window. The window keeps a short pause of the owner from
-//! costing the others a preemption.
+//! Kubernetes (scheduler-plugins, capacity scheduling). Those lend idle quota at once; Koordinator recomputes quotas
+//! from the requests of its queues at runtime as here, without a window. The window keeps a short pause of the owner
+//! from costing the others a preemption.
 
 use std::collections::BTreeMap;
 
@@ -127,8 +127,8 @@ fn cohorts(tree: &QuotaTree) -> Vec<Vec<GroupId>> {
     cohorts.into_values().collect()
 }
 
-/// Accelerators that the jobs of each tenant hold or wait for. A job that waits counts for the first type that it runs on
-/// and of which its tenant's cohort has quota.
+/// Accelerators that the jobs of each tenant hold or wait for. A job that waits counts for the first type that it runs
+/// on and of which its tenant's cohort has quota.
 fn wanted(view: &ClusterView<'_>, tree: &QuotaTree) -> BTreeMap<(GroupId, TypeId), u64> {
     let mut wanted = BTreeMap::new();
     for job in view.jobs().filter(|job| (job.request().tenant as usize) < tree.tenants()) {

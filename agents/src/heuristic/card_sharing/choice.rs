@@ -1,4 +1,4 @@
-//! CardChoice of a node and of its cards.
+//! Choice of a node and of its cards.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::model::sharing::{Grant, ShareRequest, Spread, place_on};

@@ -61,7 +61,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: "gpu-clustering",
-        about: "parts of cards on nodes that run the same sort of work",
+        about: "parts of cards on nodes that run work of one sort",
         source: "Xiao et al. (Gandiva), OSDI 2018, as in the FGD artifact",
         traits: RIGID,
         constructor: &Fixed(|seed| Box::new(CardSharing::scored("gpu-clustering", seed))),

@@ -122,7 +122,8 @@ impl Kueue {
         Self::new(PreemptionRules::within_tenants(Evict::Never))
     }
 
-    /// A policy without borrowing: quotas partition the cluster. Jobs evict those of their own tenant that `evict` says.
+    /// A policy without borrowing: quotas partition the cluster. Jobs evict those of their own tenant that `evict`
+    /// says.
     pub fn partitioned(evict: Evict) -> Self {
         Self { lends: false, quotas: Quotas::partitioned(), ..Self::new(PreemptionRules::within_tenants(evict)) }
     }

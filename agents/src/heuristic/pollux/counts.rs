@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn terms_without_bound_are_chosen_as_without_a_reduction() {
-        let jobs = vec![vec![(0, f64::INFINITY), (2, 1.0)], vec![(0, 5.0), (1, 2.0)], vec![(0, 7.0), (1, 6.0), (2, 1.0)]];
+        let jobs =
+            vec![vec![(0, f64::INFINITY), (2, 1.0)], vec![(0, 5.0), (1, 2.0)], vec![(0, 7.0), (1, 6.0), (2, 1.0)]];
         assert_eq!(reduced(&jobs, 4).0, whole(&jobs, 4));
         assert_eq!(reduced(&jobs, 4).0, [2, 0, 2]);
     }

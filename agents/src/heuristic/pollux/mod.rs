@@ -82,8 +82,8 @@ pub struct PolluxParameters {
     #[schemars(range(min = 0.0, max = 1e7))]
     #[schemars(extend("x-unit" = "s", "x-source" = "OSDI 2021; pollux.py of its artifact"))]
     pub restart_secs: f64,
-    /// Equality of tenants in the objective, from 0 (every job counts alike, as published) to 1 (tenants of equal weight
-    /// get equal parts of the cluster, however many jobs they have).
+    /// Equality of tenants in the objective, from 0 (every job counts alike, as published) to 1 (tenants of equal
+    /// weight get equal parts of the cluster, however many jobs they have).
     #[schemars(range(min = 0.0, max = 1.0))]
     #[schemars(extend("x-source" = "this project; a weighted form of OSDI 2021, equations 14 and 15"))]
     pub tenant_fairness: f64,

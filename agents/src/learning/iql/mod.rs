@@ -7,8 +7,8 @@
 //! - the policy imitates what was done with weight `exp(temperature * advantage)`, at most 100.
 //!
 //! Where we depart: the advantage is divided by its root mean square over the minibatch. What one
-//! decision is worth is small and differs by cluster, load and unit of reward; the temperature then
-//! means the same everywhere. `V` is the critic of the policy's own net.
+//! decision is worth is small and differs by cluster, load and unit of reward; after the division one
+//! temperature serves all of them. `V` is the critic of the policy's own net.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

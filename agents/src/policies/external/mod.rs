@@ -15,8 +15,8 @@
 //!
 //! The end of standard input ends the program. Standard error is the program's own.
 //!
-//! A program that dies, answers late or answers nonsense loses its turn: the round ends with the changes made so far, and
-//! the next decision starts another process. An action that the mask forbids ends the round.
+//! A program that dies, answers late or answers nonsense loses its turn: the round ends with the changes made so far,
+//! and the next decision starts another process. An action that the mask forbids ends the round.
 
 mod policy;
 mod process;

@@ -6,7 +6,7 @@
 //! counts as many as it holds, as in the artifact.
 //!
 //! The published rule asks the policy for the allocation on every size that it considers. Here the accelerators of a
-//! size go, one step at a time, to the job that gains most by each of them, so the rule is the same beside every
+//! size go, one step at a time, to the job that gains most by each of them, so the rule does not depend on the
 //! policy. For one job, and for concave speed-ups, that is the allocation with the largest sum.
 
 use super::{RunRental, Simulator};
@@ -49,8 +49,8 @@ impl Simulator {
         });
         // An empty cluster has no utility at any size.
         let size = if view.active() == 0 && size != wanted { rental.terms.min_nodes } else { size };
-        // A job that needs more accelerators than are rented would wait for ever. Where jobs wait and none runs, the policy
-        // may start them at the size that they ask for only.
+        // A job that needs more accelerators than are rented would wait for ever. Where jobs wait and none runs, the
+        // policy may start them at the size that they ask for only.
         let none_runs = view.jobs().all(|job| !job.state.is_allocated());
         let needed = view.jobs().map(|job| if none_runs { job.request().gpus } else { job.min_gpus() }).max();
         let needed = needed.map_or(0, |gpus| gpus.div_ceil(per_node));

@@ -149,8 +149,8 @@ fn cards(on: &OnNode) -> impl Iterator<Item = (String, String)> {
     on.accelerators.iter().map(|card| (on.node.clone(), card.clone()))
 }
 
-/// Number of free accelerators that an action takes on a node. A part takes none where another job has one of the same
-/// accelerator; whether there is room for the part the engine knows.
+/// Number of free accelerators that an action takes on a node. A part of an accelerator takes none where another
+/// job has a part of that accelerator; the engine knows whether there is room.
 fn opened(action: &EngineAction, on: &OnNode, shared: &BTreeSet<(String, String)>) -> u32 {
     match action {
         EngineAction::Place { share: Some(_), .. } => cards(on).filter(|card| !shared.contains(card)).count() as u32,
