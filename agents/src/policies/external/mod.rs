@@ -8,20 +8,20 @@
 //!
 //! | direction | bytes |
 //! |---|---|
-//! | to the program, once | one line of JSON, the [`Greeting`] |
+//! | to the program, once | one line of JSON, the [`Introduction`] |
 //! | from the program, once | one line of JSON with the protocol: `{"protocol": 1}` |
 //! | to the program | `d`, observation f32 `[obs_dim]`, mask u8 `[actions]` |
 //! | from the program | action u32, a number with 1 in the mask |
 //!
 //! The end of standard input ends the program. Standard error is the program's own.
 //!
-//! A program that dies, answers late or answers nonsense loses its turn: the round ends with the changes made so far, and
-//! the next decision starts another process. An action that the mask forbids ends the round.
+//! A program that dies or answers late loses its turn: the round ends with the changes made so far, and the next
+//! decision starts another process. An action that the mask forbids ends the round.
 
 mod policy;
 mod process;
 mod program;
 
 pub use policy::ExternalPolicy;
-pub use process::{Greeting, ProcessError};
+pub use process::{Introduction, ProcessError};
 pub use program::{ExternalProgram, Faults, PREFIXES};
