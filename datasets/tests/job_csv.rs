@@ -11,6 +11,7 @@ use goodput_datasets::store::jobs;
 use goodput_datasets::validate::validate;
 use goodput_datasets::{import_table, read_jobs, read_workload};
 use goodput_env::job::{Elasticity, Work};
+use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
 const TABLE: &str = "job_id,submit_secs,duration_secs,gpus
@@ -115,6 +116,6 @@ fn validation_lists_every_row_that_is_refused() {
 fn the_list_of_formats_has_the_columns_of_both_job_tables() {
     let columns = |name: &str| FORMATS.iter().find(|format| format.name == name).unwrap().columns;
     assert_eq!(columns("job-csv"), job_csv::ALL_COLUMNS);
-    let table = jobs::table(&[JobRow::default()]);
+    let table = jobs::table(&[JobRow { share: Some(ShareRequest::default()), ..JobRow::default() }]);
     assert_eq!(table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), columns("goodput"));
 }
