@@ -553,7 +553,8 @@ pub static METRICS: &[Metric] = &[
         name: "over-committed accelerators",
         unit: MetricUnit::Count,
         better: Better::Lower,
-        description: "Times a job came to an accelerator of which its jobs then held more than all compute or all memory",
+        description: "Times a job came to an accelerator of which its jobs then held more than all compute or \
+                     all memory",
         of: |run| Some(run.cards?.shared.over_committed as f64),
     },
     Metric {
