@@ -32,7 +32,7 @@ struct Seat {
     action: usize,
 }
 
-/// What the experiment says about the policies that play it.
+/// Facts of the experiment that concern the policies that play it.
 pub struct Facts {
     /// Information and batch sizes under which policies are run.
     pub decoder: Decoder,
@@ -60,7 +60,7 @@ pub struct Environments {
 
 #[pymethods]
 impl Environments {
-    /// Environments of the experiment `text`, whose `name` is for messages, with `sets` (`KEY=VALUE`) applied.
+    /// Environments of the experiment `text`, with a `name` for messages and with `sets` (`KEY=VALUE`) applied.
     #[new]
     #[pyo3(signature = (name, text, sets, num_envs, threads, split, autoreset, on_forbidden, half_life_secs,
         present_value))]
@@ -179,7 +179,7 @@ impl Environments {
         })
     }
 
-    /// Steps every environment with its action, and returns the environments whose action was forbidden and replaced.
+    /// Steps every environment with its action, and returns the environments in which a forbidden action was replaced.
     fn step(&mut self, py: Python<'_>, actions: PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
         let replaced = self.choose(actions.as_slice()?)?;
         let Options { autoreset, discount, present_value, .. } = self.options;
@@ -241,7 +241,7 @@ impl Environments {
         &self.layout
     }
 
-    /// What the experiment says about the policies that play it.
+    /// Facts of the experiment that concern the policies that play it.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -259,7 +259,7 @@ impl Environments {
         self.seats.get_mut(at).ok_or_else(|| PyIndexError::new_err(format!("there is no environment {at}")))
     }
 
-    /// Checks the action of every environment before any is stepped, and returns the environments whose action was
+    /// Checks the action of every environment before any is stepped, and returns the environments in which one was
     /// replaced.
     fn choose(&mut self, actions: &[i64]) -> PyResult<Vec<usize>> {
         let Options { autoreset, on_forbidden, .. } = self.options;

@@ -65,7 +65,7 @@ pub enum MetricUnit {
     GpuHours,
     /// Time of nodes, hours.
     NodeHours,
-    /// Energy, kilowatt-hours.
+    /// Energy in kilowatt-hours.
     KilowattHours,
     /// Money, US dollars.
     Dollars,

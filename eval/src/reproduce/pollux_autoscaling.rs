@@ -63,7 +63,7 @@ impl Contestant {
     }
 }
 
-/// What a run took and cost, in hours and node-hours.
+/// Time and cost of a run, in hours and node-hours.
 struct Bill {
     hours: f64,
     node_hours: f64,

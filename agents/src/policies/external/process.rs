@@ -25,7 +25,7 @@ pub enum ProcessError {
     /// The program cannot be started.
     #[error("cannot start {program}: {error}")]
     Start {
-        /// The program.
+        /// Program that was to be started.
         program: String,
         /// Error of the system.
         error: io::Error,
