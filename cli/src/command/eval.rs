@@ -115,7 +115,10 @@ fn warn_of_faults(programs: &[ExternalProgram]) {
     for program in programs {
         let Faults { turns, last } = program.faults();
         if let Some(last) = last {
-            say(&format!("warning: {} lost {turns} turns, each of which ended the round; the last: {last}", program.name()));
+            say(&format!(
+                "warning: {} lost {turns} turns, each of which ended the round; the last: {last}",
+                program.name()
+            ));
         }
     }
 }

@@ -5,7 +5,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::ClusterView;
 
-use super::process::{Greeting, Process, ProcessError};
+use super::process::{Introduction, PolicyProcess, ProcessError};
 use super::program::ExternalProgram;
 use crate::policies::rounds::RoundPlayer;
 
@@ -15,8 +15,8 @@ const LONGEST_REST: u32 = 1024;
 /// Policy of one run, decided by a process of its own.
 pub struct ExternalPolicy {
     program: ExternalProgram,
-    greeting: Greeting,
-    process: Option<Process>,
+    greeting: Introduction,
+    process: Option<PolicyProcess>,
     /// Decisions to go by before the next start.
     rest: u32,
     /// Number of decisions that went by before the last start; doubles from fault to fault.
@@ -28,7 +28,7 @@ impl ExternalPolicy {
     /// Policy of `program` on observations of `layout` in the run of `seed`. `types` names the distinguished
     /// accelerator types. The process starts with the first decision.
     pub fn new(program: ExternalProgram, layout: &Layout, types: &[String], seed: u64) -> Self {
-        let greeting = Greeting::new(layout, types, seed);
+        let greeting = Introduction::new(layout, types, seed);
         Self { program, greeting, process: None, rest: 0, rested: 0, player: RoundPlayer::new(layout) }
     }
 
@@ -54,7 +54,10 @@ impl Policy for ExternalPolicy {
                     }
                     Err(error) => {
                         program.note(&error);
-                        (*process, lost) = (None, true);
+                        if let Some(process) = process.take() {
+                            process.kill();
+                        }
+                        lost = true;
                         (*rest, *rested) = (*rested, (2 * *rested).clamp(1, LONGEST_REST));
                     }
                 }
@@ -73,8 +76,8 @@ impl Policy for ExternalPolicy {
 /// Asks the process, started where there is none, for an action.
 fn ask(
     program: &ExternalProgram,
-    greeting: &Greeting,
-    process: &mut Option<Process>,
+    greeting: &Introduction,
+    process: &mut Option<PolicyProcess>,
     observation: &[f32],
     mask: &[u8],
 ) -> Result<usize, ProcessError> {

@@ -43,7 +43,7 @@ pub enum ProcessError {
 
 /// First line to a program: the shapes and the meaning of what follows.
 #[derive(Clone, Debug, Serialize)]
-pub struct Greeting {
+pub struct Introduction {
     /// Version of the protocol.
     pub protocol: u32,
     /// Numbers of an observation.
@@ -68,8 +68,9 @@ pub struct Greeting {
     pub action_names: Vec<String>,
 }
 
-impl Greeting {
-    /// Greeting for observations of `layout` in the run of `seed`; `types` names the distinguished accelerator types.
+impl Introduction {
+    /// Introduction to observations of `layout` in the run of `seed`; `types` names the accelerator types that are told
+    /// apart.
     pub fn new(layout: &Layout, types: &[String], seed: u64) -> Self {
         Self {
             protocol: PROTOCOL,
@@ -87,9 +88,9 @@ impl Greeting {
     }
 }
 
-/// Greeting of a program.
+/// First line from a program.
 #[derive(Deserialize)]
-struct Answer {
+struct Reply {
     protocol: u32,
 }
 
@@ -101,7 +102,7 @@ enum Heard {
 
 /// A running process. Dropping it closes its input, and kills it where it does not end.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct PolicyProcess {
     child: Child,
     requests: Option<Sender<Vec<u8>>>,
     answers: Receiver<io::Result<Heard>>,
@@ -116,9 +117,9 @@ impl std::fmt::Debug for Heard {
     }
 }
 
-impl Process {
+impl PolicyProcess {
     /// Starts `command` and exchanges greetings within `limit`.
-    pub fn start(command: &[String], greeting: &Greeting, limit: Duration) -> Result<Self, ProcessError> {
+    pub fn start(command: &[String], greeting: &Introduction, limit: Duration) -> Result<Self, ProcessError> {
         let program = command.first().cloned().unwrap_or_default();
         let failed = |error| ProcessError::Start { program: program.clone(), error };
         let mut command_line = Command::new(&program);
@@ -136,7 +137,7 @@ impl Process {
         let mut process = Self { child, requests: Some(requests), answers };
         match process.hear(limit)? {
             Heard::Greeting(line) => match serde_json::from_str(&line) {
-                Ok(Answer { protocol: PROTOCOL }) => Ok(process),
+                Ok(Reply { protocol: PROTOCOL }) => Ok(process),
                 _ => Err(ProcessError::Greeting(line.trim_end().to_owned())),
             },
             Heard::Action(_) => Err(ProcessError::Ended),
@@ -157,6 +158,12 @@ impl Process {
         }
     }
 
+    /// Ends a process that has failed, without waiting for it.
+    pub fn kill(mut self) {
+        // This fails for a process that has ended.
+        let _ = self.child.kill();
+    }
+
     fn hear(&mut self, limit: Duration) -> Result<Heard, ProcessError> {
         match self.answers.recv_timeout(limit) {
             Ok(Ok(heard)) => Ok(heard),
@@ -166,7 +173,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for PolicyProcess {
     fn drop(&mut self) {
         self.requests = None;
         let pause = Duration::from_millis(5);
