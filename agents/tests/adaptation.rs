@@ -1,4 +1,5 @@
-//! Priorities and quotas that adapt: when quota moves and returns, who is given how much, and who passes whom.
+//! Priorities and quotas that adapt: when quota moves and returns, how much each tenant is given, and which
+//! job passes which.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;

@@ -35,8 +35,8 @@ fn six_strategies_allocate_what_the_artifact_allocates() {
     }
 }
 
-/// On nodes without processors, the policies of the simulator allocate as much as the placer. `fgd` learns on the way what is
-/// typical, so it differs a little.
+/// On nodes without processors, the policies of the simulator allocate as much as the placer. `fgd` learns on the way
+/// what is typical, so it differs a little.
 #[test]
 fn policies_of_the_simulator_allocate_what_the_placer_allocates() {
     let mut trace = Openb::read(&shared(), "default").unwrap();

@@ -16,8 +16,8 @@ fn by_policy(name: &str, sets: &[&str], metrics: &[&str]) -> BTreeMap<String, Ve
     evaluation.policies.iter().cloned().zip(evaluation.runs.iter().map(of)).collect()
 }
 
-/// As published, Pollux gives a tenant with eight times the jobs most of the cluster. The nearer `tenant_fairness` is to
-/// one, the more equal is the GPU time of the two tenants.
+/// As published, Pollux gives a tenant with eight times the jobs most of the cluster. The nearer `tenant_fairness` is
+/// to one, the more equal is the GPU time of the two tenants.
 #[test]
 fn a_flood_of_elastic_jobs_gains_nothing_where_tenants_are_equal() {
     let found = by_policy("elastic-flood.toml", &[], &["tenant_jain_gpu_time"]);

@@ -1,4 +1,4 @@
-//! What a file puts around the policy of training jobs, whichever it is.
+//! Wrappers that a file puts around any policy of training jobs.
 
 use std::convert::Infallible;
 
@@ -12,7 +12,7 @@ use super::resilience::Resilience;
 pub struct Wrappers {
     /// Priorities and quotas that adapt: `[adaptation]`.
     pub adaptation: Adaptation,
-    /// Guarantees: `[resilience]`.
+    /// Guarantees of key jobs, nodes and tenants: `[resilience]`.
     pub resilience: Resilience,
 }
 

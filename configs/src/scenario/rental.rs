@@ -60,7 +60,7 @@ pub(super) fn with_inference(key: &'static str) -> SetupError {
 
 /// Error of a run with rented nodes and jobs that ask for parts of accelerators.
 pub(super) fn with_parts(key: &'static str) -> SetupError {
-    let expected = "whole accelerators with [environment.rental], because its rules count the accelerators that jobs use";
+    let expected = "whole accelerators with [environment.rental], because its rules count accelerators that jobs use";
     SetupError::Value { key, value: "jobs on parts of accelerators".into(), expected: expected.into() }
 }
 

@@ -72,7 +72,8 @@ pub const FORMATS: [FileFormat; 22] = [
     },
     FileFormat {
         name: "openb-jobs",
-        reads: "csv: full list of pods, as jobs on parts of cards; import it first, because pods that never ran are refused",
+        reads: "csv: full list of pods, as jobs on parts of cards; import it first, because pods \
+                that never ran are refused",
         columns: openb_jobs::COLUMNS,
         origin: "alibaba/clusterdata, cluster-trace-gpu-v2023",
     },

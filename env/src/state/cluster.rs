@@ -19,7 +19,7 @@ pub struct ClusterState {
     pub(crate) jobs: JobTable,
     /// The machines as they are now: accelerators that have failed are missing.
     pub(crate) cluster: Arc<Cluster>,
-    /// By node: reasons why it is out of service, which are failures that are not repaired, and that nobody rents it;
+    /// By node: reasons why it is out of service, which are failures that are not repaired, and that it is not rented;
     /// empty where nodes are there all the time.
     pub(crate) down: Vec<u32>,
     /// By node: accelerators that no job, no replica, and no instance that runs or is protected

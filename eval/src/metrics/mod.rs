@@ -65,7 +65,7 @@ pub enum MetricUnit {
     GpuHours,
     /// Time of nodes, hours.
     NodeHours,
-    /// Energy, kilowatt-hours.
+    /// Energy in kilowatt-hours.
     KilowattHours,
     /// Money, US dollars.
     Dollars,
@@ -553,7 +553,8 @@ pub static METRICS: &[Metric] = &[
         name: "over-committed accelerators",
         unit: MetricUnit::Count,
         better: Better::Lower,
-        description: "Times a job came to an accelerator of which its jobs then held more than all compute or all memory",
+        description: "Times a job came to an accelerator of which its jobs then held more than all compute or \
+                     all memory",
         of: |run| Some(run.cards?.shared.over_committed as f64),
     },
     Metric {

@@ -3,7 +3,7 @@
 use goodput_env::model::Rental;
 use goodput_env::sim::{Outcome, RentalRecord};
 
-/// What the nodes of a run have cost.
+/// Cost of the nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RentalFacts {
     /// Price of all nodes, US dollars.

@@ -26,7 +26,8 @@ use crate::metrics::RentalFacts;
 /// Reproduction of the cost of ImageNet on rented nodes.
 pub const TABLE: Reproduction = Reproduction {
     name: "pollux-autoscaling",
-    about: "cost and completion time of one ImageNet job on up to 16 rented nodes of 4 GPUs, by the rule of their number",
+    about: "cost and completion time of one ImageNet job on up to 16 rented nodes of 4 GPUs, by the rule \
+            of their number",
     source: "Qiao et al., OSDI 2021, section 5.3.3; petuum/adaptdl, branch osdi21-artifact",
     files: &["data/pollux/traces"],
     run,
@@ -62,7 +63,7 @@ impl Contestant {
     }
 }
 
-/// What a run took and cost, in hours and node-hours.
+/// Time and cost of a run, in hours and node-hours.
 struct Bill {
     hours: f64,
     node_hours: f64,

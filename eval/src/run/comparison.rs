@@ -92,7 +92,8 @@ pub enum RunError {
     },
     /// A policy decides about services too, and wrappers are around policies of training jobs.
     #[error(
-        "policy {policy} decides about services and loans, which [resilience] and [adaptation] cannot be put around: compare a policy of training jobs"
+        "policy {policy} decides about services and loans, which [resilience] and [adaptation] \
+         cannot be put around: compare a policy of training jobs"
     )]
     NotTraining {
         /// Name of the policy.

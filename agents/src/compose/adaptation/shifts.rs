@@ -92,7 +92,7 @@ impl Shifts {
         }
         for of in borrowers {
             let kept = owned.entry((of.tenant, resource)).or_default();
-            // Nobody wants the rest, so it stays with its owners.
+            // No tenant asks for the rest, so the rest stays with its owners.
             let back = spare.min(declared.quota(of.tenant, resource).nominal.saturating_sub(*kept));
             spare -= back;
             *kept += of.given + back;

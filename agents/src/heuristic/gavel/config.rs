@@ -43,7 +43,7 @@ pub enum GavelObjective {
     Gandiva(GandivaPairs),
 }
 
-/// What an accelerator takes while it runs.
+/// Expense of an accelerator while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expense {
     /// Greatest power, watts.

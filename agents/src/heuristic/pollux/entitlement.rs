@@ -16,7 +16,7 @@
 use super::objective::PolluxJob;
 use crate::heuristic::kai::fair_share::{ShareQueue, fair_shares};
 
-/// Accelerators to which a job is entitled whose tenant has none left for it. The job still takes what idles.
+/// Accelerators to which a job is entitled where its tenant has none left for it. The job still takes what idles.
 const LEFT_OUT: f64 = 1e-3;
 
 /// Accelerators of `total` to which each job is entitled. `fairness` leads from equal jobs (0) to equal tenants (1).

@@ -25,7 +25,7 @@ pub enum ProcessError {
     /// The program cannot be started.
     #[error("cannot start {program}: {error}")]
     Start {
-        /// The program.
+        /// Program that was to be started.
         program: String,
         /// Error of the system.
         error: io::Error,
@@ -69,7 +69,8 @@ pub struct Introduction {
 }
 
 impl Introduction {
-    /// Introduction to observations of `layout` in the run of `seed`; `types` names the distinguished accelerator types.
+    /// Introduction to observations of `layout` in the run of `seed`; `types` names the accelerator types that are told
+    /// apart.
     pub fn new(layout: &Layout, types: &[String], seed: u64) -> Self {
         Self {
             protocol: PROTOCOL,

@@ -9,7 +9,7 @@ use crate::time::SimTime;
 /// Stage of the rental of one node of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nobody rents it.
+    /// A node that is not rented.
     Vacant,
     /// Ordered at `since`; in service from `ready` on.
     Starting { since: SimTime, ready: SimTime },

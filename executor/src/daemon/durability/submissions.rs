@@ -60,8 +60,8 @@ impl<E: Engine> Daemon<E> {
         if job.spec.request.share.is_some() && !self.engine.capabilities().fractional {
             let engine = self.engine.name();
             let text = format!(
-                "the engine {engine} gives whole accelerators only; leave out --compute and --device-memory, or run the \
-                 nodes under node agents"
+                "the engine {engine} gives whole accelerators only; leave out --compute and --device-memory, or run \
+                 the nodes under node agents"
             );
             return Err(DaemonError::Refused(text));
         }

@@ -360,8 +360,8 @@ impl AgentsEngine {
     fn check_parts(&self, job: &Submission) -> Result<(), String> {
         match self.nodes.without_parts().filter(|_| job.spec.request.share.is_some()) {
             Some(node) => Err(format!(
-                "node {node} gives no parts of accelerators, because the control daemon of CUDA MPS does not run there; \
-                 start `nvidia-cuda-mps-control -d` on every node, or leave out --compute and --device-memory"
+                "node {node} gives no parts of accelerators, because the control daemon of CUDA MPS does not run \
+                 there; start `nvidia-cuda-mps-control -d` on every node, or leave out --compute and --device-memory"
             )),
             None => Ok(()),
         }
