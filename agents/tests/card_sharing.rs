@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_agents::heuristic::card_sharing::{CardSharing, LISTED};
+use goodput_agents::heuristic::card_sharing::{LISTED, PartsPolicy};
 use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::placement::fractional::strategy::by_name;
 use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, TieBreak};
@@ -61,9 +61,9 @@ fn full_and_empty_cards_as_hami_chooses_them() {
             fixed("whole", 1, 100, 0),
         ]
     };
-    let packed = first_places(&mut CardSharing::filled(Spread::Fullest), 2, 4, jobs());
+    let packed = first_places(&mut PartsPolicy::filled(Spread::Fullest), 2, 4, jobs());
     assert_eq!(packed, [Some((0, vec![0])), Some((0, vec![0])), Some((0, vec![1, 2])), Some((0, vec![]))]);
-    let spread = first_places(&mut CardSharing::filled(Spread::Emptiest), 2, 4, jobs());
+    let spread = first_places(&mut PartsPolicy::filled(Spread::Emptiest), 2, 4, jobs());
     assert_eq!(spread, [Some((0, vec![0])), Some((1, vec![0])), Some((1, vec![1, 2])), Some((0, vec![]))]);
 }
 
@@ -129,7 +129,7 @@ fn the_policy_places_as_the_placer_of_the_reproduction() {
         let mut placer = Placer::new(nodes, strategy, TieBreak::LowestIndex, 0);
         let expected: Vec<Option<u32>> = jobs.iter().map(|job| placer.place(&request(job)).map(|at| at.node)).collect();
         let mut run = Simulator::new(scenario(20, 8, jobs.clone()));
-        let mut policy = CardSharing::scored(name, 0);
+        let mut policy = PartsPolicy::scored(name, 0);
         let mut found = vec![None; jobs.len()];
         for arrived in 0..jobs.len() {
             assert_eq!(run.run_until_decision().unwrap(), Status::Decision);

@@ -113,7 +113,7 @@ fn tables_show_what_rented_nodes_cost() {
     assert!(number("cost") > 0.0 && (number("cost") - 2.0 * number("node_hours")).abs() < 0.02, "{row}");
     assert!(number("cost_per_job") < number("cost"), "{row}");
     let shown = run(dir.path(), &["results", "runs/eval"]);
-    assert!(shown.contains("| cost |") && shown.contains("node hours, node h"), "{shown}");
+    assert!(shown.contains("| cost, $ |") && shown.contains("node hours, node h"), "{shown}");
     let report = fs::read_to_string(dir.path().join("runs/eval/report.html")).unwrap();
     assert!(report.contains("cost per job"));
     fs::write(dir.path().join("x.toml"), quickstart()).unwrap();

@@ -5,15 +5,13 @@ use goodput_env::model::{Rental, Spot};
 
 use super::SetupError;
 
-type Checked = Result<(), SetupError>;
-
 const A_DAY: f64 = 86_400.0;
 
-fn expect(holds: bool, key: &'static str, value: impl ToString, expected: &str) -> Checked {
+fn expect(holds: bool, key: &'static str, value: impl ToString, expected: &str) -> Result<(), SetupError> {
     if holds { Ok(()) } else { Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() }) }
 }
 
-fn price(key: &'static str, value: f64) -> Checked {
+fn price(key: &'static str, value: f64) -> Result<(), SetupError> {
     expect((0.0..=1e9).contains(&value), key, value, "0 to 1e9")
 }
 
@@ -21,7 +19,7 @@ fn price(key: &'static str, value: f64) -> Checked {
 ///
 /// # Errors
 /// [`SetupError::Value`] naming the key.
-pub(super) fn check(rental: &Rental) -> Checked {
+pub(super) fn check(rental: &Rental) -> Result<(), SetupError> {
     let Rental { min_nodes, low, high, window, interval_secs, start_up_secs, price_per_hour, .. } = *rental;
     expect(min_nodes >= 1, "environment.rental.min_nodes", min_nodes, "at least 1")?;
     expect((0.0..1.0).contains(&low), "environment.rental.low", low, "at least 0 and below 1")?;
@@ -44,7 +42,7 @@ pub(super) fn check(rental: &Rental) -> Checked {
 ///
 /// # Errors
 /// [`SetupError::Value`] naming the key.
-pub(super) fn check_cluster(rental: &Rental, cluster: &Cluster) -> Checked {
+pub(super) fn check_cluster(rental: &Rental, cluster: &Cluster) -> Result<(), SetupError> {
     let nodes = cluster.nodes.len();
     let alike = cluster.nodes.windows(2).all(|pair| pair[0] == pair[1]) && !cluster.has_pools();
     expect(alike, "cluster.groups", "several kinds of nodes", "one group, for all work, with [environment.rental]")?;
@@ -68,7 +66,7 @@ pub(super) fn with_parts(key: &'static str) -> SetupError {
 mod tests {
     use super::*;
 
-    fn message(checked: Checked) -> String {
+    fn message(checked: Result<(), SetupError>) -> String {
         checked.map_or_else(|error| error.to_string(), |()| String::new())
     }
 

@@ -44,14 +44,14 @@ const THRESHOLDS: [(f64, f64); 4] = [(0.35, 0.65), (0.25, 0.55), (0.2, 0.5), (0.
 
 /// A rule with the batches of the job under it.
 #[derive(Clone, Copy)]
-enum Contestant {
+enum RentalCase {
     Goodput,
     Throughput,
     /// By throughput, and the job trains with its largest batch.
     LargestBatch,
 }
 
-impl Contestant {
+impl RentalCase {
     const ALL: [Self; 3] = [Self::Goodput, Self::Throughput, Self::LargestBatch];
 
     fn name(self) -> &'static str {
@@ -79,17 +79,17 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
 /// Figures of all contestants under one pair of thresholds.
 fn figures(thresholds: (f64, f64), catalog: &Catalog) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let bills: Result<Vec<Bill>, _> =
-        Contestant::ALL.into_par_iter().map(|contestant| bill(contestant, thresholds, catalog)).collect();
+        RentalCase::ALL.into_par_iter().map(|contestant| bill(contestant, thresholds, catalog)).collect();
     let bills = bills?;
     let (low, high) = thresholds;
     let figure = |case: String, metric, theirs, ours| ReproducedFigure { case, metric, theirs, ours };
     let mut figures = Vec::new();
-    for (contestant, bill) in Contestant::ALL.iter().zip(&bills) {
+    for (contestant, bill) in RentalCase::ALL.iter().zip(&bills) {
         let case = format!("{low} to {high}, {}", contestant.name());
         figures.push(figure(case.clone(), "hours", None, bill.hours));
         figures.push(figure(case, "node_hours", None, bill.node_hours));
     }
-    for (contestant, bill) in Contestant::ALL.iter().zip(&bills).skip(1) {
+    for (contestant, bill) in RentalCase::ALL.iter().zip(&bills).skip(1) {
         let case = format!("{low} to {high}, goodput against {}", contestant.name());
         let percent = |mine: f64, other: f64| 100.0 * (mine / other - 1.0);
         let (cost, time) = PUBLISHED;
@@ -100,11 +100,11 @@ fn figures(thresholds: (f64, f64), catalog: &Catalog) -> Result<Vec<ReproducedFi
     Ok(figures)
 }
 
-fn bill(contestant: Contestant, thresholds: (f64, f64), catalog: &Catalog) -> Result<Bill, ReproduceError> {
+fn bill(contestant: RentalCase, thresholds: (f64, f64), catalog: &Catalog) -> Result<Bill, ReproduceError> {
     let (low, high) = thresholds;
     let rule = match contestant {
-        Contestant::Goodput => SizeRule::Goodput,
-        Contestant::Throughput | Contestant::LargestBatch => SizeRule::Throughput,
+        RentalCase::Goodput => SizeRule::Goodput,
+        RentalCase::Throughput | RentalCase::LargestBatch => SizeRule::Throughput,
     };
     let terms = Rental { rule, low, high, start_up_secs: 0.0, ..Rental::default() };
     let outcome = simulate(contestant, terms, catalog)?;
@@ -113,15 +113,15 @@ fn bill(contestant: Contestant, thresholds: (f64, f64), catalog: &Catalog) -> Re
 }
 
 /// One ImageNet job on rented nodes.
-fn simulate(contestant: Contestant, terms: Rental, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
+fn simulate(contestant: RentalCase, terms: Rental, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
     let reference = |problem: &str| ReproduceError::Reference { path: "imagenet".into(), problem: problem.into() };
     let index = catalog.index("imagenet").ok_or_else(|| reference("there are no profiles of it"))?;
     let application = &catalog.applications[index as usize];
     let mut policy = compose::by_name(POLICY, SEED).ok_or_else(|| reference("its policy is not in the list"))?;
     let options = Preset::PolluxOsdi21.options(POLICY, policy.batching(), policy.information());
     let batching = match contestant {
-        Contestant::LargestBatch => Batching::Throughput,
-        Contestant::Goodput | Contestant::Throughput => options.batching,
+        RentalCase::LargestBatch => Batching::Throughput,
+        RentalCase::Goodput | RentalCase::Throughput => options.batching,
     };
     let request = JobRequest {
         name: "imagenet".into(),

@@ -6,11 +6,11 @@ use goodput_env::time::SimTime;
 
 /// Values of the window that may still become its largest: descending, each with the time at which it was last seen.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Peak {
+pub(super) struct RecentPeak {
     values: VecDeque<(u64, SimTime)>,
 }
 
-impl Peak {
+impl RecentPeak {
     /// A quantity that had this value until `now`.
     pub(super) fn from(value: u64, now: SimTime) -> Self {
         Self { values: VecDeque::from([(value, now)]) }
@@ -50,7 +50,7 @@ mod tests {
     fn the_peak_is_the_largest_value_of_the_window() {
         let mut draws = rng(1, Stream::Workload);
         let window = SimTime::from_secs(20);
-        let (mut peak, mut steps) = (Peak::from(5, SimTime::ZERO), vec![(0, 5)]);
+        let (mut peak, mut steps) = (RecentPeak::from(5, SimTime::ZERO), vec![(0, 5)]);
         let mut now = 0;
         for _ in 0..2000 {
             now += draws.random_range(1..12);

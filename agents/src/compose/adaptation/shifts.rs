@@ -20,7 +20,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use super::QuotaTerms;
-use super::peaks::Peak;
+use super::peaks::RecentPeak;
 
 /// Quotas by the observed use of their tenants.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Shifts {
     window: SimTime,
     floor: f64,
     /// Accelerators held and asked for, by tenant and type.
-    peaks: BTreeMap<(GroupId, TypeId), Peak>,
+    peaks: BTreeMap<(GroupId, TypeId), RecentPeak>,
 }
 
 impl Shifts {
@@ -74,7 +74,7 @@ impl Shifts {
         for &tenant in cohort {
             let Quota { nominal, borrowing_limit, lending_limit } = declared.quota(tenant, resource);
             let asks = wanted.get(&(tenant, resource)).copied().unwrap_or(0);
-            let peak = self.peaks.entry((tenant, resource)).or_insert_with(|| Peak::from(nominal, now));
+            let peak = self.peaks.entry((tenant, resource)).or_insert_with(|| RecentPeak::from(nominal, now));
             let used = peak.observe(asks, now, self.window);
             let floor = ((nominal as f64 * self.floor).ceil() as u64)
                 .max(nominal - lending_limit.unwrap_or(nominal).min(nominal));

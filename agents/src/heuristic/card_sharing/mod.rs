@@ -40,7 +40,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of cards where the least is left that typical requests cannot use",
         source: "Weng et al., ATC 2023, without processors",
         traits: RIGID,
-        constructor: &Fixed(|seed| Box::new(CardSharing::scored("fgd", seed))),
+        constructor: &Fixed(|seed| Box::new(PartsPolicy::scored("fgd", seed))),
         replica: None,
     },
     ListedPolicy {
@@ -48,7 +48,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of cards on the node with the least left over",
         source: ARTIFACT,
         traits: RIGID,
-        constructor: &Fixed(|seed| Box::new(CardSharing::scored("best-fit", seed))),
+        constructor: &Fixed(|seed| Box::new(PartsPolicy::scored("best-fit", seed))),
         replica: None,
     },
     ListedPolicy {
@@ -56,7 +56,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of cards where the leftovers point least in the direction of the request",
         source: "Grandl et al. (Tetris), SIGCOMM 2014, as in the FGD artifact, without processors",
         traits: RIGID,
-        constructor: &Fixed(|seed| Box::new(CardSharing::scored("dot-product", seed))),
+        constructor: &Fixed(|seed| Box::new(PartsPolicy::scored("dot-product", seed))),
         replica: None,
     },
     ListedPolicy {
@@ -64,7 +64,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of cards on nodes that run work of one sort",
         source: "Xiao et al. (Gandiva), OSDI 2018, as in the FGD artifact",
         traits: RIGID,
-        constructor: &Fixed(|seed| Box::new(CardSharing::scored("gpu-clustering", seed))),
+        constructor: &Fixed(|seed| Box::new(PartsPolicy::scored("gpu-clustering", seed))),
         replica: None,
     },
     ListedPolicy {
@@ -72,7 +72,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of shared cards first, then of used nodes, then of idle nodes",
         source: "Weng et al. (MLaaS in the wild), NSDI 2022, as in the FGD artifact",
         traits: RIGID,
-        constructor: &Fixed(|seed| Box::new(CardSharing::scored("gpu-packing", seed))),
+        constructor: &Fixed(|seed| Box::new(PartsPolicy::scored("gpu-packing", seed))),
         replica: None,
     },
     ListedPolicy {
@@ -80,7 +80,7 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of the fullest cards of the fullest nodes",
         source: HAMI,
         traits: RIGID,
-        constructor: &Fixed(|_| Box::new(CardSharing::filled(Spread::Fullest))),
+        constructor: &Fixed(|_| Box::new(PartsPolicy::filled(Spread::Fullest))),
         replica: None,
     },
     ListedPolicy {
@@ -88,20 +88,20 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "parts of the emptiest cards of the emptiest nodes",
         source: HAMI,
         traits: RIGID,
-        constructor: &Fixed(|_| Box::new(CardSharing::filled(Spread::Emptiest))),
+        constructor: &Fixed(|_| Box::new(PartsPolicy::filled(Spread::Emptiest))),
         replica: None,
     },
 ];
 
 /// First in, first out with backfill over cards that jobs may share.
-pub struct CardSharing {
+pub struct PartsPolicy {
     choice: CardChoice,
     typical: TypicalSoFar,
     nodes: NodesOfCards,
     free: Free,
 }
 
-impl CardSharing {
+impl PartsPolicy {
     /// By a strategy of [`crate::placement::fractional::strategy`], by its name there.
     pub fn scored(strategy: &'static str, seed: u64) -> Self {
         Self::of(CardChoice::scored(strategy, seed))
@@ -132,7 +132,7 @@ impl CardSharing {
     }
 }
 
-impl Policy for CardSharing {
+impl Policy for PartsPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         if let Some(typical) = self.typical.learn(view) {

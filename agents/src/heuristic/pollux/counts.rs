@@ -7,13 +7,13 @@
 use super::reduction::Reduction;
 
 /// A number of replicas and the term of the job that takes it.
-pub(super) type SizeOption = (u32, f64);
+pub(super) type ReplicaOption = (u32, f64);
 
 /// Solver of the knapsack, with its buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ReplicaCounts {
     /// Options of all jobs, job by job: replicas ascending from 0, terms descending.
-    options: Vec<SizeOption>,
+    options: Vec<ReplicaOption>,
     /// End of each job's options.
     ends: Vec<usize>,
     reduction: Reduction,
@@ -27,15 +27,15 @@ pub(super) struct Counts {
     chosen: Vec<u32>,
 }
 
-impl Counts {
+impl ReplicaCounts {
     /// Forgets all jobs.
     pub fn clear(&mut self) {
         self.options.clear();
         self.ends.clear();
     }
 
-    /// Adds an option of the job that [`Counts::end_job`] ends. Options that cost more accelerators and are no better
-    /// are not kept. The first option of a job must be of 0 replicas.
+    /// Adds an option of the job that [`ReplicaCounts::end_job`] ends. Options that cost more accelerators and are no
+    /// better are not kept. The first option of a job must be of 0 replicas.
     pub fn offer(&mut self, replicas: u32, term: f64) {
         let first = self.ends.last().copied().unwrap_or(0);
         if self.options.len() == first || self.options.last().is_some_and(|(_, best)| term < *best) {
@@ -69,7 +69,7 @@ impl Counts {
         self.trace_back(columns);
     }
 
-    /// Replicas that the last call of [`Counts::solve`] chose, by job.
+    /// Replicas that the last call of [`ReplicaCounts::solve`] chose, by job.
     pub fn chosen(&self) -> &[u32] {
         &self.chosen
     }
@@ -106,7 +106,7 @@ const BLOCK: usize = 512;
 
 /// Appends, for each number of accelerators, the least sum of terms with one of a job's options and the place of that
 /// option. `before` has the least sums without the job.
-fn append_best(options: &[SizeOption], before: &[f64], least: &mut Vec<f64>, taken: &mut Vec<u16>) {
+fn append_best(options: &[ReplicaOption], before: &[f64], least: &mut Vec<f64>, taken: &mut Vec<u16>) {
     for start in (0..before.len()).step_by(BLOCK) {
         let columns = start..before.len().min(start + BLOCK);
         let (mut sums, mut places) = ([f64::INFINITY; BLOCK], [0_u32; BLOCK]);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// The whole program, without a reduction.
-    fn whole(jobs: &[Vec<SizeOption>], total: u32) -> Vec<u32> {
+    fn whole(jobs: &[Vec<ReplicaOption>], total: u32) -> Vec<u32> {
         let columns = total as usize + 1;
         let (mut least, mut taken) = (vec![0.0; columns], Vec::new());
         for options in jobs {
@@ -151,8 +151,8 @@ mod tests {
         chosen
     }
 
-    fn reduced(jobs: &[Vec<SizeOption>], total: u32) -> (Vec<u32>, usize) {
-        let mut counts = Counts::default();
+    fn reduced(jobs: &[Vec<ReplicaOption>], total: u32) -> (Vec<u32>, usize) {
+        let mut counts = ReplicaCounts::default();
         for options in jobs {
             options.iter().for_each(|&(replicas, term)| counts.offer(replicas, term));
             counts.end_job();
@@ -162,9 +162,9 @@ mod tests {
     }
 
     /// Few distinct terms make ties the rule.
-    fn problem(seed: u64) -> (Vec<Vec<SizeOption>>, u32) {
+    fn problem(seed: u64) -> (Vec<Vec<ReplicaOption>>, u32) {
         let mut random = rng(seed, Stream::Workload);
-        let kinds: Vec<Vec<SizeOption>> = (0..random.random_range(1..6))
+        let kinds: Vec<Vec<ReplicaOption>> = (0..random.random_range(1..6))
             .map(|_| {
                 let mut options = vec![(0, f64::from(random.random_range(5..20)))];
                 for replicas in 1..random.random_range(2..9) {

@@ -13,7 +13,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Batching;
 use goodput_env::view::ClusterView;
 
-use super::counts::Counts;
+use super::counts::ReplicaCounts;
 use super::draft::StateDraft;
 use super::lanes::{Lanes, NodeSpan};
 use super::objective::{ObjectiveParameters, PolluxProblem, StateValue};
@@ -57,7 +57,7 @@ pub struct Fast {
     draft: StateDraft,
     rival: StateDraft,
     backup: StateDraft,
-    counts: Counts,
+    counts: ReplicaCounts,
     order: Vec<usize>,
     evicted: Vec<usize>,
     rows: Vec<Lanes>,

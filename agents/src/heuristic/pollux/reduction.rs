@@ -6,14 +6,14 @@
 //! the distance of the two bounds is in no optimum. With thousands of jobs the bounds nearly meet, and most jobs keep
 //! one option.
 
-use super::counts::SizeOption;
+use super::counts::ReplicaOption;
 
 /// Part of the sum of terms that stays between the bounds, so that no error of rounding drops an option.
 const SLACK: f64 = 1e-9;
 
 /// Step of a job to a larger number of replicas on its convex hull.
 #[derive(Clone, Copy, Debug)]
-struct HullStep {
+struct PricedStep {
     /// Decrease of the term by accelerator.
     gain: f64,
     replicas: u32,
@@ -23,15 +23,15 @@ struct HullStep {
 /// The reduction with its buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reduction {
-    steps: Vec<HullStep>,
-    hull: Vec<SizeOption>,
+    steps: Vec<PricedStep>,
+    hull: Vec<ReplicaOption>,
 }
 
 impl Reduction {
     /// Drops options that no choice of the least sum within `total` accelerators takes. Every job keeps one at least.
-    pub fn apply(&mut self, options: &mut Vec<SizeOption>, ends: &mut [usize], total: u32) {
+    pub fn apply(&mut self, options: &mut Vec<ReplicaOption>, ends: &mut [usize], total: u32) {
         let Some((price, most)) = self.price(options, ends, total) else { return };
-        let priced = |&(replicas, term): &SizeOption| term + price * f64::from(replicas);
+        let priced = |&(replicas, term): &ReplicaOption| term + price * f64::from(replicas);
         let mut start = 0;
         let (mut least, mut size) = (-price * f64::from(total), 0.0);
         for &end in &*ends {
@@ -55,7 +55,7 @@ impl Reduction {
     }
 
     /// Price of an accelerator and a sum of terms that fits; `None` where a term is not finite.
-    fn price(&mut self, options: &[SizeOption], ends: &[usize], total: u32) -> Option<(f64, f64)> {
+    fn price(&mut self, options: &[ReplicaOption], ends: &[usize], total: u32) -> Option<(f64, f64)> {
         self.steps.clear();
         let (mut start, mut sum) = (0, 0.0);
         for &end in ends {
@@ -81,7 +81,7 @@ impl Reduction {
     }
 
     /// Steps along the lower convex hull of a job's terms.
-    fn add_steps(&mut self, options: &[SizeOption]) {
+    fn add_steps(&mut self, options: &[ReplicaOption]) {
         self.hull.clear();
         for &option in options {
             while let [.., one, two] = self.hull[..]
@@ -91,7 +91,7 @@ impl Reduction {
             }
             self.hull.push(option);
         }
-        self.steps.extend(self.hull.windows(2).map(|pair| HullStep {
+        self.steps.extend(self.hull.windows(2).map(|pair| PricedStep {
             gain: gain(pair[0], pair[1]),
             replicas: pair[1].0 - pair[0].0,
             decrease: pair[0].1 - pair[1].1,
@@ -100,6 +100,6 @@ impl Reduction {
 }
 
 /// Decrease of the term by accelerator, from one option to a larger one.
-fn gain(one: SizeOption, other: SizeOption) -> f64 {
+fn gain(one: ReplicaOption, other: ReplicaOption) -> f64 {
     (one.1 - other.1) / f64::from(other.0 - one.0)
 }

@@ -14,7 +14,7 @@ use crate::model::autoscale::{Measure, speedup, utility};
 use crate::view::JobView;
 
 /// Speed-ups of one job at the sizes that it can have now, ascending: accelerators and speed-up.
-type Curve = Vec<(u32, f64)>;
+type SpeedupCurve = Vec<(u32, f64)>;
 
 impl Simulator {
     /// Takes a sample of the utility where one is due, and chooses the number of nodes anew.
@@ -68,7 +68,7 @@ fn speedup_of(job: &JobView<'_>, measure: Measure, nodes: u32, gpus: u32) -> f64
 }
 
 /// Speed-ups of a job on packed accelerators: one at a time up to a node, then node by node.
-fn curve(job: &JobView<'_>, measure: Measure, per_node: u32, total: u32) -> Curve {
+fn curve(job: &JobView<'_>, measure: Measure, per_node: u32, total: u32) -> SpeedupCurve {
     let (least, most) = (job.min_gpus(), job.max_gpus().min(total));
     let ladder = (1..=per_node).chain((2..=total / per_node).map(|nodes| nodes * per_node));
     let between = ladder.filter(|&gpus| gpus > least && gpus < most);
@@ -79,13 +79,13 @@ fn curve(job: &JobView<'_>, measure: Measure, per_node: u32, total: u32) -> Curv
 
 /// Speed-ups of the jobs when `gpus` accelerators go, one step of a curve at a time, to the job that gains most by
 /// each of them; the first job among equals.
-fn divide(curves: &[Curve], gpus: u32) -> Vec<f64> {
+fn divide(curves: &[SpeedupCurve], gpus: u32) -> Vec<f64> {
     let mut steps = vec![0; curves.len()];
     let mut left = gpus;
     // A size and its speed-up after so many steps; nothing before the first.
-    let at = |curve: &Curve, step: usize| step.checked_sub(1).map_or((0, 0.0), |last| curve[last]);
+    let at = |curve: &SpeedupCurve, step: usize| step.checked_sub(1).map_or((0, 0.0), |last| curve[last]);
     loop {
-        let next = |(job, curve): (usize, &Curve)| {
+        let next = |(job, curve): (usize, &SpeedupCurve)| {
             let (size, speedup) = at(curve, steps[job]);
             let &(larger, faster) = curve.get(steps[job])?;
             let more = larger - size;

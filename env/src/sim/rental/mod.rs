@@ -18,8 +18,8 @@ use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::time::SimTime;
 
+use stages::NodeStage;
 pub(super) use stages::RunRental;
-use stages::Stage;
 pub use stages::{RentalRecord, SizeChange};
 
 impl Simulator {
@@ -54,16 +54,16 @@ impl Simulator {
         let (now, seed) = (self.state.now, self.state.scenario.seed);
         let Some(rental) = &mut self.rental else { return Ok(()) };
         match rental.stage(node) {
-            Stage::Starting { since, ready } if ready <= now => {
+            NodeStage::Starting { since, ready } if ready <= now => {
                 rental.enter_service(node, since, now, seed);
                 self.state.down[node.index()] -= 1;
                 self.restore(node);
             }
-            Stage::InService { since, notice } if notice <= now => {
+            NodeStage::InService { since, notice } if notice <= now => {
                 let notice = rental.notify(node, since, now);
                 self.withdraw(node, Some(notice))?;
             }
-            Stage::Noticed { gone, .. } if gone <= now => rental.leave(node, now),
+            NodeStage::Noticed { gone, .. } if gone <= now => rental.leave(node, now),
             _ => {}
         }
         Ok(())

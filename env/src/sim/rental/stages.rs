@@ -1,4 +1,4 @@
-//! Stage of every rented node, and what has been paid for.
+//! NodeStage of every rented node, and what has been paid for.
 
 use crate::cluster::NodeId;
 use crate::model::Rental;
@@ -6,9 +6,9 @@ use crate::model::autoscale::Autoscaler;
 use crate::state::ClusterState;
 use crate::time::SimTime;
 
-/// Stage of the rental of one node of the cluster.
+/// NodeStage of the rental of one node of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum NodeStage {
     /// A node that is not rented.
     Vacant,
     /// Ordered at `since`; in service from `ready` on.
@@ -49,7 +49,7 @@ pub struct RentalRecord {
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct RunRental {
     pub(super) terms: Rental,
-    stages: Vec<Stage>,
+    stages: Vec<NodeStage>,
     /// By node: rentals so far.
     rentals: Vec<u32>,
     /// Number of nodes that are to be rented.
@@ -74,8 +74,8 @@ impl RunRental {
             state.down[node.index()] = 1;
         }
         let scaler = terms.rule.measure().map(|_| Autoscaler::new(terms.bounds(nodes)));
-        let mut stages = vec![Stage::Vacant; nodes as usize];
-        stages[..first as usize].fill(Stage::InService { since: SimTime::ZERO, notice: SimTime::NEVER });
+        let mut stages = vec![NodeStage::Vacant; nodes as usize];
+        stages[..first as usize].fill(NodeStage::InService { since: SimTime::ZERO, notice: SimTime::NEVER });
         let wanted = if scaler.is_some() { first } else { nodes };
         let record =
             RentalRecord { sizes: vec![SizeChange { at: SimTime::ZERO, nodes: first }], ..RentalRecord::default() };
@@ -93,21 +93,21 @@ impl RunRental {
         rental
     }
 
-    pub(super) fn stage(&self, node: NodeId) -> Stage {
+    pub(super) fn stage(&self, node: NodeId) -> NodeStage {
         self.stages[node.index()]
     }
 
     pub fn in_service(&self, node: NodeId) -> bool {
-        matches!(self.stages[node.index()], Stage::InService { .. })
+        matches!(self.stages[node.index()], NodeStage::InService { .. })
     }
 
     /// Number of nodes in service.
     pub(super) fn serving(&self) -> u32 {
-        self.stages.iter().filter(|stage| matches!(stage, Stage::InService { .. })).count() as u32
+        self.stages.iter().filter(|stage| matches!(stage, NodeStage::InService { .. })).count() as u32
     }
 
     pub fn awaits(&self) -> bool {
-        self.stages.iter().any(|stage| matches!(stage, Stage::Starting { .. }))
+        self.stages.iter().any(|stage| matches!(stage, NodeStage::Starting { .. }))
     }
 
     /// Moment at which a stage ends or a sample is due.
@@ -120,7 +120,7 @@ impl RunRental {
         let at = node.index();
         let life = self.terms.spot_of(node.0).map(|spot| spot.lifetime(seed, node.0, self.rentals[at]));
         let notice = life.map_or(SimTime::NEVER, |life| now.saturating_add(life));
-        self.set(node, Stage::InService { since, notice }, now);
+        self.set(node, NodeStage::InService { since, notice }, now);
     }
 
     /// The provider takes a spot node back. Returns the time that is left until it is gone.
@@ -128,27 +128,27 @@ impl RunRental {
         let secs = self.terms.spot_of(node.0).map_or(0.0, |spot| spot.notice_secs);
         let left = SimTime::from_secs_f64(secs);
         self.record.taken_back += 1;
-        self.set(node, Stage::Noticed { since, gone: now.saturating_add(left) }, now);
+        self.set(node, NodeStage::Noticed { since, gone: now.saturating_add(left) }, now);
         left
     }
 
     /// A node is no longer rented and paid.
     pub(super) fn leave(&mut self, node: NodeId, now: SimTime) {
         let stage = self.stages[node.index()];
-        self.record.given_back += u32::from(!matches!(stage, Stage::Noticed { .. }));
+        self.record.given_back += u32::from(!matches!(stage, NodeStage::Noticed { .. }));
         self.bill(node, now);
-        self.set(node, Stage::Vacant, now);
+        self.set(node, NodeStage::Vacant, now);
     }
 
     /// Rents vacant nodes, those with the lowest numbers first, until as many start or serve as are wanted.
     pub(super) fn order(&mut self, now: SimTime) {
         let missing = self.wanted.saturating_sub(self.rented());
-        let vacant = NodeId::first(self.stages.len()).filter(|node| self.stages[node.index()] == Stage::Vacant);
+        let vacant = NodeId::first(self.stages.len()).filter(|node| self.stages[node.index()] == NodeStage::Vacant);
         let vacant: Vec<NodeId> = vacant.take(missing as usize).collect();
         for node in vacant {
             self.rentals[node.index()] += 1;
             self.record.ordered += 1;
-            self.set(node, Stage::Starting { since: now, ready: now.saturating_add(self.terms.start_up()) }, now);
+            self.set(node, NodeStage::Starting { since: now, ready: now.saturating_add(self.terms.start_up()) }, now);
         }
     }
 
@@ -160,9 +160,9 @@ impl RunRental {
         let mut rented: Vec<_> = NodeId::first(self.stages.len())
             .skip(always)
             .filter_map(|node| match self.stages[node.index()] {
-                Stage::Starting { .. } => Some((false, 0, std::cmp::Reverse(node))),
-                Stage::InService { .. } => Some((true, held(node), std::cmp::Reverse(node))),
-                Stage::Vacant | Stage::Noticed { .. } => None,
+                NodeStage::Starting { .. } => Some((false, 0, std::cmp::Reverse(node))),
+                NodeStage::InService { .. } => Some((true, held(node), std::cmp::Reverse(node))),
+                NodeStage::Vacant | NodeStage::Noticed { .. } => None,
             })
             .collect();
         rented.sort_unstable();
@@ -179,12 +179,12 @@ impl RunRental {
 
     /// Nodes that start or are in service.
     fn rented(&self) -> u32 {
-        let rented = |stage: &&Stage| matches!(stage, Stage::Starting { .. } | Stage::InService { .. });
+        let rented = |stage: &&NodeStage| matches!(stage, NodeStage::Starting { .. } | NodeStage::InService { .. });
         self.stages.iter().filter(rented).count() as u32
     }
 
     fn bill(&mut self, node: NodeId, now: SimTime) {
-        let (Stage::Starting { since, .. } | Stage::InService { since, .. } | Stage::Noticed { since, .. }) =
+        let (NodeStage::Starting { since, .. } | NodeStage::InService { since, .. } | NodeStage::Noticed { since, .. }) =
             self.stages[node.index()]
         else {
             return;
@@ -196,16 +196,16 @@ impl RunRental {
         }
     }
 
-    fn set(&mut self, node: NodeId, stage: Stage, now: SimTime) {
+    fn set(&mut self, node: NodeId, stage: NodeStage, now: SimTime) {
         self.stages[node.index()] = stage;
         let ends = self.stages.iter().map(|stage| match *stage {
-            Stage::Vacant => SimTime::NEVER,
-            Stage::Starting { ready, .. } => ready,
-            Stage::InService { notice, .. } => notice,
-            Stage::Noticed { gone, .. } => gone,
+            NodeStage::Vacant => SimTime::NEVER,
+            NodeStage::Starting { ready, .. } => ready,
+            NodeStage::InService { notice, .. } => notice,
+            NodeStage::Noticed { gone, .. } => gone,
         });
         self.next_stage = ends.min().unwrap_or(SimTime::NEVER);
-        let nodes = self.stages.iter().filter(|stage| **stage != Stage::Vacant).count() as u32;
+        let nodes = self.stages.iter().filter(|stage| **stage != NodeStage::Vacant).count() as u32;
         match self.record.sizes.last_mut() {
             Some(last) if last.at == now => last.nodes = nodes,
             Some(last) if last.nodes == nodes => {}
