@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use goodput_agents::compose::policies;
 use goodput_agents::heuristic::card_sharing::{CardSharing, LISTED};
 use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::placement::fractional::strategy::by_name;
@@ -154,19 +153,22 @@ fn the_policy_places_as_the_placer_of_the_reproduction() {
 fn every_other_policy_takes_over_from_jobs_on_parts() {
     let parts = |index: i64| sharing(&format!("part-{index}"), 0, 1, 25, 2_000, 600 + 60 * index);
     let jobs: Vec<JobSpec> = (0..8).map(parts).chain((0..6).map(|at| fixed("whole", 2, 300, at))).collect();
-    let others = policies().filter(|listed| LISTED.iter().all(|sharing| sharing.name != listed.name));
+    let others =
+        goodput_agents::compose::policies().filter(|listed| LISTED.iter().all(|sharing| sharing.name != listed.name));
     for listed in others {
         let mut run = Simulator::new(scenario(2, 4, jobs.clone()));
-        let (mut first, mut then) = (CardSharing::filled(Spread::Fullest), listed.build(1));
+        let (mut first, mut then) = (LISTED[0].build(1), listed.build(1));
         for decision in 0..60 {
             if run.run_until_decision().unwrap() != Status::Decision {
                 break;
             }
-            let policy: &mut dyn Policy = if decision == 0 { &mut first } else { &mut *then };
+            let policy: &mut dyn Policy = if decision == 0 { &mut *first } else { &mut *then };
             let plan = policy.decide(&run.view());
             run.apply(&plan).unwrap_or_else(|error| panic!("{}, decision {decision}: {error}", listed.name));
             let wake = policy.wake_at();
             run.wake_at(wake);
+            let on_parts = run.view().jobs().filter(|job| job.state.placement.share().is_some()).count();
+            assert!(decision > 0 || on_parts == 8, "eight jobs on at most six cards");
         }
     }
 }
