@@ -146,3 +146,29 @@ fn the_policy_places_as_the_placer_of_the_reproduction() {
         assert!(found.iter().filter(|place| place.is_none()).count() > 20, "{name}: nothing was contended");
     }
 }
+
+/// A policy that knows no parts takes over from one that placed them: a shared card is not free for it twice, or while
+/// another job holds the rest of it.
+#[test]
+fn every_other_policy_takes_over_from_jobs_on_parts() {
+    let parts = |index: i64| sharing(&format!("part-{index}"), 0, 1, 25, 2_000, 600 + 60 * index);
+    let jobs: Vec<JobSpec> = (0..8).map(parts).chain((0..6).map(|at| fixed("whole", 2, 300, at))).collect();
+    let others =
+        goodput_agents::compose::policies().filter(|listed| LISTED.iter().all(|sharing| sharing.name != listed.name));
+    for listed in others {
+        let mut run = Simulator::new(scenario(2, 4, jobs.clone()));
+        let (mut first, mut then) = (LISTED[0].build(1), listed.build(1));
+        for decision in 0..60 {
+            if run.run_until_decision().unwrap() != Status::Decision {
+                break;
+            }
+            let policy: &mut dyn Policy = if decision == 0 { &mut *first } else { &mut *then };
+            let plan = policy.decide(&run.view());
+            run.apply(&plan).unwrap_or_else(|error| panic!("{}, decision {decision}: {error}", listed.name));
+            let wake = policy.wake_at();
+            run.wake_at(wake);
+            let on_parts = run.view().jobs().filter(|job| job.state.placement.share().is_some()).count();
+            assert!(decision > 0 || on_parts == 8, "eight jobs on at most six cards");
+        }
+    }
+}

@@ -194,6 +194,51 @@ async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
     assert!(environment.contains(&format!("CUDA_MPS_PIPE_DIRECTORY={}", node.config.mps_pipes.display())));
 }
 
+/// HAMi's limits are of one accelerator; a job on several would have none.
+#[tokio::test(flavor = "multi_thread")]
+async fn hami_keeps_no_job_on_several_accelerators() {
+    let node = Node::new("n1");
+    let agent = node.agent().await;
+    let client = node.client(agent.address);
+    let (compute_percent, memory_mib, isolation) = (30, Some(10_240), GrantIsolation::Hami);
+    let part = |uuid: String| AcceleratorGrant { uuid, compute_percent, memory_mib, isolation };
+    let grants: Vec<AcceleratorGrant> = uuids(&client).await.into_iter().map(part).collect();
+    let refused = client.start(&start(launch("wide", 0, bench(&lasting(0.2)), grants.clone()))).await.unwrap_err();
+    assert!(refused.to_string().contains("HAMi keeps a job to a part of one accelerator only"), "{refused}");
+    client.start(&start(launch("one", 0, bench(&lasting(0.2)), grants[..1].to_vec()))).await.unwrap();
+    assert_eq!(ended(&client, "one.0").await.0, Exit::Code(0));
+}
+
+/// The server of MPS stays on an accelerator after its last client; it is no foreign process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_accelerator_is_given_after_a_part_though_the_server_of_mps_stays() {
+    let node = Node::new("n1").with_mps();
+    let agent = node.agent().await;
+    let client = node.client(agent.address);
+    let uuid = uuids(&client).await[0].clone();
+    let program = node.folder.path().join("nvidia-cuda-mps-server");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut server = std::process::Command::new(program).arg("60").env("CUDA_VISIBLE_DEVICES", &uuid).spawn().unwrap();
+
+    let (compute_percent, memory_mib, isolation) = (60, Some(20_000), GrantIsolation::Mps);
+    let part = AcceleratorGrant { uuid: uuid.clone(), compute_percent, memory_mib, isolation };
+    client.start(&start(launch("part", 0, bench(&lasting(0.2)), vec![part]))).await.unwrap();
+    assert_eq!(ended(&client, "part.0").await.0, Exit::Code(0));
+    until(&client, "the server", |status| status.accelerators[0].processes == [server.id()]).await;
+
+    let whole = launch("whole", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuid)]);
+    client.start(&start(whole)).await.unwrap();
+    let both = |status: &NodeStatus| status.accelerators[0].processes.len() == 2;
+    let (seen, _) = until(&client, "the job beside the server", both).await;
+    let job = seen.accelerators[0].processes.iter().find(|pid| **pid != server.id()).unwrap();
+    let environment = std::fs::read_to_string(format!("/proc/{job}/environ")).unwrap();
+    let pipes = node.config.state_dir.join("attempts/whole.0/mps");
+    assert!(environment.contains(&format!("CUDA_MPS_PIPE_DIRECTORY={}", pipes.display())), "{environment}");
+    assert_eq!(std::fs::read_dir(pipes).unwrap().count(), 0, "a folder without pipes: the job runs without MPS");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 /// Drill 3: jobs outlive their agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {

@@ -6,11 +6,12 @@ use goodput_configs::live::node_agent::Fencing;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
+use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::engine::{
-    AcceleratorShare, Engine, EngineAction, EngineError, JobPhase, OnNode, StepOutcome, Submission,
+    AcceleratorShare, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, OnNode, StepOutcome, Submission,
 };
 
-use crate::engine_agents::{Site, carry_out, job, order};
+use crate::engine_agents::{Site, carry_out, job, look, order};
 use crate::nodes::*;
 
 fn part(name: &str, gpus: u32, compute_percent: u32, memory_mib: u32) -> Submission {
@@ -97,4 +98,24 @@ async fn a_part_is_refused_where_a_node_has_no_mps() {
     let whole = part("whole", 1, 30, 4_096);
     let spec = JobSpec { request: JobRequest { share: None, ..whole.spec.request.clone() }, ..whole.spec.clone() };
     engine.submit(&Submission { spec, ..whole }).await.unwrap();
+}
+
+/// Failed accelerators are numbered after those that may be given, each by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_failed_accelerators_of_a_node_have_two_numbers() {
+    let site = with_mps(&["n1"]);
+    let agents = site.agents().await;
+    let mut engine = site.engine(&agents).await;
+    let deaf = BenchJob { misbehave: Some(Misbehaviour::IgnoreTerm), ..lasting(60.0) };
+    let wide = Submission { command: bench(&deaf), grace_s: 5, ..part("wide", 2, 150, 40_000) };
+    let key = engine.submit(&wide).await.unwrap();
+    carry_out(&mut engine, &order(&key, 0, on_part(&["0", "1"], 75, 20_000))).await;
+    let cards = |seen: &ClusterSnapshot| job(seen, &key).attempt.as_ref().map(|attempt| attempt.cards.clone());
+    for (index, left) in [(0, 1), (1, 0)] {
+        site.nodes[0].xid(index, 79);
+        let seen = look(&mut engine, "a failed accelerator", |seen| seen.nodes[0].gpus == left).await;
+        let mut numbers = cards(&seen).unwrap();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1]);
+    }
 }

@@ -213,7 +213,7 @@ impl Policy for Gandiva {
 
 /// Whether `bound` is free and has as many accelerators as the job wants.
 fn fits(free: &Free, bound: &Placement, gpus: u32) -> bool {
-    bound.gpus() == gpus && bound.slices().iter().all(|slice| free.on(slice.node) >= slice.gpus)
+    bound.gpus() == gpus && free.holds(bound)
 }
 
 fn take(free: &mut Free, placement: &Placement) {

@@ -34,9 +34,9 @@ impl Free {
         &self.nodes
     }
 
-    /// Whether all of `placement` is free; it names each node once.
+    /// Whether all of `placement` is free; it names each node once. Parts of cards are not: only whole ones count here.
     pub fn holds(&self, placement: &Placement) -> bool {
-        placement.slices().iter().all(|slice| self.on(slice.node) >= slice.gpus)
+        placement.share().is_none() && placement.slices().iter().all(|slice| self.on(slice.node) >= slice.gpus)
     }
 
     /// Takes `gpus` of the free accelerators of `node`.
@@ -45,8 +45,11 @@ impl Free {
         self.total -= gpus;
     }
 
-    /// Frees what a job holds.
+    /// Frees what a job holds. A part of a card frees nothing, because other jobs may hold the rest of the card.
     pub fn release(&mut self, placement: &Placement) {
+        if placement.share().is_some() {
+            return;
+        }
         for slice in placement.slices() {
             self.nodes[slice.node.index()] += slice.gpus;
             self.total += slice.gpus;

@@ -8,7 +8,7 @@ use super::reconfiguration::Reconfiguration;
 use super::saving::Saving;
 use crate::job::JobId;
 use crate::model::BatchConfig;
-use crate::placement::Placement;
+use crate::placement::{Placement, Slice};
 use crate::time::SimTime;
 
 /// Phase of an active job: waiting, restarting, or making progress.
@@ -133,6 +133,12 @@ impl JobState {
     #[inline]
     pub fn counts(&self) -> bool {
         self.partner.is_none_or(|partner| self.id < partner)
+    }
+
+    /// Whole accelerators by node that are free once the job has given up what it holds. Of two jobs that hold one
+    /// placement the first frees it, and a part of a card frees none, because other jobs may hold the rest of the card.
+    pub fn frees(&self) -> &[Slice] {
+        if self.counts() && self.placement.share().is_none() { self.placement.slices() } else { &[] }
     }
 
     /// Whether the job holds accelerators.

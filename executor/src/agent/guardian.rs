@@ -31,6 +31,10 @@ impl Agent {
                 return Err(AgentError::Unavailable { uuid: grant.uuid.clone(), why });
             }
             check_share(&self.lock(), grant, memory)?;
+            if grant.isolation == GrantIsolation::Hami && grants.len() > 1 {
+                let why = "HAMi keeps a job to a part of one accelerator only; give it one, or use MPS".to_owned();
+                return Err(AgentError::Unavailable { uuid: grant.uuid.clone(), why });
+            }
             let given_up = Instant::now() + SETTLE;
             while let Some(why) = self.in_use(&grant.uuid) {
                 if Instant::now() >= given_up {
@@ -76,7 +80,7 @@ impl Agent {
             return Some("the driver has not been read since it was last used; try again".to_owned());
         }
         let device = readings.devices.iter().find(|device| device.uuid == uuid)?;
-        let pid = device.info.process_ids.first()?;
+        let pid = device.info.process_ids.iter().find(|pid| !mps::is_server(**pid))?;
         Some(format!("process {pid} still uses it; end that process"))
     }
 

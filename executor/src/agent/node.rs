@@ -19,6 +19,7 @@ use super::disk::DiskWatch;
 use super::error::AgentError;
 use super::keeper::{Deadline, KeeperOrder, Processes};
 use super::lease::LeaseBook;
+use super::mps;
 use super::process::{ProcessId, kill, processes_with_token};
 use super::record::{self, RecordError};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, MEMBERS, ORDER, PROCESSES, STOP};
@@ -34,6 +35,9 @@ const REPORTS: usize = 10_000;
 const BEGIN: Duration = Duration::from_secs(2);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Folder of an attempt that is not to use the node's MPS: it is empty, unless the job starts a control daemon itself.
+const OWN_PIPES: &str = "mps";
 
 /// The variables of the agent that jobs inherit. All else that a job needs, its user asks for.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "LANG", "TZ"];
@@ -215,6 +219,7 @@ impl Agent {
         let of_job = || self.config.checkpoint_root.join(program.name.as_str());
         let checkpoint_dir = program.checkpoint_dir.clone().unwrap_or_else(of_job);
         private::folder(folder)?;
+        private::folder(&folder.join(OWN_PIPES))?;
         fs::create_dir_all(&checkpoint_dir)?;
         spool::write(folder, LAUNCH, record)?;
         if let Some(member) = &launch.member {
@@ -253,8 +258,12 @@ impl Agent {
         let inherited = INHERITED.iter().filter_map(|key| Some(((*key).to_owned(), std::env::var(key).ok()?)));
         let mut env: BTreeMap<String, String> = inherited.collect();
         env.extend(launch.environment(&around));
+        let text = |path: &Path| path.to_string_lossy().into_owned();
         if launch.grants.iter().any(|grant| grant.isolation == GrantIsolation::Mps) {
-            env.insert("CUDA_MPS_PIPE_DIRECTORY".to_owned(), self.config.mps_pipes.to_string_lossy().into_owned());
+            env.insert(mps::PIPES.to_owned(), text(&self.config.mps_pipes));
+        } else {
+            // A job that runs a control daemon of its own may name its pipes.
+            env.entry(mps::PIPES.to_owned()).or_insert_with(|| text(&folder.join(OWN_PIPES)));
         }
         env
     }

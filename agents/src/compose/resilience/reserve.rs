@@ -92,7 +92,7 @@ impl Policy for Reserve {
             if self.is_key(view, job.request()) {
                 key.push(job.id());
             } else if job.state.placement.slices().iter().any(|slice| self.reserved[slice.node.index()]) {
-                job.state.placement.slices().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
+                job.state.frees().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
                 plan.set(job.id(), Placement::none());
                 self.again = Some(view.now + SimTime::from_secs(1));
             } else {

@@ -276,8 +276,8 @@ impl Gavel {
     fn plan_round(&mut self, view: &ClusterView<'_>, ledger: &RoundLedger) -> Plan {
         // A round places all jobs anew, so what running jobs hold counts as free.
         let mut free = view.free().to_vec();
-        for job in view.jobs().filter(|job| job.state.counts()) {
-            job.state.placement.slices().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
+        for job in view.jobs() {
+            job.state.frees().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());
         // In first in, first out a job without a type waits; elsewhere idle accelerators go to jobs

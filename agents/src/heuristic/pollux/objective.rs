@@ -182,10 +182,12 @@ impl PolluxProblem {
         let mut order: Vec<(i64, JobId)> = view.jobs().map(|job| (job.attained_gpu_millis(), job.id())).collect();
         order.sort_unstable();
         let contenders = order.into_iter().filter_map(|(_, id)| view.job(id)).map(|job| {
-            let held = job.state.placement.clone();
-            for slice in held.slices() {
+            for slice in job.state.frees() {
                 capacity[slice.node.index()] += slice.gpus;
             }
+            // The model knows whole accelerators: a job that holds a part of a card has none of them.
+            let part = job.state.placement.share().is_some();
+            let held = if part { Placement::none() } else { job.state.placement.clone() };
             let tenant = job.request().tenant;
             PolluxJob {
                 job: job.id(),

@@ -172,7 +172,7 @@ impl Policy for Sia {
 fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     for job in view.jobs() {
-        for slice in job.state.placement.slices() {
+        for slice in job.state.frees() {
             available[slice.node.index()] += slice.gpus;
         }
     }
@@ -181,6 +181,8 @@ fn available(view: &ClusterView<'_>) -> Vec<u32> {
 
 fn wanted(view: &ClusterView<'_>, choice: &SizeOption) -> Wanted {
     let held = view.job(choice.job).filter(|job| job.kind() == choice.kind && job.gpus() == choice.gpus);
+    // A part of a card is no whole one to stay on.
+    let held = held.filter(|job| job.state.placement.share().is_none());
     let held = held.map_or_else(Placement::none, |job| job.state.placement.clone());
     Wanted { gpus: choice.gpus, held, pinned: choice.pinned }
 }

@@ -21,7 +21,8 @@ impl<'a> AcceleratorOffer<'a> {
     /// Offer of the `free` accelerators by node, and of what `ended` placements give back.
     pub fn new<'p>(cluster: &'a Cluster, free: &[u32], ended: impl Iterator<Item = &'p Placement>) -> Self {
         let mut free = free.to_vec();
-        for slice in ended.flat_map(Placement::slices) {
+        // A part of a card frees nothing: other jobs may hold the rest of the card.
+        for slice in ended.filter(|placement| placement.share().is_none()).flat_map(Placement::slices) {
             free[slice.node.index()] += slice.gpus;
         }
         Self { cluster, free }

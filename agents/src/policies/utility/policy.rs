@@ -174,6 +174,8 @@ impl UtilityPolicy {
         let wanted = |goal: &&Goal| {
             let job = view.job(goal.job);
             let stays = job.filter(|job| job.kind() == kind && job.gpus() == goal.gpus);
+            // A part of a card is no whole one to stay on.
+            let stays = stays.filter(|job| job.state.placement.share().is_none());
             let pinned = job.is_some_and(|job| is_left_alone(view, &job));
             let held = stays.map_or_else(Placement::none, |job| job.state.placement.clone());
             Wanted { gpus: goal.gpus, held, pinned }
@@ -212,9 +214,8 @@ pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
 /// Accelerators by node that are free or held by jobs.
 pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
-    // What two jobs share is held once.
-    for job in view.jobs().filter(|job| job.state.counts()) {
-        job.state.placement.slices().iter().for_each(|slice| available[slice.node.index()] += slice.gpus);
+    for job in view.jobs() {
+        job.state.frees().iter().for_each(|slice| available[slice.node.index()] += slice.gpus);
     }
     available
 }

@@ -297,8 +297,12 @@ impl AgentNodes {
     /// Numbers of accelerators on their node: their places among those that may be given.
     pub fn numbers(&self, on: &OnNode) -> Vec<u16> {
         let fit = self.fit(&on.node);
-        // An accelerator that failed comes after those that may be given.
-        let number = |uuid: &String| fit.iter().position(|device| device.uuid == *uuid).unwrap_or(fit.len()) as u16;
+        let devices = self.status(&on.node).into_iter().flat_map(|status| &status.accelerators);
+        let is_fit = |device: &NodeAccelerator| fit.iter().any(|other| other.uuid == device.uuid);
+        let others = devices.filter(|device| !is_fit(device));
+        // An accelerator that failed comes after those that may be given, and has a number of its own.
+        let uuids: Vec<&str> = fit.iter().copied().chain(others).map(|device| device.uuid.as_str()).collect();
+        let number = |uuid: &String| uuids.iter().position(|known| known == uuid).unwrap_or(uuids.len()) as u16;
         on.accelerators.iter().map(number).collect()
     }
 
