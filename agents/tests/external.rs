@@ -32,7 +32,7 @@ fn program(mode: &str) -> Option<ExternalProgram> {
 }
 
 fn play(policy: &mut dyn Policy) -> Outcome {
-    let workload = random_workload(&mut rng(3, Stream::Workload), 12, 16);
+    let workload = random_workload(&mut rng(3, Stream::Workload), 4, 16);
     let cluster = Arc::new(Cluster::homogeneous(4, 4));
     let scenario = Scenario::new(cluster, Arc::new(workload), SimOptions::standard(), 3);
     Simulator::new(Arc::new(scenario)).run(policy).unwrap()

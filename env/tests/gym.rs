@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::gym::{
-    Action, ClusterEnv, Discount, EnvError, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
-    WarmUp, check,
+    Action, ClusterEnv, Discount, EnvError, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource,
+    VecBuffers, VecEnv, Verb, WarmUp, check,
 };
 use goodput_env::job::Workload;
 use goodput_env::placement::Placement;

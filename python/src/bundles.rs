@@ -63,15 +63,14 @@ pub fn export(
     let weights = Weights::from_data(&config, *envs.shape(), data).map_err(refused)?;
     let provenance = Provenance { argv, seed, steps, config_sha256 };
     let facts = envs.facts();
-    let bundle =
-        PolicyBundle::trained(Model::Net(weights), facts.decoder, &facts.types, facts.gpus, provenance);
+    let bundle = PolicyBundle::trained(Model::Net(weights), facts.decoder, &facts.types, facts.gpus, provenance);
     bundle.save(&path).map_err(refused)?;
     Ok(bundle.sha256())
 }
 
 /// Net or linear policy of a bundle that scores single observations.
-#[pyclass(module = "goodput_gym._core")]
-pub struct Bundle {
+#[pyclass(module = "goodput_gym._core", name = "Bundle")]
+pub struct DeployedBundle {
     deployed: Deployed,
     obs_dim: usize,
     actions: usize,
@@ -79,7 +78,7 @@ pub struct Bundle {
 }
 
 #[pymethods]
-impl Bundle {
+impl DeployedBundle {
     /// Bundle in a file, or one that ships, by a name such as `zoo:linear`.
     #[new]
     fn new(path: &str) -> PyResult<Self> {

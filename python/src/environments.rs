@@ -28,13 +28,13 @@ type Arguments = (String, String, Vec<String>, usize, usize, String, String, Str
 type Position = (u64, u64, Vec<u32>);
 
 /// Environment with the action that it takes next.
-struct Seat {
+struct EnvironmentSeat {
     player: Player<ClusterEnv>,
     action: usize,
 }
 
-/// What the experiment says about the policies that play it.
-pub struct Facts {
+/// Facts of the experiment that concern the policies that play it.
+pub struct PolicyFacts {
     /// Information and batch sizes under which policies are run.
     pub decoder: Decoder,
     /// Names of all accelerator types of the cluster.
@@ -50,9 +50,9 @@ pub struct Facts {
 /// Environments of one experiment that step together.
 #[pyclass(module = "goodput_gym._core")]
 pub struct Environments {
-    seats: Vec<Seat>,
+    seats: Vec<EnvironmentSeat>,
     layout: Layout,
-    facts: Facts,
+    facts: PolicyFacts,
     options: Options,
     threads: Threads,
     arrays: Arrays,
@@ -61,7 +61,7 @@ pub struct Environments {
 
 #[pymethods]
 impl Environments {
-    /// Environments of the experiment `text`, whose `name` is for messages, with `sets` (`KEY=VALUE`) applied.
+    /// Environments of the experiment `text`, with `sets` (`KEY=VALUE`) applied. `name` is for messages.
     #[new]
     #[pyo3(signature = (name, text, sets, num_envs, threads, split, autoreset, on_forbidden, half_life_secs,
         present_value))]
@@ -90,7 +90,7 @@ impl Environments {
             let setup = experiment.setup().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))?;
             Ok::<_, PyErr>((experiment, setup))
         })?;
-        let facts = Facts {
+        let facts = PolicyFacts {
             decoder: Decoder::new(setup.options().batching, setup.options().information),
             types: setup.type_names(setup.cluster().types.len()),
             gpus: setup.cluster().total_gpus(),
@@ -101,7 +101,7 @@ impl Environments {
         let layout = env.layout();
         Ok(Self {
             // Seeds come with the first reset.
-            seats: (0..num_envs).map(|_| Seat { player: Player::new(env.clone(), 0), action: 0 }).collect(),
+            seats: (0..num_envs).map(|_| EnvironmentSeat { player: Player::new(env.clone(), 0), action: 0 }).collect(),
             layout,
             facts,
             options,
@@ -179,12 +179,12 @@ impl Environments {
         })
     }
 
-    /// Steps every environment with its action, and returns the environments whose action was forbidden and replaced.
+    /// Steps every environment with its action, and returns the environments with an action that was replaced.
     fn step(&mut self, py: Python<'_>, actions: PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
         let replaced = self.choose(actions.as_slice()?)?;
         let Options { autoreset, discount, present_value, .. } = self.options;
         let whole = discount.filter(|_| present_value);
-        self.arrays.each(py, &mut self.seats, self.threads.here()?, |Seat { player, action }, row| {
+        self.arrays.each(py, &mut self.seats, self.threads.here()?, |EnvironmentSeat { player, action }, row| {
             let now = player.env().simulator().map_or(SimTime::ZERO, |simulator| simulator.now());
             let weight = whole.map_or(1.0, |discount| discount.after(now.as_secs_f64()));
             step(player, *action, autoreset, weight, row)
@@ -213,7 +213,7 @@ impl Environments {
 
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>, Vec<Position>)> {
         let own = this.borrow();
-        let position = |seat: &Seat| {
+        let position = |seat: &EnvironmentSeat| {
             let Cursor { episode, actions } = seat.player.cursor();
             (seat.player.seed(), *episode, actions.clone())
         };
@@ -241,8 +241,8 @@ impl Environments {
         &self.layout
     }
 
-    /// What the experiment says about the policies that play it.
-    pub fn facts(&self) -> &Facts {
+    /// Facts of the experiment that concern the policies that play it.
+    pub fn facts(&self) -> &PolicyFacts {
         &self.facts
     }
 
@@ -251,16 +251,16 @@ impl Environments {
         self.seats.iter().map(|seat| &seat.player)
     }
 
-    fn seat(&self, at: usize) -> PyResult<&Seat> {
+    fn seat(&self, at: usize) -> PyResult<&EnvironmentSeat> {
         self.seats.get(at).ok_or_else(|| PyIndexError::new_err(format!("there is no environment {at}")))
     }
 
-    fn seat_mut(&mut self, at: usize) -> PyResult<&mut Seat> {
+    fn seat_mut(&mut self, at: usize) -> PyResult<&mut EnvironmentSeat> {
         self.seats.get_mut(at).ok_or_else(|| PyIndexError::new_err(format!("there is no environment {at}")))
     }
 
-    /// Checks the action of every environment before any is stepped, and returns the environments whose action was
-    /// replaced.
+    /// Checks the action of every environment before any is stepped, and returns the environments with an action that
+    /// was replaced.
     fn choose(&mut self, actions: &[i64]) -> PyResult<Vec<usize>> {
         let Options { autoreset, on_forbidden, .. } = self.options;
         if actions.len() != self.seats.len() {

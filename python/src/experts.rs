@@ -25,8 +25,7 @@ impl Expert {
     /// Expert that does as the policy `name` does, parameters included: `gandiva(quantum_secs=60)`.
     #[new]
     fn new(envs: &Environments, name: &str) -> PyResult<Self> {
-        let policy: NamedPolicy =
-            name.parse().map_err(|error| PyValueError::new_err(policies::explain(&error)))?;
+        let policy: NamedPolicy = name.parse().map_err(|error| PyValueError::new_err(policies::explain(&error)))?;
         let (needs, given) = (policy.training(0).needs(), envs.facts().decoder.information);
         if !given.allows(needs) {
             return Err(PyValueError::new_err(format!(

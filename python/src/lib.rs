@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<environments::Environments>()?;
-    module.add_class::<bundles::Bundle>()?;
+    module.add_class::<bundles::DeployedBundle>()?;
     module.add_class::<experts::Expert>()?;
     module.add_function(wrap_pyfunction!(bundles::export, module)?)?;
     module.add("SHIPPED", SHIPPED.to_vec())?;

@@ -1,4 +1,5 @@
-//! The wheel in fresh virtual environments: the checkers of Gymnasium and of Stable-Baselines3, and the tests in Python.
+//! The wheel in fresh virtual environments: the checkers of Gymnasium and of Stable-Baselines3, and the tests in
+//! Python.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use std::path::Path;
@@ -46,7 +47,9 @@ fn the_wheel_passes_its_tests_in_a_fresh_environment() {
 #[test]
 fn stable_baselines3_trains_on_the_wheel() {
     let Some(python) = wheel::python(&["torch"]) else {
-        eprintln!("PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch");
+        eprintln!(
+            "PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch"
+        );
         return;
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sb3");

@@ -67,8 +67,8 @@ pub fn program() -> Result<PathBuf> {
     Ok(target().join("release/goodput"))
 }
 
-/// Packs a wheel of the package around its extension module, with `program` where one is given, into `folder`, and gives
-/// its path. maturin writes the metadata; it and the packer are installed once, below `target/tools`.
+/// Packs a wheel of the package around its extension module, with `program` where one is given, into `folder`, and
+/// gives its path. maturin writes the metadata; it and the packer are installed once, below `target/tools`.
 ///
 /// # Errors
 /// Python is missing, a tool cannot be installed or fails, or a file cannot be copied; with the output of the tool.

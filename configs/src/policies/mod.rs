@@ -113,7 +113,15 @@ mod tests {
 
     #[test]
     fn policies_are_published_or_shipped() {
-        for known in ["fifo", "srtf@replica", "fifo+forecast", "gandiva(quantum_secs=60)+none", "zoo:elastic", "proc:./it", "python:a.b:C"] {
+        for known in [
+            "fifo",
+            "srtf@replica",
+            "fifo+forecast",
+            "gandiva(quantum_secs=60)+none",
+            "zoo:elastic",
+            "proc:./it",
+            "python:a.b:C",
+        ] {
             assert_eq!(problem(known), None, "{known}");
         }
         for (name, words) in [

@@ -9,7 +9,7 @@
 //!
 //! | direction | bytes |
 //! |---|---|
-//! | to the program, once | one line of JSON, the [`Greeting`] |
+//! | to the program, once | one line of JSON, the [`Introduction`] |
 //! | from the program, once | one line of JSON with the protocol: `{"protocol": 1}` |
 //! | to the program | `d`, observation f32 `[obs_dim]`, mask u8 `[actions]` |
 //! | from the program | action u32, a number with 1 in the mask |
@@ -25,5 +25,5 @@ mod process;
 mod program;
 
 pub use policy::ExternalPolicy;
-pub use process::{Greeting, ProcessError};
+pub use process::{Introduction, ProcessError};
 pub use program::{ExternalProgram, Faults, PREFIXES};

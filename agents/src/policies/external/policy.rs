@@ -6,15 +6,15 @@ use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::ClusterView;
 
 use super::patience::{Patience, Turn};
-use super::process::{Greeting, Process, ProcessError};
+use super::process::{Introduction, PolicyProcess, ProcessError};
 use super::program::ExternalProgram;
 use crate::policies::rounds::RoundPlayer;
 
 /// Policy of one run, decided by a process of its own.
 pub struct ExternalPolicy {
     program: ExternalProgram,
-    greeting: Greeting,
-    process: Option<Process>,
+    greeting: Introduction,
+    process: Option<PolicyProcess>,
     patience: Patience,
     player: RoundPlayer,
 }
@@ -23,7 +23,7 @@ impl ExternalPolicy {
     /// Policy of `program` on observations of `layout` in the run of `seed`. `types` names the distinguished
     /// accelerator types. The process starts with the first decision.
     pub fn new(program: ExternalProgram, layout: &Layout, types: &[String], seed: u64) -> Self {
-        let greeting = Greeting::new(layout, types, seed);
+        let greeting = Introduction::new(layout, types, seed);
         Self { program, greeting, process: None, patience: Patience::default(), player: RoundPlayer::new(layout) }
     }
 
@@ -79,8 +79,8 @@ impl Policy for ExternalPolicy {
 /// Asks the process, started where there is none, for an action.
 fn ask(
     program: &ExternalProgram,
-    greeting: &Greeting,
-    process: &mut Option<Process>,
+    greeting: &Introduction,
+    process: &mut Option<PolicyProcess>,
     observation: &[f32],
     mask: &[u8],
 ) -> Result<usize, ProcessError> {

@@ -48,7 +48,7 @@ pub enum ProcessError {
 
 /// First line to a program: the shapes and the meaning of what follows.
 #[derive(Clone, Debug, Serialize)]
-pub struct Greeting {
+pub struct Introduction {
     /// Version of the protocol.
     pub protocol: u32,
     /// Numbers of an observation.
@@ -73,8 +73,8 @@ pub struct Greeting {
     pub action_names: Vec<String>,
 }
 
-impl Greeting {
-    /// Greeting for observations of `layout` in the run of `seed`; `types` names the distinguished accelerator types.
+impl Introduction {
+    /// Introduction to observations of `layout` in the run of `seed`; `types` names the distinguished accelerator types.
     pub fn new(layout: &Layout, types: &[String], seed: u64) -> Self {
         Self {
             protocol: PROTOCOL,
@@ -92,9 +92,9 @@ impl Greeting {
     }
 }
 
-/// Greeting of a program.
+/// First line from a program.
 #[derive(Deserialize)]
-struct Answer {
+struct Reply {
     protocol: u32,
 }
 
@@ -107,7 +107,7 @@ enum Heard {
 /// A running process, the leader of a process group of its own. Dropping it closes its input. Then the group is killed:
 /// at once where an answer was late, and otherwise when the leader has ended or had the time to end.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct PolicyProcess {
     child: Child,
     late: bool,
     requests: Option<Sender<Vec<u8>>>,
@@ -123,9 +123,9 @@ impl std::fmt::Debug for Heard {
     }
 }
 
-impl Process {
+impl PolicyProcess {
     /// Starts `command` and exchanges greetings within `limit`.
-    pub fn start(command: &[String], greeting: &Greeting, limit: Duration) -> Result<Self, ProcessError> {
+    pub fn start(command: &[String], greeting: &Introduction, limit: Duration) -> Result<Self, ProcessError> {
         let program = command.first().cloned().unwrap_or_default();
         let failed = |error| ProcessError::Start { program: program.clone(), error };
         let mut command_line = Command::new(&program);
@@ -143,7 +143,7 @@ impl Process {
         let mut process = Self { child, late: false, requests: Some(requests), answers };
         match process.hear(limit)? {
             Heard::Greeting(line) => match serde_json::from_str(&line) {
-                Ok(Answer { protocol: PROTOCOL }) => Ok(process),
+                Ok(Reply { protocol: PROTOCOL }) => Ok(process),
                 _ => Err(ProcessError::Greeting(line.trim_end().to_owned())),
             },
             Heard::Action(_) => Err(ProcessError::Ended),
@@ -176,7 +176,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for PolicyProcess {
     fn drop(&mut self) {
         self.requests = None;
         let pause = Duration::from_millis(5);

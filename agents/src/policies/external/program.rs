@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use goodput_env::gym::Layout;
 
-use super::process::{Greeting, Process, ProcessError};
+use super::process::{Introduction, PolicyProcess, ProcessError};
 
 /// Prefixes of the names of external programs.
 pub const PREFIXES: [&str; 2] = ["proc:", "python:"];
@@ -86,8 +86,8 @@ impl ExternalProgram {
     ///
     /// # Errors
     /// [`ProcessError`] where the program cannot be started, or does not greet in time.
-    pub(super) fn start(&self, greeting: &Greeting) -> Result<Process, ProcessError> {
-        Process::start(&self.command, greeting, START)
+    pub(super) fn start(&self, greeting: &Introduction) -> Result<PolicyProcess, ProcessError> {
+        PolicyProcess::start(&self.command, greeting, START)
     }
 
     /// Starts a process for observations of `layout` and ends it, so that a wrong command is found before any run.
@@ -95,7 +95,7 @@ impl ExternalProgram {
     /// # Errors
     /// [`ProcessError`] where the program cannot be started, or does not greet in time.
     pub fn check(&self, layout: &Layout, types: &[String]) -> Result<(), ProcessError> {
-        self.start(&Greeting::new(layout, types, 0)).map(drop)
+        self.start(&Introduction::new(layout, types, 0)).map(drop)
     }
 
     /// Faults so far, over all runs.
