@@ -61,16 +61,13 @@ _LAZY = {
     "Feature": "_spaces",
     "export": "_export",
 }
-"""Names from modules that import Gymnasium, which a policy behind `goodput eval` does without."""
+"""Names from modules that import Gymnasium."""
 
 ENV_ID = "goodput_gym/Cluster-v0"
 
 
 def register() -> None:
-    """Registers `goodput_gym/Cluster-v0` with Gymnasium.
-
-    Gymnasium does so by itself when it is imported, and this package when it is imported after Gymnasium.
-    """
+    """Registers `goodput_gym/Cluster-v0` with Gymnasium, which importing this package does as well."""
     import gymnasium
 
     if ENV_ID not in gymnasium.registry:
@@ -87,5 +84,6 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"goodput_gym.{_LAZY[name]}"), name)
 
 
-if hasattr(sys.modules.get("gymnasium"), "register"):
+# A server of policies starts in every run of `goodput eval`, and does without Gymnasium, which takes long to import.
+if sys.orig_argv[1:3] != ["-m", "goodput_gym.policy"]:
     register()

@@ -69,8 +69,7 @@ class ClusterVectorEnv(Described, VectorEnv):
         present_value: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        names = AutoresetMode.__members__
-        mode = names[autoreset_mode] if autoreset_mode in names else AutoresetMode(autoreset_mode)
+        mode = dict(AutoresetMode.__members__).get(str(autoreset_mode)) or AutoresetMode(autoreset_mode)
         if render_mode not in (None, "ansi"):
             raise ValueError(f"render_mode is {render_mode!r}, expected None or 'ansi'")
         core = Environments(
@@ -112,10 +111,10 @@ class ClusterVectorEnv(Described, VectorEnv):
         if chosen.shape != (self.num_envs,):
             raise ValueError(f"reset_mask has the shape {chosen.shape}, expected ({self.num_envs},)")
         begins = self._streams(seed)
-        super().reset(seed=begins[0][0] if seed is not None and begins[0] else None)
+        super().reset(seed=begins[0][0] if seed is not None and begins[0] is not None else None)
         for env in map(int, np.flatnonzero(chosen)):
-            if begins[env] is not None:
-                self._core.seed(env, *begins[env])
+            if (stream := begins[env]) is not None:
+                self._core.seed(env, *stream)
         self._begun |= chosen
         self._core.reset(chosen.tolist())
         mask = self._out(self._mask)
