@@ -1,6 +1,7 @@
 //! Policies in another process decide as they would in this one, and cost their turn only where they fail.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
+use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,18 +62,30 @@ fn another_process_decides_as_this_one_does() {
 
 #[test]
 fn a_process_that_dies_hangs_or_talks_nonsense_loses_turns_only() {
-    for mode in ["dies", "hangs", "nonsense"] {
+    for mode in ["dies", "hangs", "nonsense", "forbidden"] {
         let Some(program) = program(mode) else { return };
         let outcome = play(&mut external(&program));
         assert!(outcome.jobs.iter().all(|job| job.jct().is_some()), "{mode}: some jobs are not complete");
         let faults = program.faults();
         match mode {
-            // An action that is none ends the round, as a forbidden one does.
-            "nonsense" => assert_eq!(faults.turns, 0),
+            "nonsense" => assert!(faults.turns > 0 && faults.last.unwrap().contains("action 4000000000 is forbidden")),
+            "forbidden" => assert!(faults.turns > 0 && faults.last.unwrap().contains("is forbidden by the mask")),
             "dies" => assert!(faults.turns > 0 && faults.last.unwrap().contains("has ended")),
             _ => assert!(faults.turns > 0 && faults.last.unwrap().contains("no answer within 0.3 s")),
         }
     }
+}
+
+#[test]
+fn a_late_program_is_killed_with_the_processes_that_it_started() {
+    let mark = std::process::id();
+    let Some(program) = program(&format!("forks {mark}")) else { return };
+    play(&mut external(&program));
+    let last = program.faults().last.unwrap();
+    assert!(last.contains("no answer within"), "{last}");
+    let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
+    let left = format!("grandchild\0{mark}\0");
+    assert_eq!(lines.filter(|line| line.ends_with(left.as_bytes())).count(), 0, "a child of the program is left");
 }
 
 #[test]

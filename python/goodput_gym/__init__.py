@@ -21,14 +21,20 @@
 - `EXPERIMENTS`: names of the experiments that ship; a path of a file of one's own will do as well.
 """
 
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
 from goodput_gym._config import EXPERIMENTS
 from goodput_gym._core import POLICIES as _POLICIES
 from goodput_gym._core import Bundle, __version__
-from goodput_gym._env import ClusterEnv
-from goodput_gym._export import export
 from goodput_gym._runs import Run, read_run
-from goodput_gym._spaces import Expert, Feature
-from goodput_gym._vector import ClusterVectorEnv
+
+if TYPE_CHECKING:
+    from goodput_gym._env import ClusterEnv
+    from goodput_gym._export import export
+    from goodput_gym._spaces import Expert, Feature
+    from goodput_gym._vector import ClusterVectorEnv
 
 __all__ = [
     "EXPERIMENTS",
@@ -48,6 +54,15 @@ __all__ = [
 POLICIES: tuple[str, ...] = tuple(_POLICIES)
 """Names of the published policies, for `env.expert`."""
 
+_LAZY = {
+    "ClusterEnv": "_env",
+    "ClusterVectorEnv": "_vector",
+    "Expert": "_spaces",
+    "Feature": "_spaces",
+    "export": "_export",
+}
+"""Names from modules that import Gymnasium."""
+
 ENV_ID = "goodput_gym/Cluster-v0"
 
 
@@ -63,4 +78,12 @@ def register() -> None:
         )
 
 
-register()
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'goodput_gym' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"goodput_gym.{_LAZY[name]}"), name)
+
+
+# A server of policies starts in every run of `goodput eval`, and does without Gymnasium, which takes long to import.
+if sys.orig_argv[1:3] != ["-m", "goodput_gym.policy"]:
+    register()

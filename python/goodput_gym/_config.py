@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import numpy as np
+
 from goodput_gym import _core
 
 _SHIPPED = dict(_core.SHIPPED)
@@ -30,6 +32,8 @@ def sets(values: dict[str, object] | None) -> list[str]:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -41,4 +45,6 @@ def _toml(value: object) -> str:
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    return repr(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    raise TypeError(f"sets: {value!r} is a {type(value).__name__}, expected an int, float, str or bool, or a list or dict")

@@ -1,7 +1,12 @@
 """The extension module in Rust. Private: use the classes of `goodput_gym`."""
 
+import os
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = ["POLICIES", "SHIPPED", "Bundle", "Environments", "Expert", "__version__", "export"]
 
 SHIPPED: list[tuple[str, str]]
 POLICIES: list[str]
@@ -9,7 +14,7 @@ __version__: str
 
 def export(
     envs: Environments,
-    path: str,
+    path: str | os.PathLike[str],
     kind: str,
     sizes: list[int],
     layers: dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]],
@@ -19,19 +24,22 @@ def export(
     config_sha256: str,
 ) -> str: ...
 
+@final
 class Bundle:
-    def __init__(self, path: str) -> None: ...
+    def __new__(cls, path: str | os.PathLike[str]) -> Bundle: ...
     @property
     def kind(self) -> str: ...
-    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> int: ...
+    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_] | NDArray[np.int8]) -> int: ...
 
+@final
 class Expert:
-    def __init__(self, envs: Environments, name: str) -> None: ...
+    def __new__(cls, envs: Environments, name: str) -> Expert: ...
     def actions(self, envs: Environments) -> list[int]: ...
 
+@final
 class Environments:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
         text: str,
         sets: list[str],
@@ -42,7 +50,7 @@ class Environments:
         on_forbidden: str,
         half_life_secs: float | None,
         present_value: bool,
-    ) -> None: ...
+    ) -> Environments: ...
     def __len__(self) -> int: ...
     def arrays(self) -> dict[str, NDArray[np.generic]]: ...
     def layout(self) -> dict[str, int | bool | str]: ...

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_gym import _config
 from goodput_gym._core import Environments
-from goodput_gym._spaces import Described, master_seed, spaces
+from goodput_gym._spaces import Described, master_seed, refuse_options, spaces, whole_actions
 
 
 class ClusterEnv(Described, gymnasium.Env):
@@ -23,7 +23,8 @@ class ClusterEnv(Described, gymnasium.Env):
     **Action**: action `a < slots * verbs` does verb `a % verbs` to the job in slot `a // verbs`. `action_names` names
     all; the last one, `wait`, ends the round, after which simulated time passes until the next decision.
 
-    **Mask**: `info["action_mask"]` and `action_masks()`, bool of shape `(actions,)`, True where an action is allowed.
+    **Mask**: `info["action_mask"]`, int8 of shape `(actions,)`, 1 where an action is allowed, as
+    `action_space.sample(mask)` takes it; `action_masks()`, bool of that shape.
 
     **Reward**: what `[environment.reward]` of the experiment says, by default minus the number of jobs in the system,
     integrated over the hours that the step takes. The decisions of one round take no time.
@@ -45,14 +46,13 @@ class ClusterEnv(Described, gymnasium.Env):
     index
         Place in a vector: environment 3 of `ClusterVectorEnv(config, seed=1)` plays the episodes of `index=3, seed=1`.
     split
-        `"training"`: the workloads from which `goodput train` learns. `"validation"` and `"held-out"`: the others,
-        whatever the seed.
+        `"training"`: the workloads from which `goodput train` learns without `train.randomise`, a curriculum and
+        `train.warm_up`. `"validation"` and `"held-out"`: the others, whatever the seed.
     on_forbidden
         `"raise"`: a forbidden action is a ValueError, and nothing is stepped. `"wait"`: the round ends instead, or the
         first allowed action is taken where it may not end, and `info["forbidden"]` is True.
     observation
-        `"flat"`, or `"masked"`: a dict of `observations` and `action_mask` (float32), as RLlib's masking modules take
-        it.
+        `"flat"`, or `"masked"`: a dict of `observations` and `action_mask` (float32).
     half_life_secs
         Seconds after which the future counts half. Rewards are then discounted to the moment of the action within each
         step, as a semi-Markov decision process has it. None: plain integrals.
@@ -102,18 +102,19 @@ class ClusterEnv(Described, gymnasium.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode. With a seed the stream of episodes begins anew; without one the next episode follows."""
-        super().reset(seed=seed)
+        refuse_options(options)
+        super().reset(seed=None if seed is None else master_seed(seed))
         if seed is not None or not self._begun:
             self._core.seed(0, master_seed(self._seed if seed is None else seed), self._index)
             self._begun = True
         self._core.reset()
-        mask = self.action_masks()
+        mask = self._arrays["masks"][0].astype(np.int8)
         return self._observe(mask), {"action_mask": mask}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one action."""
-        replaced = self._core.step(np.array([action], dtype=np.int64))
-        arrays, mask = self._arrays, self.action_masks()
+        replaced = self._core.step(whole_actions([action]))
+        arrays, mask = self._arrays, self._arrays["masks"][0].astype(np.int8)
         elapsed = float(arrays["elapsed_secs"][0])
         info: dict[str, Any] = {"action_mask": mask, "elapsed_secs": elapsed}
         if self._half_life is not None:
@@ -134,7 +135,7 @@ class ClusterEnv(Described, gymnasium.Env):
         """The cluster and its jobs as text, where `render_mode` is `"ansi"`."""
         return self._core.text(0) if self.render_mode == "ansi" else None
 
-    def _observe(self, mask: NDArray[np.bool_]) -> Any:
+    def _observe(self, mask: NDArray[np.int8]) -> Any:
         flat = self._arrays["observations"][0].copy()
         return {"action_mask": mask.astype(np.float32), "observations": flat} if self._masked else flat
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
         A learner or policy of Stable-Baselines3, a torch module, or its state dict. Three kinds of names are known:
         those of Stable-Baselines3's `MlpPolicy`; `actor` and `critic` as two `nn.Sequential` (`actor.0.weight`,
         `actor.2.weight`, ...); and goodput's own (`actor1`, ..., `actor_out`, or `slot1`, ... of a set encoder).
-        Matrices are torch's, `(outputs, inputs)`. Between layers the net must have ReLU.
+        Matrices are torch's, `(outputs, inputs)`. Between layers the net must have ReLU; a state dict does not say
+        what it has. A layer or a normalisation that a bundle has no place for is an error.
     env
         The `ClusterEnv`, `ClusterVectorEnv` or `sb3.ClusterVecEnv` on which it was trained, wrapped or not.
     path
@@ -36,7 +37,9 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
         Seed of the training, and the number of decisions that it learned from, for the model card.
     """
     described = _described(env)
-    _refuse_other_activations(source)
+    for part in (source, env):
+        _refuse_normalised(part)
+    _refuse_other_modules(source)
     layers, sizes = _layers(_arrays(source))
     kind = "set" if "slot1" in layers else "mlp"
     config = hashlib.sha256(described._core.resolved().encode()).hexdigest()
@@ -45,24 +48,65 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
 
 def _described(env: Any) -> Described:
     """The environment inside its wrappers."""
-    while not isinstance(env, Described):
-        inner = getattr(env, "unwrapped", env)
-        inner = inner if inner is not env else getattr(env, "envs", None) or getattr(env, "venv", None)
-        inner = inner[0] if isinstance(inner, list) else inner
-        if inner is None:
-            raise TypeError(f"env is a {type(env).__name__}, expected an environment of goodput_gym")
-        env = inner
-    return env
+    for inner in _wrappers(env):
+        if isinstance(inner, Described):
+            return inner
+    raise TypeError(f"env is a {type(env).__name__}, expected an environment of goodput_gym")
 
 
-def _refuse_other_activations(source: Any) -> None:
-    """Refuses a policy of Stable-Baselines3 with another activation than ReLU; its default is Tanh."""
-    activation = getattr(getattr(source, "policy", source), "activation_fn", None)
-    if activation is not None and activation.__name__ != "ReLU":
-        raise ValueError(
-            f"the net has {activation.__name__} between its layers, and bundles have ReLU: "
-            "train with policy_kwargs={'activation_fn': torch.nn.ReLU}"
-        )
+_MODULES = ("Linear", "ReLU", "Identity", "Flatten", "Dropout", "Sequential", "ModuleList", "ModuleDict")
+"""Modules of torch that a bundle has as well, or that do nothing when a net decides."""
+
+_WRAPPERS = ("NormalizeObservation", "VecNormalize")
+
+
+def _refuse_other_modules(source: Any) -> None:
+    """Refuses a net with another module than layers with ReLU between them, such as Tanh, the default of
+    Stable-Baselines3."""
+    net = getattr(source, "policy", source)
+    if not hasattr(net, "modules"):
+        return
+    for name, module in net.named_modules():
+        kind = type(module)
+        if kind.__name__ == "Sequential":
+            _refuse_other_order(name, [type(layer).__name__ for layer in module])
+        # Modules of torch itself compute; others hold them.
+        if kind.__module__.startswith("torch.nn.") and kind.__name__ not in _MODULES:
+            raise ValueError(
+                f"the net has {kind.__name__} ({name}), and bundles have Linear layers with ReLU between them; "
+                "with Stable-Baselines3, train with policy_kwargs={'activation_fn': torch.nn.ReLU}"
+            )
+
+
+def _refuse_other_order(name: str, kinds: list[str]) -> None:
+    """Refuses a sequence without a ReLU between two layers, or with one where a bundle has none."""
+    found = [kind for kind in kinds if kind in ("Linear", "ReLU")]
+    layers = found.count("Linear")
+    trunk = "mlp_extractor" in name
+    if found != (["Linear", "ReLU"] * layers)[: None if trunk or not layers else -1]:
+        raise ValueError(f"{name} is {', '.join(kinds)}, and a bundle has one ReLU between two Linear layers")
+
+
+def _refuse_normalised(part: Any) -> None:
+    """Refuses a learner or an environment that normalises observations: the net would get others in goodput."""
+    for wrapper in _wrappers(part.get_env() if hasattr(part, "get_env") else part):
+        if type(wrapper).__name__ in _WRAPPERS and getattr(wrapper, "norm_obs", True):
+            raise ValueError(
+                f"{type(wrapper).__name__} changes the observations, which a bundle cannot repeat; train without it, "
+                "or with VecNormalize(norm_obs=False)"
+            )
+
+
+def _wrappers(env: Any) -> Iterator[Any]:
+    """The environment and what it wraps, from the outside in; of several environments, the first."""
+    while env is not None:
+        yield env
+        if isinstance(env, Described):
+            return
+        # Attributes of its own: wrappers lend the attributes of what they wrap.
+        own = getattr(env, "__dict__", {})
+        inner = next((own[name] for name in ("env", "venv", "envs") if name in own), None)
+        env = inner[0] if isinstance(inner, (list, tuple)) else inner
 
 
 def _arrays(source: Any) -> Arrays:
@@ -81,12 +125,22 @@ def _layers(arrays: Arrays) -> tuple[Layers, list[int]]:
         if matrix.ndim != 2 or bias is None:
             raise ValueError(f"layer {theirs!r} is no affine layer with a bias")
         layers[own] = np.ascontiguousarray(matrix.T), np.ascontiguousarray(bias)
+    used = {f"{theirs}.{part}" for theirs in names.values() for part in ("weight", "bias")}
+    left = sorted(set(arrays) - used)
+    if left:
+        raise ValueError(f"a bundle has no place for {', '.join(left)}")
     if "slot1" in layers:
         # The number of heads does not follow from shapes; export knows encoders without attention.
         return layers, [len(layers["slot1"][1]), 0]
     hidden = [len(layers[f"actor{depth}"][1]) for depth in range(1, len(layers)) if f"actor{depth}" in layers]
     if "actor_out" not in layers or "critic_out" not in layers:
         raise ValueError(f"no net of a known kind has these layers: {', '.join(bare)}")
+    critic = [len(layers[f"critic{depth}"][1]) for depth in range(1, len(layers)) if f"critic{depth}" in layers]
+    if critic != hidden:
+        raise ValueError(
+            f"the hidden layers of the critic are {critic} wide, and those of the actor {hidden}; in a bundle they are "
+            "equal"
+        )
     return layers, hidden
 
 

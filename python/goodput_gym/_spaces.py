@@ -1,5 +1,7 @@
 """Spaces and names that `ClusterEnv` and `ClusterVectorEnv` share."""
 
+import operator
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,19 @@ class Feature:
     """Name with its place, for example `job.3.log_age_secs` or `cluster.free_share`."""
     unit: str
     """Unit, for example `0.1 ln(1 + s)`."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds that the number never leaves. They are close where the unit says a range, and otherwise wide."""
+        if self.unit == "0 or 1":
+            return 0.0, 1.0
+        if "-4 to 4" in self.unit:
+            return -4.0, 4.0
+        if "at most 4" in self.unit:
+            return 0.0, 4.0
+        # The greatest 32-bit number has a logarithm of 88.7.
+        logarithm = re.fullmatch(r"([\d.]* ?)ln\(1 \+ .*\)", self.unit)
+        return (0.0, 100.0 * float(logarithm[1] or 1.0)) if logarithm else (-1e4, 1e4)
 
 
 class Described:
@@ -85,7 +100,8 @@ def spaces(described: Described, observation: str) -> tuple[gymnasium.Space[Any]
     if observation not in OBSERVATIONS:
         raise ValueError(f"observation is {observation!r}, expected 'flat' or 'masked'")
     actions = gymnasium.spaces.Discrete(len(described.action_names))
-    flat = gymnasium.spaces.Box(-np.inf, np.inf, (len(described.features),), np.float32)
+    low, high = np.array([feature.bounds for feature in described.features], np.float32).T
+    flat = gymnasium.spaces.Box(low, high, dtype=np.float32)
     if observation == "flat":
         return flat, actions
     mask = gymnasium.spaces.Box(0.0, 1.0, (int(actions.n),), np.float32)
@@ -96,6 +112,27 @@ def master_seed(seed: int | None) -> int:
     """The seed, or one of the operating system's."""
     if seed is None:
         return secrets.randbits(63)
-    if seed < 0:
-        raise ValueError(f"seed is {seed}, expected 0 or more")
-    return int(seed)
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"seed is {seed!r}, expected an int") from None
+    if isinstance(seed, (bool, np.bool_)):
+        raise TypeError(f"seed is {seed!r}, expected an int")
+    if not 0 <= number < 2**64:
+        raise ValueError(f"seed is {number}, expected 0 or more and less than 2**64")
+    return number
+
+
+def whole_actions(actions: Any) -> NDArray[np.int64]:
+    """Actions as int64, where they are integers."""
+    array = np.asarray(actions)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"actions are {array.dtype}, expected integers")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def refuse_options(options: dict[str, Any] | None, known: tuple[str, ...] = ()) -> None:
+    """Refuses options of a reset that are not known."""
+    for name in options or {}:
+        if name not in known:
+            raise ValueError(f"options: {name!r} is not known; {', '.join(known) or 'there are none'}")

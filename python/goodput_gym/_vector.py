@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_gym import _config
 from goodput_gym._core import Environments
-from goodput_gym._spaces import Described, master_seed, spaces
+from goodput_gym._spaces import Described, master_seed, refuse_options, spaces, whole_actions
 
 _AUTORESET = {
     AutoresetMode.SAME_STEP: "same-step",
@@ -26,10 +26,11 @@ class ClusterVectorEnv(Described, VectorEnv):
     Observations, actions, rewards and ends are those of `ClusterEnv`, one row an environment. Python's lock is released
     while the environments step.
 
-    `infos` has arrays of `num_envs` rows: `action_mask` (bool, `(num_envs, actions)`), `elapsed_secs` (float64,
+    `infos` has arrays of `num_envs` rows: `action_mask` (int8, `(num_envs, actions)`), `elapsed_secs` (float64,
     simulated seconds), `discount` where `half_life_secs` is given, `jct_mean_secs` (float64, mean job completion time
     in seconds of episodes that ended in this step, NaN elsewhere), `forbidden` (bool, actions that were replaced) and,
-    under SAME_STEP, `final_obs` and `final_info` of episodes that ended.
+    under SAME_STEP, `final_obs` and `final_info` of episodes that ended. The keys of `final_info` are those of the info
+    of `ClusterEnv`. As Gymnasium has it, `_KEY` says in which rows `KEY` is set.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class ClusterVectorEnv(Described, VectorEnv):
     threads
         Threads that step. Results do not depend on it.
     autoreset_mode
-        SAME_STEP (default), NEXT_STEP (which RLlib needs) or DISABLED (`reset(options={"reset_mask": ...})`).
+        SAME_STEP (default), NEXT_STEP or DISABLED (`reset(options={"reset_mask": ...})`), or the name of one.
     copy
         False lends the arrays themselves, read-only, and the next step overwrites them.
     """
@@ -68,7 +69,7 @@ class ClusterVectorEnv(Described, VectorEnv):
         present_value: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        mode = AutoresetMode(autoreset_mode)
+        mode = dict(AutoresetMode.__members__).get(str(autoreset_mode)) or AutoresetMode(autoreset_mode)
         if render_mode not in (None, "ansi"):
             raise ValueError(f"render_mode is {render_mode!r}, expected None or 'ansi'")
         core = Environments(
@@ -91,66 +92,93 @@ class ClusterVectorEnv(Described, VectorEnv):
         self._same_step, self._half_life = mode == AutoresetMode.SAME_STEP, half_life_secs
         self._copy, self._masked = copy, observation == "masked"
         self._seed: int | None = seed
-        self._first, self._begun = first, False
+        self._first, self._begun = first, np.zeros(num_envs, bool)
+        self._waiting = np.zeros(len(self.action_names), np.int8)
+        self._waiting[-1] = 1
         self._lend()
 
     def reset(
-        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins episodes in all environments, or in those of `options["reset_mask"]` (bool, `(num_envs,)`).
 
         An integer seed is a master seed. A sequence has one for each environment, which then plays as a `ClusterEnv` of
-        that seed does. Without a seed, the next episodes follow.
+        that seed does; None in its place leaves the environment in its stream. Without a seed, the next episodes follow.
         """
+        refuse_options(options, ("reset_mask",))
         which = (options or {}).get("reset_mask")
         chosen = np.ones(self.num_envs, bool) if which is None else np.asarray(which, bool)
-        if seed is None and not self._begun:
-            seed = master_seed(self._seed)
-        if seed is not None:
-            given = [int(each) for each in np.atleast_1d(np.asarray(seed, dtype=np.uint64))]
-            one = np.ndim(seed) == 0
-            if not one and len(given) != self.num_envs:
-                raise ValueError(f"{len(given)} seeds, expected {self.num_envs}: one for each environment")
-            for env in map(int, np.flatnonzero(chosen)):
-                self._core.seed(env, given[0 if one else env], self._first + env if one else 0)
-            self._begun = True
+        if chosen.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask has the shape {chosen.shape}, expected ({self.num_envs},)")
+        begins = self._streams(seed)
+        super().reset(seed=begins[0][0] if seed is not None and begins[0] is not None else None)
+        for env in map(int, np.flatnonzero(chosen)):
+            if (stream := begins[env]) is not None:
+                self._core.seed(env, *stream)
+        self._begun |= chosen
         self._core.reset(chosen.tolist())
         mask = self._out(self._mask)
-        return self._observe(mask), {"action_mask": mask}
+        return self._observe(mask), self._infos({"action_mask": mask})
+
+    def _streams(self, seed: Any) -> list[tuple[int, int] | None]:
+        """Master seed and number of the stream that each environment begins; None where the next episode follows."""
+        rows = range(self.num_envs)
+        if seed is not None and np.ndim(seed) == 0:
+            self._seed = master_seed(seed)
+            return [(self._seed, self._first + env) for env in rows]
+        given = [None] * self.num_envs if seed is None else list(seed)
+        if len(given) != self.num_envs:
+            raise ValueError(f"{len(given)} seeds, expected {self.num_envs}: one for each environment")
+        master = self._seed = master_seed(self._seed)
+        own = [None if begun else (master, self._first + env) for env, begun in enumerate(self._begun)]
+        return [own[env] if given[env] is None else (master_seed(given[env]), 0) for env in rows]
 
     def step(
         self, actions: Any
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Steps every environment with its action. Where one is refused, none is stepped."""
-        replaced = self._core.step(np.ascontiguousarray(actions, dtype=np.int64))
+        replaced = self._core.step(whole_actions(actions))
         mask, elapsed = self._out(self._mask), self._out(self._elapsed)
         infos: dict[str, Any] = {"action_mask": mask, "elapsed_secs": elapsed, "jct_mean_secs": self._out(self._jct)}
         if self._half_life is not None:
             infos["discount"] = 0.5 ** (elapsed / self._half_life)
+        terminated, truncated = self._out(self._terminated), self._out(self._truncated)
+        ended = self._terminated | self._truncated
         if replaced:
             infos["forbidden"] = np.zeros(self.num_envs, bool)
             infos["forbidden"][replaced] = True
-        terminated, truncated = self._out(self._terminated), self._out(self._truncated)
-        if self._same_step:
-            ended = self._terminated | self._truncated
-            if ended.any():
-                last = np.full(self.num_envs, None, dtype=object)
-                for env in np.flatnonzero(ended):
-                    last[env] = self._final(int(env))
-                infos["final_obs"], infos["_final_obs"] = last, ended
-                infos["final_info"] = {"jct_mean_secs": self._jct.copy(), "_jct_mean_secs": ended}
-                infos["_final_info"] = ended
-        return self._observe(mask), self._out(self._reward), terminated, truncated, infos
+        if self._same_step and ended.any():
+            last = np.full(self.num_envs, None, dtype=object)
+            for env in np.flatnonzero(ended):
+                last[env] = self._final(int(env))
+            final = {name: value.copy() for name, value in infos.items()}
+            final["action_mask"][ended] = self._waiting
+            infos["final_info"] = self._infos(final, ended, within=ended)
+            infos["final_obs"] = last
+        return self._observe(mask), self._out(self._reward), terminated, truncated, self._infos(infos, ended)
+
+    def _infos(
+        self,
+        infos: dict[str, Any],
+        ended: NDArray[np.bool_] | None = None,
+        within: NDArray[np.bool_] | None = None,
+    ) -> dict[str, Any]:
+        """Infos of the rows `within`, with the rows in which each is set."""
+        all_rows = np.ones(self.num_envs, bool) if within is None else within
+        rows = {"jct_mean_secs": ended, "final_obs": ended, "final_info": ended}
+        if "forbidden" in infos:
+            rows["forbidden"] = infos["forbidden"] & all_rows
+        return infos | {f"_{name}": np.array(rows.get(name, all_rows)) for name in infos}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Masks of allowed actions, bool of shape `(num_envs, actions)`."""
-        return self._out(self._mask)
+        return self._out(self._mask.view(np.bool_))
 
     def render(self) -> tuple[str, ...] | None:
         """Every cluster and its jobs as text, where `render_mode` is `"ansi"`."""
         return tuple(map(self._core.text, range(self.num_envs))) if self.render_mode == "ansi" else None
 
-    def _observe(self, mask: NDArray[np.bool_]) -> Any:
+    def _observe(self, mask: NDArray[np.int8]) -> Any:
         flat = self._out(self._obs)
         return {"action_mask": mask.astype(np.float32), "observations": flat} if self._masked else flat
 
@@ -159,9 +187,7 @@ class ClusterVectorEnv(Described, VectorEnv):
         flat = self._last[env].copy()
         if not self._masked:
             return flat
-        wait = np.zeros(len(self.action_names), np.float32)
-        wait[-1] = 1.0
-        return {"action_mask": wait, "observations": flat}
+        return {"action_mask": self._waiting.astype(np.float32), "observations": flat}
 
     def _out(self, array: NDArray[Any]) -> NDArray[Any]:
         return array.copy() if self._copy else array
@@ -171,7 +197,7 @@ class ClusterVectorEnv(Described, VectorEnv):
 
         def view(name: str) -> NDArray[Any]:
             array = self._core.arrays()[name]
-            lent = array.view(np.bool_) if name == "masks" else array.view()
+            lent = array.view(np.int8) if name == "masks" else array.view()
             lent.flags.writeable = False
             return lent
 

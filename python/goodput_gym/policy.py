@@ -1,6 +1,6 @@
 """Policies in Python for `goodput eval --policies python:MODULE:CLASS`.
 
-The class is made without arguments, or with one, the greeting: a dict of the shapes `obs_dim`, `actions`, `slots`,
+The class is made without arguments, or, where it has an argument without a default, with the greeting: a dict of the shapes `obs_dim`, `actions`, `slots`,
 `slot_features`, `globals` and `verbs`, of `features` and `action_names`, of `schema`, and of the `seed` of the run.
 Then `act(observation, mask)` is called for every action of a round:
 
@@ -38,8 +38,15 @@ def load(target: str, greeting: dict[str, Any]) -> Policy:
     module, name = target.split(":", 1)
     sys.path.insert(0, os.getcwd())
     made = getattr(importlib.import_module(module), name)
-    policy: Policy = made(greeting) if inspect.signature(made).parameters else made()
+    policy: Policy = made(greeting) if _wants_greeting(made) else made()
     return policy
+
+
+def _wants_greeting(made: Any) -> bool:
+    """Whether a class takes an argument that has no default."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(made).parameters.values()
+    return any(each.kind in positional and each.default is each.empty for each in parameters)
 
 
 def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -62,7 +69,8 @@ def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2 or ":" not in sys.argv[1]:
         raise SystemExit("python -m goodput_gym.policy MODULE:CLASS")
-    # What the class prints must not get among the answers.
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.argv[1], sys.stdin.buffer, out)
+    # What the class prints must not get among the answers, and what it reads must not come from the requests.
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    serve(sys.argv[1], requests, answers)

@@ -16,7 +16,8 @@ __all__ = ["ClusterVecEnv"]
 class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
     """`ClusterVectorEnv` in the form in which Stable-Baselines3 takes several environments.
 
-    Arguments are those of `ClusterVectorEnv`; the autoreset mode is SAME_STEP. `MaskablePPO` finds the masks by
+    Arguments are those of `ClusterVectorEnv` without `autoreset_mode`, which is SAME_STEP, and `copy`, which is True.
+    `MaskablePPO` finds the masks by
     `action_masks()`. Infos of episodes that ended have `terminal_observation`, `TimeLimit.truncated`, `jct_mean_secs`
     (seconds) and `episode` (`r`: sum of rewards, `l`: actions), as Stable-Baselines3's `Monitor` writes them.
 
@@ -25,6 +26,9 @@ class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
     """
 
     def __init__(self, config: str | os.PathLike[str] = "quickstart", num_envs: int = 1, **options: Any) -> None:
+        for fixed in ("autoreset_mode", "copy"):
+            if fixed in options:
+                raise TypeError(f"{fixed} is fixed: Stable-Baselines3 takes copies under SAME_STEP")
         self.envs = ClusterVectorEnv(config, num_envs, **options)
         self._masks: NDArray[np.bool_] | None = None
         self._seed_next: int | None = None
@@ -33,8 +37,8 @@ class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
 
     def reset(self) -> Any:
         """Begins episodes in all environments, and returns their observations."""
-        observations, infos = self.envs.reset(seed=self._seed_next)
-        self._seed_next, self._masks = None, infos["action_mask"]
+        observations, _ = self.envs.reset(seed=self._seed_next)
+        self._seed_next, self._masks = None, self.envs.action_masks()
         self._returns[:], self._lengths[:] = 0.0, 0
         return observations
 
@@ -50,7 +54,7 @@ class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Steps all environments."""
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
-        self._masks = infos["action_mask"]
+        self._masks = self.envs.action_masks()
         self._returns += rewards
         self._lengths += 1
         ended = terminated | truncated

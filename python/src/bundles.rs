@@ -17,6 +17,13 @@ use crate::environments::Environments;
 /// Matrix `[inputs, outputs]` and bias `[outputs]` of a layer.
 type LayerArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
 
+/// Mask of allowed actions.
+#[derive(FromPyObject)]
+enum Mask<'py> {
+    Flags(PyReadonlyArray1<'py, bool>),
+    Numbers(PyReadonlyArray1<'py, i8>),
+}
+
 fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -60,6 +67,13 @@ pub fn export(
         data.extend_from_slice(matrix.as_slice()?);
         data.extend_from_slice(bias.as_slice()?);
     }
+    let wanted = config.layers(envs.shape());
+    let mut unused: Vec<&str> =
+        layers.keys().map(String::as_str).filter(|name| wanted.iter().all(|layer| layer.name != *name)).collect();
+    unused.sort_unstable();
+    if !unused.is_empty() {
+        return Err(refused(format!("a net of kind {kind} does not have the layers {}", unused.join(", "))));
+    }
     let weights = Weights::from_data(&config, *envs.shape(), data).map_err(refused)?;
     let provenance = Provenance { argv, seed, steps, config_sha256 };
     let facts = envs.facts();
@@ -81,14 +95,15 @@ pub struct DeployedBundle {
 impl DeployedBundle {
     /// Bundle in a file, or one that ships, by a name such as `zoo:linear`.
     #[new]
-    fn new(path: &str) -> PyResult<Self> {
-        let bundle = match path.strip_prefix(zoo::PREFIX) {
+    fn new(path: PathBuf) -> PyResult<Self> {
+        let bundle = match path.to_str().and_then(|path| path.strip_prefix(zoo::PREFIX)) {
             Some(name) => zoo::load(name).map_err(refused)?,
-            None => PolicyBundle::load(path.as_ref()).map_err(refused)?,
+            None => PolicyBundle::load(&path).map_err(refused)?,
         };
         if !bundle.plays_rounds() {
             return Err(refused(format!(
-                "{path} is a {}, which looks at the cluster itself and not at observations",
+                "{} is a {}, which looks at the cluster itself and not at observations",
+                path.display(),
                 bundle.kind()
             )));
         }
@@ -107,9 +122,13 @@ impl DeployedBundle {
         self.kind
     }
 
-    /// The allowed action of the greatest score, for a flat observation and its mask.
-    fn act(&mut self, observation: PyReadonlyArray1<'_, f32>, mask: PyReadonlyArray1<'_, bool>) -> PyResult<usize> {
-        let (observation, mask) = (observation.as_slice()?, mask.as_slice()?);
+    /// The allowed action of the greatest score, for a flat observation and its mask, bool or int8.
+    fn act(&mut self, observation: PyReadonlyArray1<'_, f32>, mask: Mask<'_>) -> PyResult<usize> {
+        let mask: Vec<u8> = match mask {
+            Mask::Flags(flags) => flags.as_slice()?.iter().map(|&allowed| u8::from(allowed)).collect(),
+            Mask::Numbers(numbers) => numbers.as_slice()?.iter().map(|&number| u8::from(number != 0)).collect(),
+        };
+        let observation = observation.as_slice()?;
         if (observation.len(), mask.len()) != (self.obs_dim, self.actions) {
             return Err(refused(format!(
                 "observation and mask have {} and {} numbers, expected {} and {}",
@@ -119,7 +138,6 @@ impl DeployedBundle {
                 self.actions
             )));
         }
-        let mask: Vec<u8> = mask.iter().map(|&allowed| u8::from(allowed)).collect();
         Ok(self.deployed.decide(observation, &mask))
     }
 }

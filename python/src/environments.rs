@@ -6,6 +6,7 @@ use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader::{self, Document};
+use goodput_configs::seeds::STREAMS;
 use goodput_env::gym::{
     Autoreset, ClusterEnv, Cursor, EnvError, Environment, Feature, Layout, Player, ResetOptions, StepRow,
 };
@@ -14,11 +15,11 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::options::{OnForbidden, Options};
 use crate::rows::Arrays;
 use crate::screen;
+use crate::threads::Threads;
 
 /// Arguments of the constructor, in order, from which a pickled object is made again.
 type Arguments = (String, String, Vec<String>, usize, usize, String, String, String, Option<f64>, bool);
@@ -53,7 +54,7 @@ pub struct Environments {
     layout: Layout,
     facts: PolicyFacts,
     options: Options,
-    threads: Option<ThreadPool>,
+    threads: Threads,
     arrays: Arrays,
     arguments: Arguments,
 }
@@ -98,17 +99,13 @@ impl Environments {
         };
         let env = experiment.cluster_env(setup).with_discount(options.discount);
         let layout = env.layout();
-        let pool = || ThreadPoolBuilder::new().num_threads(threads).build();
         Ok(Self {
             // Seeds come with the first reset.
             seats: (0..num_envs).map(|_| EnvironmentSeat { player: Player::new(env.clone(), 0), action: 0 }).collect(),
             layout,
             facts,
             options,
-            threads: (threads > 1)
-                .then(pool)
-                .transpose()
-                .map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))?,
+            threads: Threads::new(threads),
             arrays: Arrays::new(py, num_envs, layout),
             arguments: (
                 name,
@@ -157,6 +154,9 @@ impl Environments {
 
     /// Begins the stream of episodes of environment `index` of a master seed in the environment `at`.
     fn seed(&mut self, at: usize, master: u64, index: u64) -> PyResult<()> {
+        if index >= STREAMS {
+            return Err(PyValueError::new_err(format!("index is {index}, expected less than {STREAMS}")));
+        }
         let first = self.options.split.first_seed(master, index);
         self.seat_mut(at)?.player.reseed(first);
         Ok(())
@@ -173,7 +173,7 @@ impl Environments {
         for (seat, chosen) in self.seats.iter_mut().zip(which) {
             seat.action = usize::from(chosen);
         }
-        self.arrays.each(py, &mut self.seats, self.threads.as_ref(), |seat, row| match seat.action {
+        self.arrays.each(py, &mut self.seats, self.threads.here()?, |seat, row| match seat.action {
             0 => Ok(()),
             _ => seat.player.begin(&ResetOptions::default(), row.observation),
         })
@@ -184,7 +184,7 @@ impl Environments {
         let replaced = self.choose(actions.as_slice()?)?;
         let Options { autoreset, discount, present_value, .. } = self.options;
         let whole = discount.filter(|_| present_value);
-        self.arrays.each(py, &mut self.seats, self.threads.as_ref(), |EnvironmentSeat { player, action }, row| {
+        self.arrays.each(py, &mut self.seats, self.threads.here()?, |EnvironmentSeat { player, action }, row| {
             let now = player.env().simulator().map_or(SimTime::ZERO, |simulator| simulator.now());
             let weight = whole.map_or(1.0, |discount| discount.after(now.as_secs_f64()));
             step(player, *action, autoreset, weight, row)
@@ -229,7 +229,7 @@ impl Environments {
             seat.action = cursors.len();
             cursors.push(Cursor { episode, actions });
         }
-        self.arrays.each(py, &mut self.seats, self.threads.as_ref(), |seat, row| {
+        self.arrays.each(py, &mut self.seats, self.threads.here()?, |seat, row| {
             seat.player.restore(&cursors[seat.action], &ResetOptions::default(), row.observation)
         })
     }

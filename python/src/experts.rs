@@ -15,7 +15,7 @@ use crate::environments::Environments;
 #[pyclass(module = "goodput_gym._core")]
 pub struct Expert {
     policy: NamedPolicy,
-    /// By environment: the seed of the episode, and the policy that has watched it from its beginning.
+    /// By environment: the number of the episode among those that its player has begun, and the policy that has watched it from its beginning.
     /// Behind a lock because Python may share an object between threads, and a policy is not made for that.
     teachers: Mutex<Vec<Option<(u64, Teacher)>>>,
 }
@@ -36,7 +36,15 @@ impl Expert {
     }
 
     /// The action of every environment. An environment without an episode under way gets the action that waits.
-    fn actions(&mut self, envs: &Environments) -> PyResult<Vec<usize>> {
+    ///
+    /// The lock of the interpreter is released meanwhile.
+    fn actions(&mut self, py: Python<'_>, envs: &Environments) -> PyResult<Vec<usize>> {
+        py.detach(|| self.advised(envs))
+    }
+}
+
+impl Expert {
+    fn advised(&mut self, envs: &Environments) -> PyResult<Vec<usize>> {
         let wait = envs.shape().wait();
         let Self { policy, teachers } = self;
         let teachers = teachers.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -45,10 +53,10 @@ impl Expert {
             if player.is_over() {
                 return Ok(wait);
             }
-            let episode = player.seed().wrapping_add(player.cursor().episode).wrapping_sub(1);
-            let fresh = || (episode, Teacher::new(policy.build(episode, &envs.facts().sharing)));
+            let seed = player.seed().wrapping_add(player.cursor().episode).wrapping_sub(1);
+            let fresh = || (player.begun(), Teacher::new(policy.build(seed, &envs.facts().sharing)));
             let (known, teacher) = place.get_or_insert_with(fresh);
-            if *known != episode {
+            if *known != player.begun() {
                 (*known, *teacher) = fresh();
             }
             teacher.advise(player.env()).map_err(|error| PyRuntimeError::new_err(error.to_string()))

@@ -6,6 +6,7 @@
 //! - [`bundles`]: nets that become bundles of policies, and bundles that decide.
 //! - [`experts`]: what a published policy would do.
 //! - [`screen`]: an environment as text.
+//! - [`threads`]: the threads, which a fork of the process leaves behind.
 //!
 //! The package `goodput_gym`, beside this crate, makes Gymnasium's classes of it.
 
@@ -15,6 +16,7 @@ mod experts;
 mod options;
 mod rows;
 mod screen;
+mod threads;
 
 use goodput_agents::compose;
 use goodput_configs::experiment::SHIPPED;

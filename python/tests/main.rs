@@ -2,13 +2,13 @@
 //! Python.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xtask::wheel;
 
 /// Packages of the tests.
-const TESTS: [&str; 3] = ["gymnasium", "numpy", "pytest"];
+const TESTS: [&str; 4] = ["gymnasium", "numpy", "pytest", "polars"];
 
 /// Stable-Baselines3 that runs on Debian's torch 1.13, and what it needs from the index.
 const SB3: [&str; 6] = ["numpy<2", "gymnasium", "pytest", "cloudpickle", "pandas<2.3", "matplotlib<3.11"];
@@ -27,35 +27,55 @@ fn pytest(python: &Path, files: &[&str]) {
     let outside = python.parent().unwrap();
     let mut pytest = Command::new(python);
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]);
+    // Beside the tests of the whole workspace, where it is built.
+    match std::env::current_exe().unwrap().ancestors().nth(2).map(|folder| folder.join("goodput")) {
+        Some(program) if program.exists() => drop(pytest.env("GOODPUT", program)),
+        _ => eprintln!("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
+    }
     let status = pytest.args(files.iter().map(|file| folder.join(file))).current_dir(outside).status().unwrap();
     assert!(status.success(), "{files:?} in {}", python.display());
+}
+
+/// Says what is not tested, which is a failure in continuous integration.
+fn untested(what: &str, reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{reason}");
+    eprintln!("{reason}: {what} IS NOT TESTED");
+}
+
+/// An environment in a fresh folder called `name` that has `packages` and the wheel; `None` without a network.
+fn environment(python: &str, name: &str, system: bool, packages: &[&[&str]]) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let own = wheel::environment(python, &folder.join("venv"), system, &[]).unwrap();
+    if !wheel::reaches_index(&own, &folder.join("index")) {
+        untested("THE PACKAGE goodput-gym", "pip does not reach the index of packages");
+        return None;
+    }
+    let wheel = packed(python, &folder.join("wheel"));
+    packages.iter().for_each(|packages| wheel::install(&own, packages).unwrap());
+    wheel::install(&own, &[&wheel]).unwrap();
+    Some(own)
 }
 
 #[test]
 fn the_wheel_passes_its_tests_in_a_fresh_environment() {
     let Some(python) = wheel::python(&[]) else {
-        eprintln!("Python 3.10 with venv is missing: THE PACKAGE goodput-gym IS NOT TESTED");
-        return;
+        return untested("THE PACKAGE goodput-gym", "Python 3.10 or newer with venv is missing");
     };
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gymnasium");
-    let wheel = packed(python, &folder.join("wheel"));
-    let python = wheel::environment(python, &folder.join("venv"), false, &TESTS).unwrap();
-    wheel::install(&python, &[&wheel]).unwrap();
-    pytest(&python, &["test_env.py", "test_vector.py", "test_policy.py", "test_export.py", "test_book.py"]);
+    if let Some(python) = environment(python, "gymnasium", false, &[&TESTS]) {
+        pytest(&python, &["test_env.py", "test_vector.py", "test_policy.py", "test_export.py", "test_book.py"]);
+    }
 }
 
 #[test]
 fn stable_baselines3_trains_on_the_wheel() {
+    // PyTorch is large, so that continuous integration may lack it.
     let Some(python) = wheel::python(&["torch"]) else {
         eprintln!(
             "PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch"
         );
         return;
     };
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sb3");
-    let wheel = packed(python, &folder.join("wheel"));
-    let python = wheel::environment(python, &folder.join("venv"), true, &SB3).unwrap();
-    wheel::install(&python, &SB3_ALONE).unwrap();
-    wheel::install(&python, &[&wheel]).unwrap();
-    pytest(&python, &["test_sb3.py", "test_book.py"]);
+    if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
+        pytest(&python, &["test_sb3.py", "test_book.py"]);
+    }
 }

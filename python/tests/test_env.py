@@ -1,8 +1,10 @@
 """One environment: Gymnasium's conventions, seeds, forbidden actions, pickles and rewards."""
 
 import copy
-import importlib.metadata
 import pickle
+import subprocess
+import sys
+import warnings
 
 import gymnasium
 import numpy as np
@@ -35,13 +37,21 @@ def equal(one, other):
 @pytest.mark.parametrize("observation", ["flat", "masked"])
 def test_gymnasium_checks_it(small, observation):
     env = gymnasium.make("goodput_gym/Cluster-v0", **small, on_forbidden="wait", observation=observation)
-    check_env(env.unwrapped)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
 
 
-def test_registered_without_an_import():
-    # The entry point of the wheel registers it, whether or not the package is imported.
-    assert "goodput_gym" in {point.name for point in importlib.metadata.entry_points(group="gymnasium.envs")}
-    assert gymnasium.spec("goodput_gym/Cluster-v0").entry_point == "goodput_gym:ClusterEnv"
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import goodput_gym, gymnasium; gymnasium.make('goodput_gym/Cluster-v0')",
+        "import gymnasium, goodput_gym; gymnasium.make('goodput_gym/Cluster-v0')",
+        "import gymnasium; gymnasium.make('goodput_gym:goodput_gym/Cluster-v0')",
+    ],
+)
+def test_importing_the_package_registers_it(program):
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_seed_gives_one_stream_of_episodes(small):
@@ -61,7 +71,7 @@ def test_held_out_workloads_are_those_of_every_seed(small):
 def test_a_forbidden_action_is_refused_and_nothing_is_stepped(small):
     env = ClusterEnv(**small)
     observation, info = env.reset(seed=1)
-    forbidden = int(np.flatnonzero(~info["action_mask"])[0])
+    forbidden = int(np.flatnonzero(info["action_mask"] == 0)[0])
     for action in (forbidden, -1, int(env.action_space.n)):
         with pytest.raises(ValueError, match="not allowed"):
             env.step(action)
@@ -75,7 +85,7 @@ def test_a_forbidden_action_may_wait_instead(small):
     replaced = 0
     for step in range(200):
         mask = info["action_mask"]
-        forbidden = np.flatnonzero(~mask)
+        forbidden = np.flatnonzero(mask == 0)
         asked = int(forbidden[step % len(forbidden)])
         meant = len(mask) - 1 if mask[-1] else int(mask.argmax())
         a, b = env.step(asked), twin.step(meant)
@@ -86,6 +96,38 @@ def test_a_forbidden_action_may_wait_instead(small):
         if a[2] or a[3]:
             (_, info), _ = env.reset(), twin.reset()
     assert replaced == 200
+
+
+def test_gymnasium_draws_allowed_actions_by_the_mask(small):
+    env = ClusterEnv(**small)
+    _, info = env.reset(seed=1)
+    for _ in range(100):
+        assert info["action_mask"].dtype == np.int8 and np.array_equal(info["action_mask"] == 1, env.action_masks())
+        *_, terminated, truncated, info = env.step(env.action_space.sample(info["action_mask"]))
+        if terminated or truncated:
+            _, info = env.reset()
+
+
+def test_actions_that_are_no_integers_and_unknown_options_are_refused(small):
+    env = ClusterEnv(**small)
+    with pytest.raises(ValueError, match="reset_mask"):
+        env.reset(options={"reset_mask": [True]})
+    for seed in (1.5, "1", True):
+        with pytest.raises((TypeError, gymnasium.error.Error)):
+            env.reset(seed=seed)
+    env.reset(seed=np.int64(1))
+    for action in (24.0, True, "24"):
+        with pytest.raises(TypeError, match="expected integers"):
+            env.step(action)
+    with pytest.raises(ValueError, match="index is"):
+        ClusterEnv(**small, index=1 << 40).reset(seed=1)
+
+
+def test_values_of_numpy_are_values_of_an_experiment():
+    env = ClusterEnv("quickstart", sets={"environment.slots": np.int32(8), "evaluate.loads": [np.float64(0.5)]})
+    assert env.slots == 8 and "loads = [0.5]" in env.resolved_config
+    with pytest.raises(TypeError, match="is a NoneType"):
+        ClusterEnv("quickstart", sets={"environment.slots": None})
 
 
 def test_a_step_outside_an_episode_is_refused(small):
@@ -176,8 +218,8 @@ def test_every_experiment_that_ships_can_be_played(config):
     env = ClusterEnv(config)
     _, info = env.reset(seed=1)
     for step in range(20):
-        _, _, terminated, truncated, info = env.step(allowed(info["action_mask"], step)[0])
-        assert not (terminated or truncated)
+        observation, _, terminated, truncated, info = env.step(allowed(info["action_mask"], step)[0])
+        assert not (terminated or truncated) and observation in env.observation_space
 
 
 @pytest.mark.parametrize(

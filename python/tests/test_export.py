@@ -2,6 +2,7 @@
 
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 from conftest import SETS, allowed
@@ -112,6 +113,15 @@ def test_what_does_not_fit_is_refused(small, tmp_path):
         export({"layer.weight": state["actor1.weight"], "layer.bias": state["actor1.bias"]}, env, path)
     with pytest.raises(ValueError, match="'actor1' has|\"actor1\" has"):
         export(state, ClusterEnv("quickstart"), path)
+    with pytest.raises(ValueError, match="no place for log_std"):
+        export(state | {"log_std": np.zeros(3)}, env, path)
+    with pytest.raises(ValueError, match="actor9|no net"):
+        export(state | state_of({"actor9": (16, 16)}, 1), env, path)
+    narrow = state_of({"critic1": (len(env.features), 8), "critic2": (8, 8), "critic_out": (8, 1)}, 2)
+    with pytest.raises(ValueError, match=r"critic are \[8, 8\] wide, and those of the actor \[24, 16\]"):
+        export(state | narrow, env, path)
+    with pytest.raises(ValueError, match="NormalizeObservation changes the observations"):
+        export(state, gymnasium.wrappers.NormalizeObservation(env), path)
     state["actor1.bias"][0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         export(state, env, path)
@@ -150,6 +160,32 @@ def test_experts_of_a_vector_are_asked_together(small):
         *_, infos = envs.step(expert.actions())
     with pytest.raises(ValueError, match="did you mean"):
         envs.expert("tiresas")
+
+
+def test_an_expert_forgets_an_episode_when_its_seed_is_played_again(small):
+    env = ClusterEnv(**small)
+
+    def plays(expert):
+        env.reset(seed=5)
+        found, ended = [], False
+        while not ended and len(found) < 300:
+            found.append(int(expert.actions()[0]))
+            *_, terminated, truncated, _ = env.step(found[-1])
+            ended = terminated or truncated
+        return found
+
+    expert = env.expert("gandiva(quantum_secs=60)")
+    assert plays(expert) == plays(expert) == plays(env.expert("gandiva(quantum_secs=60)"))
+
+
+def test_a_table_of_a_run_is_read(tmp_path):
+    polars = pytest.importorskip("polars")
+    (tmp_path / "summary.json").write_text("{}")
+    table = polars.DataFrame({"policy": ["fifo", "tiresias"], "jct_mean_secs": [3.0, 2.0]})
+    table.write_parquet(tmp_path / "runs.parquet")
+    run = read_run(tmp_path)
+    assert run.tables == ("runs",)
+    assert run.polars("runs").equals(table)
 
 
 def test_a_run_is_read(tmp_path):

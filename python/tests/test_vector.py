@@ -1,5 +1,6 @@
 """Vectors of environments: rows, threads, autoreset, lent arrays, pickles."""
 
+import multiprocessing
 import pickle
 
 import gymnasium
@@ -60,7 +61,11 @@ def test_a_row_is_an_environment_of_its_own():
             if end or cut:
                 ended += 1
                 assert np.array_equal(observation, infos["final_obs"][row]) and infos["_final_obs"][row]
-                assert info["jct_mean_secs"] == infos["final_info"]["jct_mean_secs"][row] == infos["jct_mean_secs"][row]
+                assert info["jct_mean_secs"] == infos["jct_mean_secs"][row]
+                final = infos["final_info"]
+                assert {name for name in final if not name.startswith("_")} == set(info)
+                for name, value in info.items():
+                    assert np.array_equal(final[name][row], value) and final[f"_{name}"][row], name
                 observation, info = env.reset()
             assert np.array_equal(observation, observations[row])
             masks[row] = info["action_mask"]
@@ -73,6 +78,66 @@ def test_a_sequence_of_seeds_has_one_for_each_environment():
     for row, seed in enumerate([4, 5]):
         observation, _ = ClusterEnv("quickstart", sets=SETS).reset(seed=seed)
         assert np.array_equal(observation, envs.reset(seed=[4, 5])[0][row])
+    # None leaves an environment in its stream.
+    alone = ClusterEnv("quickstart", sets=SETS)
+    alone.reset(seed=4)
+    observations, _ = envs.reset(seed=[None, np.int64(6)])
+    assert np.array_equal(observations[0], alone.reset()[0])
+    assert np.array_equal(observations[1], alone.reset(seed=6)[0])
+    for wrong, error in (([1, 2, 3], ValueError), ([1.0, 2.0], TypeError), (-1, ValueError), (1 << 64, ValueError)):
+        with pytest.raises(error, match="seed"):
+            envs.reset(seed=wrong)
+
+
+def test_environments_that_begin_one_by_one_play_their_own_streams():
+    whole, parts = vector(3, seed=9), vector(3, seed=9)
+    observations, infos = whole.reset()
+    parts.reset(options={"reset_mask": np.array([True, False, False])})
+    others, _ = parts.reset(options={"reset_mask": np.array([False, True, True])})
+    assert np.array_equal(observations, others) and not np.array_equal(observations[1], observations[2])
+    with pytest.raises(ValueError, match="'reset_masks' is not known"):
+        parts.reset(options={"reset_masks": [True]})
+    with pytest.raises(ValueError, match="reset_mask has the shape"):
+        parts.reset(options={"reset_mask": [True]})
+    with pytest.raises(TypeError, match="expected integers"):
+        parts.step(np.full(3, 24.0))
+
+
+def test_far_held_out_streams_are_no_validation_workloads():
+    later = vector(2, split="held-out", first=99).reset(seed=1)[0]
+    validation = vector(2, split="validation").reset(seed=1)[0]
+    assert not any(np.array_equal(one, other) for one in later for other in validation)
+
+
+def test_every_info_says_in_which_rows_it_is_set():
+    envs = vector(2, half_life_secs=3600.0, on_forbidden="wait", autoreset_mode="SAME_STEP")
+    _, infos = envs.reset(seed=1)
+    for step in range(STEPS):
+        names = {name for name in infos if not name.startswith("_")}
+        assert {name for name in infos if name.startswith("_")} == {f"_{name}" for name in names}
+        assert all(infos[f"_{name}"].dtype == bool and infos[f"_{name}"].shape == (2,) for name in names)
+        actions = allowed(infos["action_mask"], step)
+        actions[step % 2] = np.flatnonzero(infos["action_mask"][step % 2] == 0)[0]
+        *_, terminated, truncated, infos = envs.step(actions)
+        assert np.array_equal(infos["_jct_mean_secs"], terminated | truncated)
+        assert np.array_equal(infos["_forbidden"], np.arange(2) == step % 2)
+
+
+def step_in_a_fork(envs, actions, results):
+    results.put(envs.step(actions)[0])
+
+
+def test_a_fork_steps_on_threads_of_its_own():
+    envs = vector(4, threads=2)
+    _, infos = envs.reset(seed=1)
+    actions = allowed(infos["action_mask"], 0)
+    forks = multiprocessing.get_context("fork")
+    results = forks.Queue()
+    child = forks.Process(target=step_in_a_fork, args=(envs, actions, results))
+    child.start()
+    observations = results.get(timeout=60)
+    child.join()
+    assert np.array_equal(observations, envs.step(actions)[0])
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
@@ -122,7 +187,7 @@ def test_one_forbidden_action_steps_none():
     _, infos = envs.reset(seed=2)
     mask = infos["action_mask"]
     actions = allowed(mask, 0)
-    actions[2] = np.flatnonzero(~mask[2])[0]
+    actions[2] = np.flatnonzero(mask[2] == 0)[0]
     with pytest.raises(ValueError, match="environment 2: action"):
         envs.step(actions)
     with pytest.raises(ValueError, match="2 actions, expected 3"):

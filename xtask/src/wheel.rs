@@ -47,6 +47,12 @@ pub fn install(python: &Path, packages: &[&str]) -> Result<()> {
     said(Command::new(python).args(pip).args(packages)).map(drop)
 }
 
+/// Whether pip of `python` reaches the index of packages: it downloads a small one into `folder`.
+pub fn reaches_index(python: &Path, folder: &Path) -> bool {
+    let pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries", "1"];
+    said(Command::new(python).args(pip).arg("--dest").arg(folder).arg("wheel")).is_ok()
+}
+
 /// Builds the extension module for a release: without the features that other crates of the workspace ask for, and
 /// without symbols.
 ///

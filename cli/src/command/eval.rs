@@ -51,8 +51,10 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     comparison.sharing = setup.sharing().clone();
     comparison.wrappers = experiment.wrappers();
     comparison.reference = args.reference.as_deref().map(policies::written);
-    let evaluation = compare(&comparison, &meter)?;
+    let evaluation = compare(&comparison, &meter);
+    // Also where a run has failed: a lost turn may be the reason.
     warn_of_faults(&programs);
+    let evaluation = evaluation?;
     let about = ReportContext {
         title: format!("{}: comparison", experiment.name),
         focus: None,
@@ -113,13 +115,13 @@ fn external(program: &ExternalProgram, experiment: &Experiment, setup: &Setup) -
 /// Says which external programs lost turns, and why.
 fn warn_of_faults(programs: &[ExternalProgram]) {
     for program in programs {
-        let Faults { turns, last } = program.faults();
-        if let Some(last) = last {
-            say(&format!(
-                "warning: {} lost {turns} turns, each of which ended the round; the last: {last}",
-                program.name()
-            ));
-        }
+        let Faults { turns, abandoned, last } = program.faults();
+        let Some(last) = last else { continue };
+        let gave_up = if abandoned == 0 { String::new() } else { format!(", and was given up in {abandoned} runs") };
+        say(&format!(
+            "warning: {} lost {turns} turns, each of which ended the round{gave_up}; the last fault: {last}",
+            program.name()
+        ));
     }
 }
 

@@ -38,12 +38,14 @@ pub struct Player<E> {
     /// Whether no episode is under way: before the first one, and after the end of one that the
     /// mode of [`Player::step`] has left.
     over: bool,
+    /// Number of episodes begun, whatever the stream.
+    begun: u64,
 }
 
 impl<E: Environment> Player<E> {
     /// Player of the stream of episodes that begins with `seed`. No episode is under way.
     pub fn new(env: E, seed: u64) -> Self {
-        Self { env, seed, cursor: Cursor::default(), over: true }
+        Self { env, seed, cursor: Cursor::default(), over: true, begun: 0 }
     }
 
     /// Environment in its current state.
@@ -71,6 +73,12 @@ impl<E: Environment> Player<E> {
         self.over
     }
 
+    /// Number of episodes that the player has begun in all of its streams. It tells one episode from another of the
+    /// same seed.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// Begins the next episode of the stream.
     ///
     /// # Errors
@@ -80,6 +88,7 @@ impl<E: Environment> Player<E> {
         self.cursor.episode += 1;
         self.cursor.actions.clear();
         self.over = false;
+        self.begun += 1;
         self.env.reset(Some(seed), options, out)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`ExternalProgram`]: the program, by the name that users type: `proc:./policy` or `python:package.module:Class`.
 //! - [`ExternalPolicy`]: the program behind the interface of all schedulers, one process a run.
+//! - `patience`: when a program that fails is asked again.
 //! - `process`: the process, and the protocol that it speaks.
 //!
 //! The protocol is that of `goodput env serve` seen from the other side, all numbers little-endian:
@@ -15,9 +16,10 @@
 //!
 //! The end of standard input ends the program. Standard error is the program's own.
 //!
-//! A program that dies, answers late or answers nonsense loses its turn: the round ends with the changes made so far,
-//! and the next decision starts another process. An action that the mask forbids ends the round.
+//! A program that dies, answers late, or answers with an action that the mask forbids loses its turn: the round ends
+//! with the changes made so far. A later decision starts another process, ever later from fault to fault.
 
+mod patience;
 mod policy;
 mod process;
 mod program;

@@ -5,22 +5,17 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::ClusterView;
 
+use super::patience::{Patience, Turn};
 use super::process::{Introduction, PolicyProcess, ProcessError};
 use super::program::ExternalProgram;
 use crate::policies::rounds::RoundPlayer;
-
-/// Most decisions that go by before a program that fails every time is started again.
-const LONGEST_REST: u32 = 1024;
 
 /// Policy of one run, decided by a process of its own.
 pub struct ExternalPolicy {
     program: ExternalProgram,
     greeting: Introduction,
     process: Option<PolicyProcess>,
-    /// Decisions to go by before the next start.
-    rest: u32,
-    /// Number of decisions that went by before the last start; doubles from fault to fault.
-    rested: u32,
+    patience: Patience,
     player: RoundPlayer,
 }
 
@@ -29,7 +24,7 @@ impl ExternalPolicy {
     /// accelerator types. The process starts with the first decision.
     pub fn new(program: ExternalProgram, layout: &Layout, types: &[String], seed: u64) -> Self {
         let greeting = Introduction::new(layout, types, seed);
-        Self { program, greeting, process: None, rest: 0, rested: 0, player: RoundPlayer::new(layout) }
+        Self { program, greeting, process: None, patience: Patience::default(), player: RoundPlayer::new(layout) }
     }
 
     /// Policy with another expectation of the load of services than yesterday's load.
@@ -42,30 +37,38 @@ impl ExternalPolicy {
 
 impl Policy for ExternalPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        let Self { program, greeting, process, rest, rested, player } = self;
-        let mut lost = *rest > 0;
-        *rest = rest.saturating_sub(1);
-        player.play(view, |observation, mask| {
+        let Self { program, greeting, process, patience, player } = self;
+        let mut turn = None;
+        let mut lost = false;
+        let plan = player.play(view, |observation, mask| {
+            lost |= *turn.get_or_insert_with(|| patience.turn()) == Turn::Rested;
             if !lost {
                 match ask(program, greeting, process, observation, mask) {
-                    Ok(action) => {
-                        *rested = 0;
-                        return action;
-                    }
+                    Ok(action) => return action,
                     Err(error) => {
-                        program.note(&error);
-                        if let Some(process) = process.take() {
-                            process.kill();
-                        }
                         lost = true;
-                        (*rest, *rested) = (*rested, (2 * *rested).clamp(1, LONGEST_REST));
+                        // A process that has given a forbidden action speaks the protocol, and goes on.
+                        if !matches!(error, ProcessError::Forbidden(_)) {
+                            *process = None;
+                        }
+                        patience.strain();
+                        program.note(|faults| {
+                            faults.abandoned += u64::from(patience.given_up());
+                            faults.last = Some(error.to_string());
+                        });
                     }
                 }
             }
             // A lost turn ends the round, or does the least that lets it end.
             let wait = mask.len() - 1;
             if mask[wait] == 1 { wait } else { mask.iter().position(|&allowed| allowed == 1).unwrap_or(wait) }
-        })
+        });
+        if lost {
+            program.note(|faults| faults.turns += 1);
+        } else if turn.is_some() {
+            patience.reward();
+        }
+        plan
     }
 
     fn scope(&self) -> Scope {
@@ -85,5 +88,6 @@ fn ask(
         Some(process) => process,
         None => process.insert(program.start(greeting)?),
     };
-    process.ask(observation, mask, program.answer())
+    let action = process.ask(observation, mask, program.answer())?;
+    if mask.get(action) == Some(&1) { Ok(action) } else { Err(ProcessError::Forbidden(action)) }
 }

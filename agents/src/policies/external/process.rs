@@ -1,12 +1,14 @@
 //! Process of an external program, and the protocol over its standard input and output.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use goodput_env::gym::Layout;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -36,6 +38,9 @@ pub enum ProcessError {
     /// The process has ended, or has closed its output.
     #[error("the process has ended")]
     Ended,
+    /// The mask forbids the action.
+    #[error("action {0} is forbidden by the mask")]
+    Forbidden(usize),
     /// The first line of the process is no greeting.
     #[error("the first line is {0:?}, expected {{\"protocol\": {PROTOCOL}}}")]
     Greeting(String),
@@ -100,10 +105,12 @@ enum Heard {
     Action(u32),
 }
 
-/// A running process. Dropping it closes its input, and kills it where it does not end.
+/// A running process, the leader of a process group of its own. Dropping it closes its input. Then the group is killed:
+/// at once where an answer was late, and otherwise when the leader has ended or had the time to end.
 #[derive(Debug)]
 pub(super) struct PolicyProcess {
     child: Child,
+    late: bool,
     requests: Option<Sender<Vec<u8>>>,
     answers: Receiver<io::Result<Heard>>,
 }
@@ -123,7 +130,7 @@ impl PolicyProcess {
         let program = command.first().cloned().unwrap_or_default();
         let failed = |error| ProcessError::Start { program: program.clone(), error };
         let mut command_line = Command::new(&program);
-        command_line.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command_line.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command_line.spawn().map_err(failed)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(ProcessError::Ended);
@@ -134,7 +141,7 @@ impl PolicyProcess {
         let (speak, answers) = channel();
         // The thread blocks on the pipes in place of the caller. It ends with the process or with the last request.
         thread::spawn(move || talk(input, BufReader::new(output), &line, &waiting, &speak));
-        let mut process = Self { child, requests: Some(requests), answers };
+        let mut process = Self { child, late: false, requests: Some(requests), answers };
         match process.hear(limit)? {
             Heard::Greeting(line) => match serde_json::from_str(&line) {
                 Ok(Reply { protocol: PROTOCOL }) => Ok(process),
@@ -158,17 +165,14 @@ impl PolicyProcess {
         }
     }
 
-    /// Ends a process that has failed, without waiting for it.
-    pub fn kill(mut self) {
-        // This fails for a process that has ended.
-        let _ = self.child.kill();
-    }
-
     fn hear(&mut self, limit: Duration) -> Result<Heard, ProcessError> {
         match self.answers.recv_timeout(limit) {
             Ok(Ok(heard)) => Ok(heard),
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Err(ProcessError::Ended),
-            Err(RecvTimeoutError::Timeout) => Err(ProcessError::Late(limit)),
+            Err(RecvTimeoutError::Timeout) => {
+                self.late = true;
+                Err(ProcessError::Late(limit))
+            }
         }
     }
 }
@@ -177,13 +181,16 @@ impl Drop for PolicyProcess {
     fn drop(&mut self) {
         self.requests = None;
         let pause = Duration::from_millis(5);
-        let mut left = END;
-        while !left.is_zero() && matches!(self.child.try_wait(), Ok(None)) {
+        let leader = Pid::from_child(&self.child);
+        // The leader is not reaped before the kill, so that the number of its group is no other's.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut left = if self.late { Duration::ZERO } else { END };
+        while !left.is_zero() && matches!(waitid(WaitId::Pid(leader), look), Ok(None)) {
             thread::sleep(pause);
             left = left.saturating_sub(pause);
         }
-        // Both fail for a process that has ended, as it should have.
-        let _ = self.child.kill();
+        // It fails where the whole group has ended, as it should have.
+        let _ = kill_process_group(leader, Signal::KILL);
         let _ = self.child.wait();
     }
 }

@@ -26,8 +26,10 @@ const START: Duration = Duration::from_secs(60);
 /// Faults of the processes of one program, over all runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Number of turns that were lost.
+    /// Number of rounds that ended because the program failed or rested after a failure.
     pub turns: u64,
+    /// Number of runs in which the program is not asked any more.
+    pub abandoned: u64,
     /// Message of the last fault.
     pub last: Option<String>,
 }
@@ -101,10 +103,8 @@ impl ExternalProgram {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes a lost turn.
-    pub(super) fn note(&self, error: &ProcessError) {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        faults.turns += 1;
-        faults.last = Some(error.to_string());
+    /// Changes the faults.
+    pub(super) fn note(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut self.faults.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
