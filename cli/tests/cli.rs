@@ -139,6 +139,18 @@ fn a_wrong_parameter_is_refused_before_a_simulation() {
     assert!(said.starts_with("exit: 2"), "{said}");
 }
 
+/// Power and price of types come from the catalog, so a policy that goes by them is refused where the catalog has none.
+#[test]
+fn a_policy_by_power_or_price_wants_types_of_the_catalog() {
+    let dir = with("w.csv", "job_id,submit_secs,duration_secs,gpus\na,0,60,1\n");
+    for (policy, figure) in [("gavel-per-watt", "watts"), ("gavel-per-dollar", "dollars_per_hour")] {
+        let on = |cluster| run(dir.path(), &["sim", "--workload", "w.csv", "--policy", policy, "--cluster", cluster]);
+        let said = on("gpu:1x4");
+        assert!(said.starts_with("exit: 2") && said.contains("accelerator types by") && said.contains(figure), "{said}");
+        assert!(on("t4:1x4").starts_with("exit: 0"), "{policy}");
+    }
+}
+
 #[test]
 fn a_job_larger_than_the_cluster_is_refused_before_the_run() {
     let dir = with("w.csv", "job_id,submit_secs,duration_secs,gpus\nwide,0,60,200\n");

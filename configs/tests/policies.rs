@@ -93,3 +93,54 @@ fn the_schema_has_every_parameter() {
         assert!(matches!(schema["$defs"]["PolicyText"], Value::Object(_)), "{kind:?}");
     }
 }
+
+const QUOTA: &str = "[[tenants]]\nname = \"vision\"\nquota = { t4 = { nominal = 4 } }\n";
+
+#[test]
+fn a_policy_of_parts_is_refused_beside_quotas() {
+    let with = |policies: &str, tenants: &str| experiment(&format!("[evaluate]\npolicies = {policies}\n{tenants}"));
+    let error = parse::<Experiment>("x.toml", &with("[\"fifo\", \"fgd\"]", QUOTA)).unwrap_err();
+    assert!(error.message.contains("evaluate.policies.1 is \"fgd\", which places jobs on parts"), "{error}");
+    assert!(error.message.contains("tenant \"vision\" has a quota"), "{error}");
+    assert!(error.help.is_some_and(|help| help.contains("share_limit")));
+    parse::<Experiment>("x.toml", &with("[\"kueue\"]", QUOTA)).unwrap();
+    let limit = "[[tenants]]\nname = \"vision\"\nshare_limit = { compute_percent = 100 }\n";
+    parse::<Experiment>("x.toml", &with("[\"fgd\"]", limit)).unwrap();
+}
+
+#[test]
+fn a_deployment_has_policies_that_know_its_quotas_and_limits() {
+    let limit = "[[tenants]]\nname = \"vision\"\nshare_limit = { compute_percent = 100 }\n";
+    for (tenants, policy, fallback, said) in [
+        (QUOTA, "fgd", "fifo", Some("policy.name is \"fgd\", which places jobs on parts")),
+        (QUOTA, "fifo", "best-fit", Some("reliance.fallback is \"best-fit\", which places jobs on parts")),
+        (QUOTA, "fifo", "fifo", None),
+        (limit, "fifo", "fgd", Some("policy.name is \"fifo\", which knows no limits of shares")),
+        (limit, "fgd", "pollux-fast", Some("reliance.fallback is \"pollux-fast\", which knows no limits of shares")),
+        (limit, "fgd", "hami-spread", None),
+    ] {
+        let sets = [format!("policy={{ name = \"{policy}\" }}"), format!("reliance.fallback={fallback}")];
+        let document = goodput_configs::reader::Document::new("d.toml", &format!("{DEPLOYMENT}\n{tenants}"), &sets);
+        let read = goodput_configs::reader::of_document::<Deployment>(&document.unwrap());
+        match (read, said) {
+            (Ok(_), None) => {}
+            (Err(error), Some(said)) => assert!(error.message.contains(said) && error.help.is_some(), "{error}"),
+            (found, _) => panic!("{policy}, {fallback}: {:?}", found.err()),
+        }
+    }
+}
+
+#[test]
+fn a_policy_by_a_figure_is_refused_where_no_type_has_it() {
+    let on = |accelerator: &str, policy: &str| {
+        let text = experiment(&format!("[evaluate]\npolicies = [\"{policy}\"]\n")).replace("t4", accelerator);
+        parse::<Experiment>("x.toml", &text)
+    };
+    for (policy, figure) in [("gavel-per-watt", "watts"), ("gavel-per-dollar", "dollars_per_hour")] {
+        let error = on("gpu", policy).unwrap_err();
+        let said = format!("weighs accelerator types by {figure}, and {figure} is known of none of gpu");
+        assert!(error.message.contains(&said), "{error}");
+        assert!(error.help.is_some_and(|help| help.contains("goodput list accelerators")));
+        on("t4", policy).unwrap();
+    }
+}

@@ -23,6 +23,7 @@ use goodput_agents::policies::utility::{Experience, Theta, Utility};
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::EngineConfig;
 use goodput_configs::reader;
+use goodput_env::cluster::AcceleratorType;
 use goodput_env::gym::layout;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::model::{BatchLimits, GradientStats};
@@ -211,6 +212,20 @@ fn policies_that_go_by_the_shape_of_jobs_run_live() {
         rounds(&mut daemon, 2);
         assert_eq!(daemon.engine_mut().gpus("b"), 2, "{policy}");
     }
+}
+
+/// What is known of types reaches the policy; their memory is that of the machines.
+#[test]
+fn a_live_view_has_the_power_and_the_price_of_types() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let (watts, dollars_per_hour, memory_mib) = (Some(400.0), Some(2.5), Some(1));
+    let known = AcceleratorType { watts, dollars_per_hour, memory_mib, ..AcceleratorType::named("a100") };
+    let mut daemon = open(lab, directory.path(), "gavel-per-watt").knowing(vec![known]);
+    rounds(&mut daemon, 2);
+    let seen = on(&mut daemon, |view| view.cluster().types[0].clone());
+    assert_eq!((seen.watts, seen.dollars_per_hour, seen.memory_mib), (Some(400.0), Some(2.5), None));
 }
 
 /// Pollux knows nothing of quotas, the guard does.

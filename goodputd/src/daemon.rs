@@ -8,7 +8,8 @@ use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
 use goodput_configs::live::leader::LeaderConfig;
 use goodput_configs::reader;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
-use goodput_datasets::Catalog;
+use goodput_datasets::accelerators::AcceleratorEntry;
+use goodput_datasets::{Accelerators, Catalog};
 use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
@@ -30,7 +31,9 @@ fn settings(path: &Path) -> Result<Deployment, CommandError> {
 fn open<E: Engine>(engine: E, settings: Deployment) -> Result<Daemon<E>, CommandError> {
     let applications = Catalog::shipped().applications.clone();
     let tenants = settings.tenants().map_err(CommandError::input)?;
-    goodput_executor::daemon::open(engine, settings, applications, Arc::new(tenants)).map_err(CommandError::failed)
+    let daemon = goodput_executor::daemon::open(engine, settings, applications, Arc::new(tenants));
+    let types = Accelerators::shipped().types.iter().map(AcceleratorEntry::accelerator_type).collect();
+    Ok(daemon.map_err(CommandError::failed)?.knowing(types))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {

@@ -73,10 +73,34 @@ pub fn by_preset(environment: &EnvironmentConfig, entry: PolicyEntry) -> PolicyE
 /// measured by jobs' own agents: it would never start a job.
 fn leaves_types_unknown(environment: &EnvironmentConfig, name: &str) -> bool {
     let EnvironmentConfig { batching, information, .. } = *environment;
-    let measured = (batching, information) == (Batching::Agent, Information::Profiled);
+    let measured =
+        batching == Batching::Throughput || (batching, information) == (Batching::Agent, Information::Profiled);
     let told = |known: NamedPolicy| {
         let alone = known.variant().is_none() && !known.is_beside_requests();
         alone && known.entry().traits.heterogeneous && known.training(0).batching() != Batching::Agent
     };
     measured && name.parse().is_ok_and(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_on_types_are_unknown_where_agents_measure_them() {
+        let unknown = |batching, information, name| {
+            leaves_types_unknown(&EnvironmentConfig { batching, information, ..EnvironmentConfig::default() }, name)
+        };
+        let estimate = Information::Estimate { sigma: 0.0 };
+        for (batching, information, expected) in [
+            (Batching::Agent, Information::Profiled, true),
+            (Batching::Agent, estimate, false),
+            (Batching::Throughput, Information::Profiled, true),
+            (Batching::Throughput, estimate, true),
+            (Batching::Requested, Information::Profiled, false),
+        ] {
+            assert_eq!(unknown(batching, information, "gavel-max-min"), expected, "{batching:?} {information:?}");
+            assert!(!unknown(batching, information, "fifo"), "it takes no account of types");
+        }
+    }
 }

@@ -7,16 +7,18 @@
 use std::fmt;
 use std::str::FromStr;
 
+use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::loaning::{Sharing, Variant};
 use super::registry::policies;
-use crate::heuristic::ListedPolicy;
 use crate::heuristic::deepboot::requests::{ReclaimLoss, RequestScheduler};
 use crate::heuristic::deepboot::{SUFFIX, WithAtsI};
+use crate::heuristic::gavel::Expense;
 use crate::heuristic::parameters::{ParameterError, ParameterValues, Prepared};
+use crate::heuristic::{ListedPolicy, card_sharing};
 
 /// End of the name of a policy that behaves as its public artifact does.
 pub const REPLICA: &str = "@replica";
@@ -93,6 +95,19 @@ impl NamedPolicy {
     /// Whether DeepBoot's scheduler of inference requests decides beside the policy.
     pub fn is_beside_requests(&self) -> bool {
         self.beside_requests
+    }
+
+    /// Whether the policy places jobs on parts of accelerators. Such policies know limits of shares, and no quotas.
+    pub fn places_parts(&self) -> bool {
+        card_sharing::LISTED.iter().any(|listed| listed.name == self.entry.name)
+    }
+
+    /// End of a sentence about the policy, where it weighs types by a figure that no type of `cluster` has.
+    pub fn lacks(&self, cluster: &Cluster) -> Option<String> {
+        let expense = Expense::of_policy(self.entry.name).filter(|expense| !expense.is_known(&cluster.types))?;
+        let names: Vec<&str> = cluster.types.iter().map(|kind| kind.name.as_str()).collect();
+        let figure = expense.figure();
+        Some(format!("weighs accelerator types by {figure}, and {figure} is known of none of {}", names.join(", ")))
     }
 
     /// Parameters that differ from their defaults.

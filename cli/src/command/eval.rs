@@ -130,6 +130,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
         let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
+        experiment.check_policy("--policies", name, setup).map_err(|error| config::setup_error(error.into()))?;
         conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
         if !named.is_replica() {
             return comparison::heuristic(experiment, name, setup).map_err(CommandError::input);

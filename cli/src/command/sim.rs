@@ -8,6 +8,7 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::zoo;
+use goodput_configs::policies::FIGURES;
 use goodput_configs::scenario::prepare_shares;
 use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::DataError;
@@ -95,6 +96,9 @@ pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy
             .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
     }
     let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
+    if let Some(problem) = named.lacks(cluster) {
+        return Err(CommandError::input(format!("--policy {named} {problem}")).with_help(FIGURES));
+    }
     if named.changed().is_some() {
         say(&format!("policy: {named}"));
     }

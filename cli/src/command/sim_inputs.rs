@@ -4,7 +4,7 @@ use std::path::Path;
 
 use goodput_configs::scenario::{SetupError, known_speeds, too_large};
 use goodput_console::CommandError;
-use goodput_datasets::{Catalog, DataError, import, read_workload};
+use goodput_datasets::{Accelerators, Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::scenario::Preset;
@@ -13,13 +13,15 @@ use super::sim::data_fault;
 use crate::args::Sim;
 use crate::config::setup_error;
 
-/// The machines: groups of nodes, or a file.
+/// The machines: groups of nodes, or a file; with what the shipped catalog says of the power and price of their types.
 pub fn cluster(text: &str) -> Result<Cluster, CommandError> {
     let path = Path::new(text);
-    if path.is_file() {
-        return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
-    }
-    Cluster::parse(text).map_err(CommandError::input)
+    let mut cluster = match path.is_file() {
+        true => import::tiresias_cluster::read(path).map_err(data_fault)?.cluster(),
+        false => Cluster::parse(text).map_err(CommandError::input)?,
+    };
+    Accelerators::shipped().describe(&mut cluster);
+    Ok(cluster)
 }
 
 /// The jobs, over speeds that are known on `cluster` and with sizes that it has.

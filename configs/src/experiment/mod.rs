@@ -8,6 +8,7 @@ mod offline;
 mod ppo;
 mod shipped;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::adaptation;
@@ -298,6 +299,17 @@ impl Experiment {
         Ok(())
     }
 
+    /// Checks that the policy `name`, which a file or a command names at `key`, knows the quotas of the tenants, and the
+    /// figures of the accelerators that it goes by.
+    ///
+    /// # Errors
+    /// [`CheckError`] at `key`.
+    pub fn check_policy(&self, key: impl Into<Cow<'static, str>>, name: &str, setup: &Setup) -> Result<(), CheckError> {
+        let key = key.into();
+        policies::check_quotas(key.clone(), name, &self.tenants, &self.cohorts)?;
+        policies::check_types(key, name, setup.cluster())
+    }
+
     /// Adaptation and guarantees around the policies of a comparison.
     pub fn wrappers(&self) -> Wrappers {
         Wrappers { adaptation: self.adaptation.clone(), resilience: self.resilience.clone() }
@@ -373,8 +385,12 @@ impl ConfigFile for Experiment {
     }
 
     fn check(&self) -> Result<(), CheckError> {
-        self.setup()?;
+        let setup = self.setup()?;
         let mut named = self.evaluate.policies.iter().enumerate();
-        named.try_for_each(|(at, name)| policies::check(format!("evaluate.policies.{at}"), name))
+        named.try_for_each(|(at, name)| {
+            let key = format!("evaluate.policies.{at}");
+            policies::check(key.clone(), name)?;
+            self.check_policy(key, name, &setup)
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The file of a deployment: one cluster that a policy drives.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::adaptation::Adaptation;
@@ -21,6 +21,7 @@ use super::times::{check_positive_secs, check_secs};
 use crate::adaptation;
 use crate::error::CheckError;
 use crate::kind::Kind;
+use crate::policies;
 use crate::reader::ConfigFile;
 use crate::resilience;
 use crate::tenants::{self, CohortConfig, TenantConfig};
@@ -226,6 +227,21 @@ impl Deployment {
         Wrappers { adaptation: self.adaptation.clone(), resilience: self.resilience.clone() }
     }
 
+    /// Checks that `policy`, and the fallback, know the quotas and the limits of the tenants.
+    ///
+    /// # Errors
+    /// [`CheckError`] with the key of the policy and the name of the tenant or the cohort.
+    pub fn check_tenants_under(&self, policy: &PolicyConfig) -> Result<(), CheckError> {
+        let acting = match (&policy.name, &policy.bundle) {
+            (Some(name), _) => ("policy.name", name.as_str()),
+            (None, bundle) => ("policy.bundle", bundle.as_deref().and_then(Path::to_str).unwrap_or_default()),
+        };
+        [acting, ("reliance.fallback", &self.reliance.fallback)].into_iter().try_for_each(|(key, name)| {
+            policies::check_quotas(key, name, &self.tenants, &self.cohorts)?;
+            policies::check_limits(key, name, &self.tenants)
+        })
+    }
+
     /// Checks that the engine's settings allow `mode`.
     ///
     /// # Errors
@@ -260,6 +276,7 @@ impl ConfigFile for Deployment {
         }
         self.check_mode(self.mode)?;
         self.tenants()?;
+        self.check_tenants_under(&self.policy)?;
         resilience::check(&self.resilience, &self.tenants)?;
         adaptation::check(&self.adaptation, &self.tenants, &self.cohorts)?;
         self.services()?;

@@ -1,6 +1,7 @@
 //! Policies that a file names: their text or table, and the check that they exist.
 
 mod entry;
+mod suitable;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,6 +19,10 @@ pub use entry::PolicyText;
 #[cfg(feature = "scenarios")]
 pub(crate) use entry::names;
 pub(crate) use entry::{name, optional_name};
+pub use suitable::FIGURES;
+#[cfg(feature = "scenarios")]
+pub(crate) use suitable::check_types;
+pub(crate) use suitable::{check_limits, check_quotas};
 
 /// Advice on the parameters of policies.
 pub const PARAMETERS: &str = "`goodput list policies --parameters` names every parameter with its default and range";

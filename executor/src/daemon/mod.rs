@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::leader::LeaseKeeper;
+use goodput_env::cluster::AcceleratorType;
 use goodput_env::guard::Guard;
 use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
@@ -335,6 +336,13 @@ impl<E: Engine> Daemon<E> {
     /// Journal of the daemon.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// The daemon with what is known of the power and the price of accelerator types.
+    #[must_use]
+    pub fn knowing(mut self, types: Vec<AcceleratorType>) -> Self {
+        self.observer.know(types);
+        self
     }
 
     /// Observation of the cluster.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
 use goodput_agents::compose::{NamedPolicy, Wrappers};
 use goodput_agents::zoo;
+use goodput_configs::error::CheckError;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
 use goodput_configs::policies;
@@ -89,6 +90,7 @@ pub(super) fn deciders(
     called: Option<&str>,
 ) -> Result<Deciders, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
+    settings.check_tenants_under(acting).map_err(|error| refused(said(&error)))?;
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
     let wrappers = &settings.wrappers();
@@ -160,6 +162,11 @@ fn maker(settings: PolicyConfig, wrappers: Wrappers) -> Maker {
         let told = information(&*policy, settings.information);
         Ok((policy, told))
     })
+}
+
+/// Error of the configuration, with its remedy.
+fn said(error: &CheckError) -> String {
+    error.remedy.map_or_else(|| error.to_string(), |remedy| format!("{error}; {remedy}"))
 }
 
 /// Heuristic that the file names at `key`.

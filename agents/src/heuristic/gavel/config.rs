@@ -43,6 +43,12 @@ pub enum GavelObjective {
     Gandiva(GandivaPairs),
 }
 
+/// Name of the policy of most steps per watt.
+pub const PER_WATT: &str = "gavel-per-watt";
+
+/// Name of the policy of most steps per dollar.
+pub const PER_DOLLAR: &str = "gavel-per-dollar";
+
 /// Expense of an accelerator while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expense {
@@ -53,13 +59,39 @@ pub enum Expense {
 }
 
 impl Expense {
+    /// Expense that the policy called `name` weighs throughput against; `None` where it weighs none.
+    pub fn of_policy(name: &str) -> Option<Self> {
+        match name {
+            PER_WATT => Some(Self::Power),
+            PER_DOLLAR => Some(Self::Price),
+            _ => None,
+        }
+    }
+
+    /// Name of the figure in the list of accelerators.
+    pub fn figure(self) -> &'static str {
+        match self {
+            Self::Power => "watts",
+            Self::Price => "dollars_per_hour",
+        }
+    }
+
+    /// Whether the expense of some type is known: where it is of none, an objective per expense is one of throughput.
+    pub fn is_known(self, types: &[AcceleratorType]) -> bool {
+        types.iter().any(|kind| self.figure_of(kind).is_some())
+    }
+
+    fn figure_of(self, kind: &AcceleratorType) -> Option<f64> {
+        match self {
+            Self::Power => kind.watts,
+            Self::Price => kind.dollars_per_hour,
+        }
+    }
+
     /// Expense of each type. A type of which it is not known counts as the dearest of the others, and where it is known
     /// of none, all count alike.
     pub fn of(self, types: &[AcceleratorType]) -> Vec<f64> {
-        let known = |kind: &AcceleratorType| match self {
-            Self::Power => kind.watts,
-            Self::Price => kind.dollars_per_hour,
-        };
+        let known = |kind| self.figure_of(kind);
         let dearest = types.iter().filter_map(known).reduce(f64::max).unwrap_or(1.0);
         types.iter().map(|kind| known(kind).unwrap_or(dearest)).collect()
     }

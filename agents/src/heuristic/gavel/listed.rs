@@ -4,7 +4,9 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
-use super::config::{Expense, GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, TypeSpeeds};
+use super::config::{
+    Expense, GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, PER_DOLLAR, PER_WATT, TypeSpeeds,
+};
 use super::fifo::{TypeChoice, TypeFifo};
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
@@ -104,7 +106,7 @@ pub const LISTED: &[ListedPolicy] = &[
         |_seed, _form| { GavelObjective::CostWithDeadlines(PRICES.to_vec()) }
     ),
     ListedPolicy {
-        name: "gavel-per-watt",
+        name: PER_WATT,
         about: "most steps per watt over all jobs, by the greatest power of each type",
         source: "this project; the cost objective of Narayanan et al., OSDI 2020, over power",
         traits: AWARE,
@@ -115,7 +117,7 @@ pub const LISTED: &[ListedPolicy] = &[
         replica: None,
     },
     ListedPolicy {
-        name: "gavel-per-dollar",
+        name: PER_DOLLAR,
         about: "most steps per dollar over all jobs, by the price of each type in the catalog",
         source: "Narayanan et al., OSDI 2020, cost objective; prices of the catalog",
         traits: AWARE,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use goodput_configs::live::policy::ShadowConfig;
 use goodput_env::application::Application;
-use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::cluster::{AcceleratorType, Cluster, NodeId};
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
@@ -74,6 +74,8 @@ pub struct ClusterObserver {
     /// Number of each node, by name.
     node_ids: BTreeMap<String, usize>,
     cluster: Cluster,
+    /// Power and price of accelerator types, where they are known.
+    known_types: Vec<AcceleratorType>,
     scenario: Arc<Scenario>,
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
@@ -109,6 +111,7 @@ impl ClusterObserver {
             nodes: Vec::new(),
             node_ids: BTreeMap::new(),
             cluster,
+            known_types: Vec::new(),
             scenario: Arc::new(scenario),
             ids: BTreeMap::new(),
             keys: Vec::new(),
@@ -125,6 +128,11 @@ impl ClusterObserver {
     #[must_use]
     pub fn since(self, epoch_ms: i64) -> Self {
         Self { epoch_ms: Some(epoch_ms), ..self }
+    }
+
+    /// With what is known of accelerator types, by name. The memory of a type is that of its nodes.
+    pub(in crate::daemon) fn know(&mut self, types: Vec<AcceleratorType>) {
+        self.known_types = types;
     }
 
     /// Shows jobs as another policy is to see them.

@@ -19,8 +19,10 @@ impl ClusterObserver {
         let mut changed = false;
         for seen in &snapshot.nodes {
             let kind = self.cluster.types.iter().position(|kind| kind.name == seen.accelerator).unwrap_or_else(|| {
-                let name = seen.accelerator.clone();
-                self.cluster.types.push(AcceleratorType::named(name));
+                let known = self.known_types.iter().find(|kind| kind.name == seen.accelerator).cloned();
+                let known = known.map(|kind| AcceleratorType { memory_mib: None, ..kind });
+                let named = || AcceleratorType::named(seen.accelerator.as_str());
+                self.cluster.types.push(known.unwrap_or_else(named));
                 changed = true;
                 self.cluster.types.len() - 1
             });

@@ -16,7 +16,7 @@ use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::{AcceleratorType, TypeId};
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::model::{BatchLimits, GoodputModel, GradientStats, Sample, ThroughputParams, fit};
-use goodput_env::scenario::{Batching, Scenario};
+use goodput_env::scenario::Scenario;
 use goodput_env::state::Profile;
 use goodput_env::time::SimTime;
 
@@ -158,7 +158,7 @@ impl ClusterObserver {
         let spec = &self.scenario.workload.jobs[id.index()];
         let (known, is_own) = (matches!(spec.work, Work::Application { .. }), self.reported.of_job.contains_key(&id));
         let silent = past.learned.is_empty() && past.executed() >= SILENT;
-        let adapts = self.scenario.options.batching == Batching::Agent;
+        let adapts = self.scenario.options.batching.is_measured();
         if !adapts || silent || known && !is_own || matches!(spec.work, Work::Steps { .. }) {
             return false;
         }

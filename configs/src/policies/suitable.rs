@@ -1,0 +1,73 @@
+//! Check that a policy knows the quotas, the limits and the accelerators of the file that names it.
+
+use std::borrow::Cow;
+
+use goodput_agents::compose::NamedPolicy;
+#[cfg(feature = "scenarios")]
+use goodput_env::cluster::Cluster;
+
+use crate::error::CheckError;
+use crate::tenants::{CohortConfig, TenantConfig};
+
+const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
+
+const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack or \
+                           hami-spread, or remove share_limit";
+
+/// Advice where a policy weighs accelerator types by a figure that none of them has.
+pub const FIGURES: &str = "name a type of which `goodput list accelerators` has the figure, or choose another policy";
+
+fn places_parts(name: &str) -> bool {
+    name.parse::<NamedPolicy>().is_ok_and(|policy| policy.places_parts())
+}
+
+fn refused(key: Cow<'static, str>, name: &str, problem: &str, remedy: &'static str) -> CheckError {
+    CheckError { remedy: Some(remedy), ..CheckError::at(key.clone(), format!("{key} is {name:?}, which {problem}")) }
+}
+
+/// Checks that nobody has a quota under a policy that places jobs on parts of accelerators.
+///
+/// # Errors
+/// [`CheckError`] at `key` that names the tenant or the cohort.
+pub(crate) fn check_quotas(
+    key: impl Into<Cow<'static, str>>,
+    name: &str,
+    tenants: &[TenantConfig],
+    cohorts: &[CohortConfig],
+) -> Result<(), CheckError> {
+    let has_quota = |tenant: &&TenantConfig| !tenant.quota.is_empty() || !tenant.quota_changes.is_empty();
+    let of_tenants = tenants.iter().filter(has_quota).map(|tenant| ("tenant", &tenant.name));
+    let of_cohorts = cohorts.iter().filter(|cohort| !cohort.quota.is_empty()).map(|cohort| ("cohort", &cohort.name));
+    match of_tenants.chain(of_cohorts).next().filter(|_| places_parts(name)) {
+        None => Ok(()),
+        Some((what, owner)) => {
+            let problem =
+                format!("places jobs on parts of accelerators and knows no quotas, and {what} {owner:?} has a quota");
+            Err(refused(key.into(), name, &problem, WITHOUT_QUOTAS))
+        }
+    }
+}
+
+/// Checks that nobody has a `share_limit` under a policy that does not know such limits.
+///
+/// # Errors
+/// [`CheckError`] at `key` that names the tenant.
+pub(crate) fn check_limits(key: &'static str, name: &str, tenants: &[TenantConfig]) -> Result<(), CheckError> {
+    match tenants.iter().find(|tenant| !tenant.share_limit.is_none()).filter(|_| !places_parts(name)) {
+        None => Ok(()),
+        Some(tenant) => {
+            let problem = format!("knows no limits of shares, and tenant {:?} has a share_limit", tenant.name);
+            Err(refused(key.into(), name, &problem, WITH_LIMITS))
+        }
+    }
+}
+
+/// Checks that a policy that weighs accelerator types by a figure has it of at least one type of the cluster.
+///
+/// # Errors
+/// [`CheckError`] at `key` that names the figure and the types.
+#[cfg(feature = "scenarios")]
+pub(crate) fn check_types(key: impl Into<Cow<'static, str>>, name: &str, cluster: &Cluster) -> Result<(), CheckError> {
+    let lacks = name.parse::<NamedPolicy>().ok().and_then(|policy| policy.lacks(cluster));
+    lacks.map_or(Ok(()), |problem| Err(refused(key.into(), name, &problem, FIGURES)))
+}
