@@ -16,8 +16,8 @@
 //!
 //! The end of standard input ends the program. Standard error is the program's own.
 //!
-//! A program that dies, answers late, or answers with an action that the mask forbids loses its turn: the round ends with
-//! the changes made so far. A later decision starts another process, ever later from fault to fault.
+//! A program that dies, answers late, or answers with an action that the mask forbids loses its turn: the round ends
+//! with the changes made so far. A later decision starts another process, ever later from fault to fault.
 
 mod patience;
 mod policy;
