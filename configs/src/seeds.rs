@@ -70,7 +70,8 @@ impl Split {
     }
 }
 
-/// First seed of the stream `index`. The first hundred lie between `first` and the next split, the others from `later` on.
+/// First seed of the stream `index`. The first hundred streams lie between `first` and the next split, the others from
+/// `later` on.
 const fn stream(first: u64, later: u64, index: u64) -> u64 {
     /// Episodes of one stream.
     const APART: u64 = 10_000;

@@ -47,4 +47,5 @@ def _toml(value: object) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (int, float)):
         return repr(value)
-    raise TypeError(f"sets: {value!r} is a {type(value).__name__}, expected an int, float, str or bool, or a list or dict")
+    kind = type(value).__name__
+    raise TypeError(f"sets: {value!r} is a {kind}, expected an int, float, str or bool, or a list or dict of them")

@@ -103,7 +103,7 @@ class ClusterVectorEnv(Described, VectorEnv):
         """Begins episodes in all environments, or in those of `options["reset_mask"]` (bool, `(num_envs,)`).
 
         An integer seed is a master seed. A sequence has one for each environment, which then plays as a `ClusterEnv` of
-        that seed does; None in its place leaves the environment in its stream. Without a seed, the next episodes follow.
+        that seed does. None in a sequence leaves an environment in its stream. Without a seed, the next episodes follow.
         """
         refuse_options(options, ("reset_mask",))
         which = (options or {}).get("reset_mask")

@@ -1,7 +1,8 @@
 """Policies in Python for `goodput eval --policies python:MODULE:CLASS`.
 
-The class is made without arguments, or, where it has an argument without a default, with the greeting: a dict of the shapes `obs_dim`, `actions`, `slots`,
-`slot_features`, `globals` and `verbs`, of `features` and `action_names`, of `schema`, and of the `seed` of the run.
+The class is made without arguments, or, where it has an argument without a default, with the greeting: a dict of the
+shapes `obs_dim`, `actions`, `slots`, `slot_features`, `globals` and `verbs`, of `features` and `action_names`, of
+`schema`, and of the `seed` of the run.
 Then `act(observation, mask)` is called for every action of a round:
 
     class Cautious:

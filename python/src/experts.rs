@@ -15,7 +15,8 @@ use crate::environments::Environments;
 #[pyclass(module = "goodput_gym._core")]
 pub struct Expert {
     policy: NamedPolicy,
-    /// By environment: the number of the episode among those that its player has begun, and the policy that has watched it from its beginning.
+    /// By environment: the number of the episode among those that its player has begun, and the policy that has watched
+    /// the episode from its beginning.
     /// Behind a lock because Python may share an object between threads, and a policy is not made for that.
     teachers: Mutex<Vec<Option<(u64, Teacher)>>>,
 }

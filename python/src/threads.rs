@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// A pool of threads, and the process that they live in.
-struct Pool {
+struct PoolOfProcess {
     threads: ThreadPool,
     process: u32,
 }
@@ -15,7 +15,7 @@ struct Pool {
 /// Threads that step environments; they are started in every process that steps, because a fork leaves them behind.
 pub struct Threads {
     count: usize,
-    pool: Option<Pool>,
+    pool: Option<PoolOfProcess>,
 }
 
 impl Threads {
@@ -41,7 +41,7 @@ impl Threads {
             let threads = ThreadPoolBuilder::new().num_threads(self.count).build();
             let threads =
                 threads.map_err(|error| PyRuntimeError::new_err(format!("threads = {}: {error}", self.count)))?;
-            self.pool = Some(Pool { threads, process });
+            self.pool = Some(PoolOfProcess { threads, process });
         }
         Ok(self.pool.as_ref().map(|pool| &pool.threads))
     }

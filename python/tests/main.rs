@@ -29,7 +29,9 @@ fn pytest(python: &Path, files: &[&str]) {
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]);
     // Beside the tests of the whole workspace, where it is built.
     match std::env::current_exe().unwrap().ancestors().nth(2).map(|folder| folder.join("goodput")) {
-        Some(program) if program.exists() => drop(pytest.env("GOODPUT", program)),
+        Some(program) if program.exists() => {
+            pytest.env("GOODPUT", program);
+        }
         _ => eprintln!("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
     }
     let status = pytest.args(files.iter().map(|file| folder.join(file))).current_dir(outside).status().unwrap();

@@ -6,7 +6,7 @@ const MOST_FAULTS: u32 = 20;
 /// Most decisions that go by before a program that has failed is asked again.
 const LONGEST_REST: u32 = 1024;
 
-/// What a decision is to the program.
+/// Treatment of the program at one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The program is asked.

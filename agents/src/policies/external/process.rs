@@ -74,8 +74,8 @@ pub struct Introduction {
 }
 
 impl Introduction {
-    /// Introduction to observations of `layout` in the run of `seed`; `types` names the accelerator types that are told
-    /// apart.
+    /// Introduction to observations of `layout` in the run of `seed`. `types` names the distinguished accelerator
+    /// types.
     pub fn new(layout: &Layout, types: &[String], seed: u64) -> Self {
         Self {
             protocol: PROTOCOL,
