@@ -41,7 +41,7 @@ pub struct PodRun {
     pub node: String,
     pub gpus: u32,
     pub began_ms: i64,
-    /// Whether the pod was told to go before it ended.
+    /// Whether the pod was told to go before the API server knew of its end.
     pub told: bool,
     pub ended_ms: Option<i64>,
     pub code: Option<i32>,
@@ -210,7 +210,7 @@ impl Player {
         if let Some(played) = self.pods.get_mut(&uid) {
             let told = read.leaving && !played.read.leaving;
             played.read = read;
-            if told && played.code.is_none() {
+            if told && (played.code.is_none() || played.said != played.phase()) {
                 let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
                 played.run.and_then(|at| history.runs.get_mut(at)).into_iter().for_each(|run| run.told = true);
             }
