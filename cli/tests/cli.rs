@@ -146,7 +146,10 @@ fn a_policy_by_power_or_price_wants_types_of_the_catalog() {
     for (policy, figure) in [("gavel-per-watt", "watts"), ("gavel-per-dollar", "dollars_per_hour")] {
         let on = |cluster| run(dir.path(), &["sim", "--workload", "w.csv", "--policy", policy, "--cluster", cluster]);
         let said = on("gpu:1x4");
-        assert!(said.starts_with("exit: 2") && said.contains("accelerator types by") && said.contains(figure), "{said}");
+        assert!(
+            said.starts_with("exit: 2") && said.contains("accelerator types by") && said.contains(figure),
+            "{said}"
+        );
         assert!(on("t4:1x4").starts_with("exit: 0"), "{policy}");
     }
 }

@@ -214,7 +214,7 @@ fn policies_that_go_by_the_shape_of_jobs_run_live() {
     }
 }
 
-/// What is known of types reaches the policy; their memory is that of the machines.
+/// The power and the price of types reach the policy; their memory is that of the machines.
 #[test]
 fn a_live_view_has_the_power_and_the_price_of_types() {
     let directory = tempfile::tempdir().unwrap();

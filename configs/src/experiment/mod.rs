@@ -299,8 +299,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that the policy `name`, which a file or a command names at `key`, knows the quotas of the tenants, and the
-    /// figures of the accelerators that it goes by.
+    /// Checks that the policy `name`, which a file or a command names at `key`, knows the quotas of the tenants and
+    /// the figures of the accelerators that it goes by.
     ///
     /// # Errors
     /// [`CheckError`] at `key`.

@@ -25,7 +25,7 @@ fn refused(key: Cow<'static, str>, name: &str, problem: &str, remedy: &'static s
     CheckError { remedy: Some(remedy), ..CheckError::at(key.clone(), format!("{key} is {name:?}, which {problem}")) }
 }
 
-/// Checks that nobody has a quota under a policy that places jobs on parts of accelerators.
+/// Checks that no tenant or cohort has a quota under a policy that places jobs on parts of accelerators.
 ///
 /// # Errors
 /// [`CheckError`] at `key` that names the tenant or the cohort.
@@ -48,7 +48,7 @@ pub(crate) fn check_quotas(
     }
 }
 
-/// Checks that nobody has a `share_limit` under a policy that does not know such limits.
+/// Checks that no tenant has a `share_limit` under a policy that does not know such limits.
 ///
 /// # Errors
 /// [`CheckError`] at `key` that names the tenant.

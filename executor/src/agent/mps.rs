@@ -3,7 +3,7 @@
 //! The daemon is the administrator's: `nvidia-cuda-mps-control -d`. It listens on the pipe `control` in its folder, and
 //! writes its process id beside it (NVIDIA, Multi-Process Service, "Environment Variables" and "Starting MPS").
 //!
-//! A program connects to the daemon whose pipes are in `CUDA_MPS_PIPE_DIRECTORY`, or in `/tmp/nvidia-mps` where the
+//! A program connects to the daemon with its pipes in `CUDA_MPS_PIPE_DIRECTORY`, or in `/tmp/nvidia-mps` where the
 //! variable is not set. If the attempt to connect fails, the program runs as it does without MPS (NVIDIA, manual page
 //! nvidia-cuda-mps-control(1), "Description"). So a job that is not to use MPS is given a folder without pipes.
 

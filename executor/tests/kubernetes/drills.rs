@@ -153,8 +153,8 @@ fn whatever_is_killed_no_job_is_lost_and_none_runs_twice() {
         for key in keys.iter().filter(|key| site.said(key, "end").len() > 1) {
             let name = key.split('.').nth(1).unwrap();
             let runs: Vec<_> = history.runs.iter().filter(|run| run.pod.starts_with(name)).collect();
-            // The job controller does not count a pod that it has told to go, also where the pod ends well after that, or
-            // had ended well and its end was not reported yet.
+            // The job controller does not count a pod that it has told to go, also where the pod ends well after that,
+            // or had ended well and its end was not reported yet.
             let counted = runs.iter().position(|run| run.index == 0 && run.code == Some(0) && !run.told);
             let last = runs.iter().rposition(|run| run.index == 0);
             assert!(counted.is_none() || counted == last, "{key} had ended and ran again: {runs:#?}");
