@@ -131,13 +131,13 @@ fn the_policy_places_as_the_placer_of_the_reproduction() {
         let mut run = Simulator::new(scenario(20, 8, jobs.clone()));
         let mut policy = PartsPolicy::scored(name, 0);
         let mut found = vec![None; jobs.len()];
-        for arrived in 0..jobs.len() {
+        for (arrived, found) in found.iter_mut().enumerate() {
             assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
             let plan = policy.decide(&run.view());
             // What the placer drops is not to be tried again.
             let mut kept = goodput_env::plan::Plan::keep();
             for change in plan.changes.into_iter().filter(|change| change.job.index() == arrived) {
-                found[arrived] = change.placement.slices().first().map(|slice| slice.node.0);
+                *found = change.placement.slices().first().map(|slice| slice.node.0);
                 kept.changes.push(change);
             }
             run.apply(&kept).unwrap();

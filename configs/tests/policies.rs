@@ -120,7 +120,7 @@ fn a_deployment_has_policies_that_know_its_quotas_and_limits() {
         (limit, "fgd", "hami-spread", None),
     ] {
         let sets = [format!("policy={{ name = \"{policy}\" }}"), format!("reliance.fallback={fallback}")];
-        let document = goodput_configs::reader::Document::new("d.toml", &format!("{DEPLOYMENT}\n{tenants}"), &sets);
+        let document = goodput_configs::reader::Document::new("d.toml", format!("{DEPLOYMENT}\n{tenants}"), &sets);
         let read = goodput_configs::reader::of_document::<Deployment>(&document.unwrap());
         match (read, said) {
             (Ok(_), None) => {}

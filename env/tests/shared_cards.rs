@@ -1,4 +1,5 @@
 //! Jobs that ask for a part of an accelerator, in the simulator.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

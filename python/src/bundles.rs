@@ -1,6 +1,6 @@
 //! Bundles of policies: nets that were trained in Python written as bundles, and bundles that decide in Python.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub fn export(
     path: PathBuf,
     kind: &str,
     sizes: Vec<usize>,
-    layers: HashMap<String, LayerArrays<'_>>,
+    layers: BTreeMap<String, LayerArrays<'_>>,
     argv: Vec<String>,
     seed: u64,
     steps: u64,

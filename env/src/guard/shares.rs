@@ -10,10 +10,13 @@ use crate::placement::CardShare;
 use crate::plan::Plan;
 use crate::view::ClusterView;
 
+/// Cards of one node by number, ascending.
+type NumberedCards = SmallVec<[(u16, Card); 8]>;
+
 /// Cards of the nodes that a plan's shares touch, as they are after it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShareCheck {
-    nodes: Vec<(NodeId, SmallVec<[(u16, Card); 8]>)>,
+    nodes: Vec<(NodeId, NumberedCards)>,
 }
 
 impl ShareCheck {
@@ -50,7 +53,7 @@ impl ShareCheck {
         }
     }
 
-    fn cards(&mut self, view: &ClusterView<'_>, node: NodeId) -> &mut SmallVec<[(u16, Card); 8]> {
+    fn cards(&mut self, view: &ClusterView<'_>, node: NodeId) -> &mut NumberedCards {
         let at = self.nodes.iter().position(|(known, _)| *known == node).unwrap_or_else(|| {
             let cards = view.cards_on(node).iter().map(|card| (card.number, card.card));
             self.nodes.push((node, cards.collect()));

@@ -22,7 +22,7 @@ pub enum CardChoice {
         /// The strategy, for what is typical so far.
         strategy: Box<dyn Strategy>,
         /// Draws of strategies that draw.
-        rng: ChaCha8Rng,
+        rng: Box<ChaCha8Rng>,
         /// Scores that were worked out.
         scores: KeptScores,
     },
@@ -34,7 +34,7 @@ impl CardChoice {
     /// By the listed strategy called `name`.
     pub fn scored(name: &'static str, seed: u64) -> Self {
         let strategy = named(name, &Fragmentation::new(Vec::new()));
-        Self::Scored { name, strategy, rng: rng(seed, Stream::Policy), scores: KeptScores::default() }
+        Self::Scored { name, strategy, rng: Box::new(rng(seed, Stream::Policy)), scores: KeptScores::default() }
     }
 
     /// By how full nodes and cards are.

@@ -14,10 +14,12 @@ const MOST_SHAPES: usize = 512;
 /// Request of a job, and the amounts where it is for a part of a card.
 type AskedParts = (Request, Option<ShareRequest>);
 
-/// Scores by shape of request and by node, each with the version of the node that it is of; `None` where the node does
-/// not fit.
+/// Score of a node with the version of the node that it is of; `None` where the node does not fit.
+type VersionedScore = (u64, Option<i32>);
+
+/// Scores by shape of request and by node.
 #[derive(Debug, Default)]
-pub struct KeptScores(BTreeMap<(Request, [u32; 2]), Vec<(u64, Option<i32>)>>);
+pub struct KeptScores(BTreeMap<(Request, [u32; 2]), Vec<VersionedScore>>);
 
 impl KeptScores {
     /// The node with the best score that fits, the lowest on ties.
