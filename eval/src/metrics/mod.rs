@@ -540,7 +540,7 @@ pub static METRICS: &[Metric] = &[
         name: "idle compute of split accelerators",
         unit: MetricUnit::Share,
         better: Better::Lower,
-        description: "Compute that nobody held on accelerators of which a job had a part, over capacity times \
+        description: "Compute that no job held on accelerators of which a job had a part, over capacity times \
                      makespan, or the paid time of rented nodes: what a job that needs a whole accelerator cannot \
                      use",
         of: |run| {
