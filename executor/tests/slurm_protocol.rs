@@ -114,7 +114,7 @@ fn told(directory: &Path, rank: usize) -> BTreeMap<String, String> {
         };
         (name.to_string(), value)
     });
-    let alone = ["SCHED_SOCKET", "SCHED_URL", "ADAPTDL_SUPERVISOR_URL", "SCHED_GPUS"];
+    let alone = ["SCHED_SOCKET", "SCHED_URL", "ADAPTDL_SUPERVISOR_URL", "SCHED_GPUS", "CUDA_MPS_PIPE_DIRECTORY"];
     pairs.filter(|(name, _)| !alone.contains(&name.as_str())).collect()
 }
 
