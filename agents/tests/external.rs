@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::random_workload;
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
@@ -94,9 +94,7 @@ fn what_cannot_be_a_policy_is_found_before_any_run() {
     assert!(rude.check(&layout(SLOTS), &[]).unwrap_err().to_string().contains("the first line is \"hello\""));
     let missing = ExternalProgram::by_name("proc:./there-is-none").unwrap();
     assert!(missing.check(&layout(SLOTS), &[]).unwrap_err().to_string().contains("cannot start ./there-is-none"));
-    let started = Instant::now();
     program("first").unwrap().check(&layout(SLOTS), &[]).unwrap();
-    assert!(started.elapsed() < Duration::from_secs(20));
     for wrong in ["proc:", "python:module", "python::Class", "python:module:", "fifo"] {
         assert!(ExternalProgram::by_name(wrong).is_none(), "{wrong}");
     }

@@ -5,7 +5,7 @@ use goodput_env::sim::{Outcome, RequestRecord, Served};
 /// Mean time from a request to its answer, seconds.
 pub fn latency_mean_secs(outcome: &Outcome) -> Option<f64> {
     let latencies = outcome.requests.iter().filter_map(RequestRecord::latency);
-    super::mean(&latencies.map(|latency| latency.as_secs_f64()).collect::<Vec<_>>())
+    super::table::mean(&latencies.map(|latency| latency.as_secs_f64()).collect::<Vec<_>>())
 }
 
 /// Share of answered requests that found a protected instance.

@@ -19,6 +19,8 @@ use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Adapted, ClusterView};
 
+use super::resilience::earlier;
+
 /// A policy that is shown adapted priorities and quotas.
 pub struct Adapting {
     inner: Box<dyn Policy>,
@@ -55,7 +57,7 @@ impl Policy for Adapting {
     }
 
     fn wake_at(&self) -> Option<SimTime> {
-        self.wake.into_iter().chain(self.inner.wake_at()).min()
+        earlier(self.wake, self.inner.wake_at())
     }
 
     fn scope(&self) -> Scope {

@@ -20,6 +20,6 @@ pub use terms::{BackOffTerms, QuarantineTerms, ReserveTerms, Resilience};
 use goodput_env::time::SimTime;
 
 /// Earlier of two wake-up times.
-fn earlier(one: Option<SimTime>, other: Option<SimTime>) -> Option<SimTime> {
+pub(super) fn earlier(one: Option<SimTime>, other: Option<SimTime>) -> Option<SimTime> {
     one.into_iter().chain(other).min()
 }

@@ -43,7 +43,7 @@ impl CardChoice {
     }
 
     /// Tells the strategy what is typical from now on.
-    pub fn expect(&mut self, typical: Fragmentation) {
+    pub fn set_typical(&mut self, typical: Fragmentation) {
         if let Self::Scored { name, strategy, scores, .. } = self {
             *strategy = named(name, &typical);
             *scores = KeptScores::default();

@@ -136,7 +136,7 @@ impl Policy for PartsPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         if let Some(typical) = self.typical.learn(view) {
-            self.choice.expect(typical);
+            self.choice.set_typical(typical);
         }
         if view.jobs().all(|job| job.state.is_allocated()) {
             return plan;

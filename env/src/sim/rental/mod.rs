@@ -36,8 +36,8 @@ impl Simulator {
     /// Moment at which something is due about rented nodes, as long as a job can still meet it.
     pub(super) fn next_rental(&self, arrival: SimTime) -> SimTime {
         let Some(rental) = &self.rental else { return SimTime::NEVER };
-        let nobody = !self.has_active() && arrival == SimTime::NEVER;
-        if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { rental.next().max(self.state.now) }
+        let no_job_is_left = !self.has_active() && arrival == SimTime::NEVER;
+        if no_job_is_left || self.has_stalled(arrival) { SimTime::NEVER } else { rental.next().max(self.state.now) }
     }
 
     /// Nodes come and go that are due now, and the number of nodes is reconsidered where a sample is due.
