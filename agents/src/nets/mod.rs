@@ -17,6 +17,7 @@ pub mod distribution;
 pub mod fused;
 pub mod init;
 pub mod normaliser;
+pub(crate) mod simd;
 pub mod weights;
 
 #[cfg(feature = "learn")]
