@@ -19,20 +19,19 @@ def graph(net: Any, width: int) -> bytes | None:
     import torch
 
     scorer = copy.deepcopy(scorer).cpu().eval()
+    names = {"input_names": ["observation"], "output_names": ["scores"]}
+    has_newer = "dynamo" in inspect.signature(torch.onnx.export).parameters
+    if has_newer and importlib.util.find_spec("onnxscript") is not None:
+        program = torch.onnx.export(scorer, (torch.zeros(1, width),), dynamo=True, verbose=False, **names)
+        # The exporter notes at each node which lines of which files made it; they are nobody else's business.
+        for node in program.model.graph.all_nodes():
+            node.metadata_props.clear()
+        content: bytes = program.model_proto.SerializeToString()
+        return content
     file = io.BytesIO()
-    observation = torch.zeros(1, width)
-    torch.onnx.export(
-        scorer, (observation,), file, input_names=["observation"], output_names=["scores"], **_exporter(torch)
-    )
+    older = {"dynamo": False} if has_newer else {}
+    torch.onnx.export(scorer, (torch.zeros(1, width),), file, **names, **older)
     return file.getvalue()
-
-
-def _exporter(torch: Any) -> dict[str, Any]:
-    """Options of the exporter, of which old releases of torch have none."""
-    if "dynamo" not in inspect.signature(torch.onnx.export).parameters:
-        return {}
-    newer = importlib.util.find_spec("onnxscript") is not None
-    return {"dynamo": True, "external_data": False, "verbose": False} if newer else {"dynamo": False}
 
 
 def _scorer(net: Any) -> Any:
