@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["POLICIES", "SHIPPED", "Bundle", "Environments", "Expert", "__version__", "export"]
+__all__ = ["POLICIES", "SHIPPED", "Bundle", "Environments", "Expert", "__version__", "export", "export_graph"]
 
 SHIPPED: list[tuple[str, str]]
 POLICIES: list[str]
@@ -25,6 +25,16 @@ def export(
 ) -> str: ...
 
 @final
+def export_graph(
+    envs: Environments,
+    path: str,
+    graph: bytes,
+    argv: list[str],
+    seed: int,
+    steps: int,
+    config_sha256: str,
+) -> str: ...
+
 class Bundle:
     def __new__(cls, path: str | os.PathLike[str]) -> Bundle: ...
     @property

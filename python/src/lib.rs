@@ -29,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bundles::DeployedBundle>()?;
     module.add_class::<experts::Expert>()?;
     module.add_function(wrap_pyfunction!(bundles::export, module)?)?;
+    module.add_function(wrap_pyfunction!(bundles::export_graph, module)?)?;
     module.add("SHIPPED", SHIPPED.to_vec())?;
     module.add("POLICIES", compose::names())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

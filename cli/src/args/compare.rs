@@ -21,7 +21,8 @@ pub struct Eval {
     /// Experiment file: its cluster, workload, environment and held-out seeds.
     #[arg(value_name = "EXPERIMENT.toml")]
     pub experiment: PathBuf,
-    /// Policies by name with their parameters, bundles, or zoo:NAME [default: those of the file].
+    /// Policies by name with their parameters, bundles, zoo:NAME, or external programs (proc:COMMAND,
+    /// python:MODULE:CLASS) [default: those of the file].
     #[arg(long, value_name = "NAME|BUNDLE,...")]
     pub policies: Vec<String>,
     /// Workload files instead of the experiment's own workload; once for each.

@@ -46,8 +46,7 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, and write tables and a report.
     Eval(Eval),
-    /// Explain a decision of a trained policy: its ranking beside published policies, and the features
-    /// behind it.
+    /// Explain a decision of a policy: its ranking beside published policies, and the features behind it.
     Explain(Explain),
     /// Export a trained policy with its model card.
     Export(Export),

@@ -21,7 +21,7 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     pub workload: PathBuf,
     /// Policy by name (see `goodput list policies`) with its parameters as in 'gandiva(quantum_secs=600)', a policy
-    /// bundle, or zoo:NAME (see `goodput list zoo`).
+    /// bundle, zoo:NAME (see `goodput list zoo`), or an external program (proc:COMMAND, python:MODULE:CLASS).
     #[arg(long, value_name = "NAME|BUNDLE")]
     pub policy: String,
     /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`; or a cluster file of the Tiresias simulator.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use goodput_env::gym::{EnvOptions, Reward};
+use goodput_env::gym::{EnvOptions, Reward, USUAL_SLOTS};
 use goodput_env::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
 use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
@@ -110,7 +110,7 @@ impl Default for EnvironmentConfig {
             shared_profiles: false,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
-            slots: 64,
+            slots: USUAL_SLOTS,
             service_slots: 0,
             pool_actions: false,
             tenant_features: false,
