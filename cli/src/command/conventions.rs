@@ -16,7 +16,7 @@ pub fn options(args: &Sim, policy: &dyn Policy) -> Result<SimOptions, CommandErr
     warn_of_replica(&args.policy, args.conventions(), "--preset");
     let (batching, information) = (policy.batching(), policy.information());
     let mut options = match args.conventions() {
-        Some(preset) => preset.options(&args.policy, batching, information),
+        Some(preset) => preset.options_for(policy),
         None => SimOptions { batching, information, ..SimOptions::standard() },
     };
     let replaces = |option: &str, given: &dyn std::fmt::Display, usual: &dyn std::fmt::Display| {
