@@ -118,7 +118,10 @@ pub(super) fn deciders(
     // The cluster as it is has no wrappers.
     let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
-    let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
+    let mut chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
+    if let Some(text) = &acting.name {
+        chooser = chooser.called(self::named("[policy] name", text)?);
+    }
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 

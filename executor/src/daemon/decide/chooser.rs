@@ -9,8 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::policies::explain::UtilityReasons;
 use goodput_configs::live::policy::RelianceConfig;
+use goodput_configs::policies::FIGURES;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::state::{ClusterState, Trigger};
@@ -102,6 +104,8 @@ pub struct Chooser {
     policy: PolicyThread,
     fallback: PolicyThread,
     screen: Option<Screen>,
+    /// The policy by its name, where it is a heuristic whose name tells what it needs of a cluster.
+    named: Option<NamedPolicy>,
     /// The fallback decides until then.
     until: Option<Instant>,
     /// Refusals among the last ten plans of the policy.
@@ -125,11 +129,25 @@ impl Chooser {
             policy: PolicyThread::new(name, policy)?,
             fallback,
             screen,
+            named: None,
             reliance,
             until: None,
             refused: [false; 10],
             asked: 0,
         })
+    }
+
+    /// The chooser with what the name of the policy tells of it: a policy that weighs accelerator types by power or by
+    /// price does not decide where no type's figure is known.
+    #[must_use]
+    pub fn called(self, named: NamedPolicy) -> Self {
+        Self { named: Some(named), ..self }
+    }
+
+    /// Whether the cluster has the figures that the policy goes by.
+    fn suits(&self, cluster: &ClusterState) -> Result<(), Unreliable> {
+        let lacks = self.named.as_ref().and_then(|named| named.lacks(cluster.installed()));
+        lacks.map_or(Ok(()), |problem| Err(Unreliable::Unsuited(format!("{} {problem}; {FIGURES}", self.name()))))
     }
 
     /// Name of the policy that is to decide.
@@ -166,7 +184,8 @@ impl Chooser {
         let mut instead = None;
         if !self.is_fallback(now) {
             self.until = None;
-            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster));
+            let suited = self.suits(cluster);
+            let screened = suited.and_then(|()| self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster)));
             let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
             let at = self.asked % self.refused.len();
             self.asked += 1;

@@ -31,6 +31,8 @@ pub enum Unreliable {
     NotANumber,
     /// The observation is unlike those of training.
     OutOfDistribution(String),
+    /// The policy weighs accelerator types by a figure that none of the cluster's has.
+    Unsuited(String),
     /// The guard refused its plan.
     Invalid(String),
 }
@@ -43,6 +45,7 @@ impl Unreliable {
             Self::Timeout => "timeout",
             Self::NotANumber => "not-a-number",
             Self::OutOfDistribution(_) => "out-of-distribution",
+            Self::Unsuited(_) => "unsuited",
             Self::Invalid(_) => "invalid",
         }
     }
