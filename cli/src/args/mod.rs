@@ -22,7 +22,7 @@ pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
-pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, preset};
+pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]

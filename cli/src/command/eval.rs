@@ -31,7 +31,8 @@ use crate::progress::{Meter, Verbosity};
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let preset = args.preset.map(|preset| format!("environment.preset={}", preset.name()));
-    let sets: Vec<String> = preset.into_iter().chain(args.sets.iter().cloned()).collect();
+    let allocation = args.allocation.map(|allocation| format!("environment.allocation={}", allocation.name()));
+    let sets: Vec<String> = preset.into_iter().chain(allocation).chain(args.sets.iter().cloned()).collect();
     let experiment = config::read(&args.experiment, &sets)?;
     conventions::say_overrides(&experiment.environment);
     let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
@@ -39,9 +40,12 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let setup = experiment.setup().map_err(config::setup_error)?;
     let programs = names.iter().filter_map(|name| programs::named(name).transpose());
     let programs = programs.collect::<Result<Vec<ExternalProgram>, _>>()?;
-    let entries = names.iter().map(|name| match programs.iter().find(|program| program.name() == name.as_str()) {
-        Some(program) => external(program, &experiment, &setup),
-        None => entry(name, &experiment, &setup),
+    let entries = names.iter().map(|name| {
+        experiment.check_policy("--policies", name, &setup).map_err(|error| config::setup_error(error.into()))?;
+        match programs.iter().find(|program| program.name() == name.as_str()) {
+            Some(program) => external(program, &experiment, &setup),
+            None => entry(name, &experiment, &setup),
+        }
     });
     let entries = entries.collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
@@ -115,7 +119,6 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
         let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
-        experiment.check_policy("--policies", name, setup).map_err(|error| config::setup_error(error.into()))?;
         conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
         if !named.is_replica() {
             return comparison::heuristic(experiment, name, setup).map_err(CommandError::input);

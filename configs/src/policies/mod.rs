@@ -21,6 +21,8 @@ pub(crate) use entry::names;
 pub(crate) use entry::{name, optional_name};
 pub use suitable::FIGURES;
 #[cfg(feature = "scenarios")]
+pub use suitable::check_allocation;
+#[cfg(feature = "scenarios")]
 pub(crate) use suitable::check_types;
 pub(crate) use suitable::{check_limits, check_quotas};
 

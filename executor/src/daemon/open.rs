@@ -141,7 +141,7 @@ pub(super) fn deciders(
     let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    let chooser = chooser.hearing(opened.program().cloned());
+    let chooser = chooser.hearing(opened.program().cloned()).called(opened.heuristic().cloned());
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 

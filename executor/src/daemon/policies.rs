@@ -84,6 +84,14 @@ impl OpenedPolicy {
         }
     }
 
+    /// Heuristic that decides; `None` for bundles and programs.
+    pub fn heuristic(&self) -> Option<&NamedPolicy> {
+        match &self.kind {
+            PolicyKind::Named(named) => Some(named),
+            _ => None,
+        }
+    }
+
     /// Program that decides; `None` for policies in this process.
     pub fn program(&self) -> Option<&ExternalProgram> {
         match &self.kind {

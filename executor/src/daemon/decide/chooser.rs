@@ -9,9 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::policies::explain::UtilityReasons;
 use goodput_agents::policies::external::{ExternalProgram, Faults};
 use goodput_configs::live::policy::RelianceConfig;
+use goodput_configs::policies::FIGURES;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::state::{ClusterState, Trigger};
@@ -105,6 +107,8 @@ pub struct Chooser {
     screen: Option<Screen>,
     /// Program that the policy asks, which says that it lost a turn.
     program: Option<ExternalProgram>,
+    /// The policy by its name, where it is a heuristic whose name tells what it needs of a cluster.
+    named: Option<NamedPolicy>,
     /// The fallback decides until then.
     until: Option<Instant>,
     /// Refusals and lost turns among the last ten plans of the policy.
@@ -129,6 +133,7 @@ impl Chooser {
             fallback,
             screen,
             program: None,
+            named: None,
             reliance,
             until: None,
             refused: [false; 10],
@@ -140,6 +145,19 @@ impl Chooser {
     #[must_use]
     pub fn hearing(self, program: Option<ExternalProgram>) -> Self {
         Self { program, ..self }
+    }
+
+    /// With what the name of a heuristic tells of it: a policy that weighs accelerator types by power or by price does not
+    /// decide where no type's figure is known.
+    #[must_use]
+    pub fn called(self, named: Option<NamedPolicy>) -> Self {
+        Self { named, ..self }
+    }
+
+    /// Whether the cluster has the figures that the policy goes by.
+    fn suits(&self, cluster: &ClusterState) -> Result<(), Unreliable> {
+        let lacks = self.named.as_ref().and_then(|named| named.lacks(cluster.installed()));
+        lacks.map_or(Ok(()), |problem| Err(Unreliable::Unsuited(format!("{} {problem}; {FIGURES}", self.name()))))
     }
 
     /// Name of the policy that is to decide.
@@ -190,7 +208,8 @@ impl Chooser {
         let mut instead = None;
         if !self.is_fallback(now) {
             self.until = None;
-            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster));
+            let suited = self.suits(cluster);
+            let screened = suited.and_then(|()| self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster)));
             let before = self.faults();
             let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
             let asked = asked.and_then(|planned| self.lost_turn(&before).map_or(Ok(planned), Err));

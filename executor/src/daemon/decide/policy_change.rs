@@ -210,7 +210,7 @@ impl<E: Engine> Daemon<E> {
         }
         match instead {
             None => Ok(()),
-            Some(Unreliable::OutOfDistribution(why)) => {
+            Some(Unreliable::OutOfDistribution(why) | Unreliable::Unsuited(why)) => {
                 Err(format!("{} does not fit this cluster: {why}", chooser.name()))
             }
             Some(Unreliable::Timeout) => {

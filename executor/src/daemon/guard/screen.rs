@@ -32,6 +32,8 @@ pub enum Unreliable {
     NotANumber,
     /// The observation is unlike those of training.
     OutOfDistribution(String),
+    /// The policy weighs accelerator types by a figure that none of the cluster's has.
+    Unsuited(String),
     /// The guard refused its plan.
     Invalid(String),
     /// The external program lost its turn: its process ended, was late, gave a forbidden action, or rests after that.
@@ -48,6 +50,7 @@ impl Unreliable {
             Self::Timeout => "timeout",
             Self::NotANumber => "not-a-number",
             Self::OutOfDistribution(_) => "out-of-distribution",
+            Self::Unsuited(_) => "unsuited",
             Self::Invalid(_) => "invalid",
             Self::Failed(_) => "failed",
             Self::Starting => "starting",
