@@ -162,6 +162,11 @@ impl Environments {
         Ok(())
     }
 
+    /// The first seed of the stream of episodes of every environment.
+    fn seeds(&self) -> Vec<u64> {
+        self.seats.iter().map(|seat| seat.player.seed()).collect()
+    }
+
     /// Begins the next episode of every environment, or of those that `which` names.
     #[pyo3(signature = (which = None))]
     fn reset(&mut self, py: Python<'_>, which: Option<Vec<bool>>) -> PyResult<()> {
