@@ -12,6 +12,7 @@ mod faults;
 mod forecasting;
 mod fractional;
 mod framework;
+mod frugal_services;
 mod gandiva;
 mod gavel_programs;
 mod gavel_rounds;

@@ -48,7 +48,7 @@ fn main() {
 fn workload_6(policy: &str, catalog: &Catalog) -> f64 {
     let jobs = read_workload(&shared("data/pollux/workloads/workload-6.csv"), catalog).expect("the workload").workload;
     let mut made = compose::by_name(policy, 1).expect("a policy");
-    let options = Preset::PolluxOsdi21.options(policy, made.batching(), made.information());
+    let options = Preset::PolluxOsdi21.options_for(&*made);
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let start = Instant::now();
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(jobs), options, 1));

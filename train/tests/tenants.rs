@@ -104,7 +104,7 @@ fn four_ways_to_divide_a_cluster_trade_throughput_for_determinism() {
 }
 
 /// The four allocations of a run. Under `kueue` they are the four policies that carry theirs in their names, to the
-/// digit; under `kai` and `kubernetes` static ones keep every deadline, and those without preemption restart no job.
+/// digit; under `kai` and `kubernetes-binpack` static ones keep every deadline, and those without preemption restart no job.
 /// What `kai` lends with preemption is used and paid with restarts.
 #[test]
 fn an_allocation_is_a_preset_of_every_policy_that_knows_quotas() {
@@ -112,7 +112,7 @@ fn an_allocation_is_a_preset_of_every_policy_that_knows_quotas() {
     let named = by_policy("allocation-modes.toml", &[], &metrics);
     let of = |allocation: &str| {
         let allocation = format!("environment.allocation={allocation}");
-        let sets = [&*allocation, "evaluate.policies=[\"kueue\", \"kai\", \"kubernetes\"]"];
+        let sets = [&*allocation, "evaluate.policies=[\"kueue\", \"kai\", \"kubernetes-binpack\"]"];
         by_policy("allocation-modes.toml", &sets, &metrics)
     };
     let [fixed, urgent, lend, dynamic] = ["static", "static-preemptive", "dynamic", "dynamic-preemptive"].map(of);
@@ -121,7 +121,7 @@ fn an_allocation_is_a_preset_of_every_policy_that_knows_quotas() {
     {
         assert_eq!(own["kueue"], named[name], "{name}");
     }
-    for policy in ["kai", "kubernetes"] {
+    for policy in ["kai", "kubernetes-binpack"] {
         assert_eq!((fixed[policy][0], lend[policy][0]), (0.0, 0.0), "{policy} stops no job");
         assert_eq!((fixed[policy][1], urgent[policy][1]), (1.0, 1.0), "{policy} keeps every deadline");
         assert!(lend[policy][1] < 0.5, "{policy}: what is lent for good blocks the steady tenant: {lend:?}");

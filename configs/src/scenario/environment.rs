@@ -39,6 +39,10 @@ pub struct EnvironmentConfig {
     pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// Part of the ideal speed, above 0 and at most 1, that a job on accelerators of several types keeps; absent: a job
+    /// holds one type. A slower accelerator counts as a fraction of a worker. `aryl` gives jobs of several types.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixing: Option<f64>,
     /// Sharing of accelerators by jobs that ask for parts of them; absent: as its keys default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<CardSharingConfig>,
@@ -102,6 +106,7 @@ impl Default for EnvironmentConfig {
             resize: Resize::StopRestart,
             instances: InstancesConfig::default(),
             interference: 0.0,
+            mixing: None,
             sharing: None,
             allocation: None,
             faults: None,
@@ -162,6 +167,13 @@ impl EnvironmentConfig {
         if !(0.0..1.0).contains(&self.interference) {
             return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
         }
+        if let Some(kept) = self.mixing.filter(|kept| !(*kept > 0.0 && *kept <= 1.0)) {
+            return Err(value("environment.mixing", kept.to_string(), "above 0 and at most 1"));
+        }
+        if let Some(kept) = self.mixing.filter(|_| self.batching.is_measured()) {
+            let expected = "none where batching is agent or throughput: agents measure one type at a time";
+            return Err(value("environment.mixing", kept.to_string(), expected));
+        }
         if self.shared_profiles && !self.batching.is_measured() {
             return Err(value(
                 "environment.shared_profiles",
@@ -207,6 +219,7 @@ impl EnvironmentConfig {
             resize,
             instances: self.instances.options()?,
             interference: self.interference,
+            mixing: self.mixing,
             sharing: self.sharing.unwrap_or_default().options()?,
             allocation: self.allocation,
             faults: self.faults.clone(),

@@ -228,7 +228,11 @@ impl Guard {
                 violations.push(Violation::Sharing { job, partner, problem: problem.into() });
             }
             let (min, max, gpus) = (known.min_gpus(), known.request().max_gpus(), change.placement.gpus());
-            if gpus > 0 && !(min..=max).contains(&gpus) {
+            let mixes = view.mixing().is_some()
+                && known.is_mixed(&change.placement)
+                && change.partner.is_none()
+                && view.may_mix(&known, &change.placement);
+            if gpus > 0 && !(min..=max).contains(&gpus) && !(mixes && gpus >= min) {
                 violations.push(Violation::Gang { job, gpus, min, max });
             }
             if gpus == 0 && known.gpus() > 0 && !view.preempts() {
@@ -246,7 +250,7 @@ impl Guard {
                 if change.counts() && !shares(&change.placement) {
                     self.balance[slice.node.index()] -= i64::from(slice.gpus);
                 }
-                if *accelerator.get_or_insert(node.accelerator) != node.accelerator {
+                if *accelerator.get_or_insert(node.accelerator) != node.accelerator && !mixes {
                     violations.push(Violation::MixedTypes { job });
                 }
             }

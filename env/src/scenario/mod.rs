@@ -2,6 +2,7 @@
 
 mod allocation;
 mod information;
+mod mixing;
 mod options;
 mod preset;
 mod shapes;
@@ -17,6 +18,7 @@ use crate::service::{Service, ServiceId, ServingProfile};
 
 pub use allocation::Allocation;
 pub use information::{Batching, Information};
+pub use mixing::NormalisedWorkers;
 pub use options::{CardSharing, EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
 pub use preset::Preset;
 pub use shapes::{JobShape, JobShapes};

@@ -133,6 +133,9 @@ pub struct SimOptions {
     pub interference: f64,
     /// Sharing of cards, in workloads with jobs that ask for a part of one.
     pub sharing: CardSharing,
+    /// Part of the ideal speed that a job on accelerators of several types keeps, above 0 and at most 1; where `None`, a
+    /// job holds one type.
+    pub mixing: Option<f64>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered, and
@@ -174,6 +177,7 @@ impl SimOptions {
             instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             sharing: CardSharing::MPS,
+            mixing: None,
             batching: Batching::Catalog,
             batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },

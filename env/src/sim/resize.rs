@@ -214,6 +214,8 @@ impl Simulator {
         let secs = match self.state.scenario.workload.jobs[job.index()].work {
             Work::Fixed { .. } => 0.0,
             Work::Steps { .. } => state.rate.recip(),
+            // An iteration of workers of several types is one of the job's unit.
+            Work::Application { .. } if self.state.scenario.is_mixed(state.share()) => state.rate.recip(),
             Work::Application { index, .. } => {
                 let kind = self.state.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;

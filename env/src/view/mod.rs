@@ -4,6 +4,7 @@
 mod adapted;
 mod after;
 mod job;
+mod mixing;
 mod services;
 
 use crate::cluster::{Cluster, NodeId, TypeId};

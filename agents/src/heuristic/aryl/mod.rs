@@ -9,6 +9,7 @@
 //! DeepBoot's `aryl.py` is no baseline for Aryl: it has no first phase, so the longest jobs win,
 //! and its saving is off by one.
 
+mod mixed;
 mod phases;
 mod placing;
 
@@ -85,13 +86,13 @@ impl Aryl {
         let mut plan = Plan::keep();
         let (mut starting, mut growing) = (Vec::new(), Vec::new());
         for (job, &gpus) in jobs.iter().zip(granted) {
-            let held = job.gpus();
+            let held = mixed::size(job);
             if held > gpus {
                 // A running job keeps its base demand, so only flexible workers go.
                 plan.set(job.id(), servers.scale_in(&job.state.placement, gpus.max(job.min_gpus())));
             } else if held == 0 && gpus > 0 {
                 starting.push((job, gpus));
-            } else if gpus > held {
+            } else if gpus > held || mixed::may_grow(view, job, gpus) {
                 growing.push((job, gpus));
             }
         }
@@ -107,11 +108,13 @@ impl Aryl {
         // Flexible workers come after all base demands, which must not lose a place to them.
         for (job, gpus, mut placement, kind) in started {
             grow(servers, &mut placement, kind, gpus);
+            mixed::grow(view, job, servers, &mut placement, kind, gpus);
             plan.set(job.id(), placement);
         }
         for (job, gpus) in growing {
             let mut placement = job.state.placement.clone();
             grow(servers, &mut placement, job.kind(), gpus);
+            mixed::grow(view, job, servers, &mut placement, job.kind(), gpus);
             if placement.gpus() > job.gpus() {
                 plan.set(job.id(), placement);
             }

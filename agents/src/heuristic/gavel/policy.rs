@@ -247,6 +247,9 @@ impl Gavel {
             GavelObjective::Per(expense) => {
                 objectives::max_throughput_per_cost(instance, &expense.of(&view.cluster().types), &[])
             }
+            GavelObjective::RelativePer(expense) => {
+                objectives::relative_efficiency(instance, &expense.of(&view.cluster().types))
+            }
             GavelObjective::CostWithDeadlines(prices) => {
                 let deadline = |&id: &JobId| Some(view.job(id)?.request().deadline?.as_secs_f64() - now);
                 let deadlines = ids.iter().enumerate().filter_map(|(job, id)| Some((job, deadline(id)?)));
