@@ -6,7 +6,15 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["POLICIES", "SHIPPED", "Bundle", "Environments", "Expert", "__version__", "export"]
+__all__ = [
+    "POLICIES",
+    "SHIPPED",
+    "Bundle",
+    "Environments",
+    "Expert",
+    "__version__",
+    "export",
+]
 
 SHIPPED: list[tuple[str, str]]
 POLICIES: list[str]
@@ -50,6 +58,7 @@ class Environments:
         on_forbidden: str,
         half_life_secs: float | None,
         present_value: bool,
+        timeline: bool,
     ) -> Environments: ...
     def __len__(self) -> int: ...
     def arrays(self) -> dict[str, NDArray[np.generic]]: ...
@@ -62,4 +71,13 @@ class Environments:
     def step(self, actions: NDArray[np.int64]) -> list[int]: ...
     def is_over(self, at: int) -> bool: ...
     def text(self, at: int) -> str: ...
+    def picture(
+        self, at: int
+    ) -> tuple[
+        float,
+        list[tuple[str, int]],
+        list[tuple[int, int, int, float, float | None]],
+        list[tuple[float, int]],
+        list[str],
+    ]: ...
     def resolved(self) -> str: ...

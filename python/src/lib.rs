@@ -5,7 +5,7 @@
 //! - [`rows`]: the arrays, row by row.
 //! - [`bundles`]: nets that become bundles of policies, and bundles that decide.
 //! - [`experts`]: what a published policy would do.
-//! - [`screen`]: an environment as text.
+//! - [`screen`]: an environment as text; [`pictures`]: what a picture of it shows.
 //! - [`threads`]: the threads, which a fork of the process leaves behind.
 //!
 //! The package `goodput_gym`, beside this crate, makes Gymnasium's classes of it.
@@ -14,6 +14,7 @@ mod bundles;
 mod environments;
 mod experts;
 mod options;
+mod pictures;
 mod rows;
 mod screen;
 mod threads;

@@ -11,8 +11,8 @@ use xtask::wheel;
 /// Packages of the tests.
 const TESTS: [&str; 4] = ["gymnasium", "numpy", "pytest", "polars"];
 
-/// Stable-Baselines3 that runs on Debian's torch 1.13, and what it needs from the index.
-const SB3: [&str; 6] = ["numpy<2", "gymnasium", "pytest", "cloudpickle", "pandas<2.3", "matplotlib<3.11"];
+/// What the tests with torch need: Stable-Baselines3 that runs on Debian's torch 1.13, frames, and pictures.
+const SB3: [&str; 7] = ["numpy<2", "gymnasium", "pytest", "cloudpickle", "pandas<2.3", "matplotlib<3.11", "polars"];
 const SB3_ALONE: [&str; 3] = ["--no-deps", "stable-baselines3==2.4.1", "sb3-contrib==2.4.0"];
 
 /// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
@@ -88,7 +88,7 @@ fn stable_baselines3_trains_on_the_wheel() {
         return;
     };
     if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
-        pytest(&python, &[], &["test_sb3.py", "test_book.py"]);
+        pytest(&python, &[], &["test_sb3.py", "test_book.py", "test_render.py"]);
     }
 }
 
