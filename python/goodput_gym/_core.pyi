@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "MODELS",
     "POLICIES",
     "SHIPPED",
     "Bundle",
     "Environments",
     "Expert",
+    "Forecaster",
     "__version__",
     "export",
 ]
 
+MODELS: list[str]
 SHIPPED: list[tuple[str, str]]
 POLICIES: list[str]
 __version__: str
@@ -43,6 +46,30 @@ class Bundle:
 class Expert:
     def __new__(cls, envs: Environments, name: str) -> Expert: ...
     def actions(self, envs: Environments) -> list[int]: ...
+
+@final
+class Forecaster:
+    @staticmethod
+    def fit(
+        start_epoch_millis: int,
+        step_millis: int,
+        values: NDArray[np.float64],
+        models: list[str],
+        day_steps: int | None,
+        horizon_steps: int | None,
+    ) -> Forecaster: ...
+    @staticmethod
+    def read(text: str) -> Forecaster: ...
+    def written(self) -> str: ...
+    def update(self, values: NDArray[np.float64]) -> None: ...
+    def refresh(self) -> None: ...
+    def quantiles(self, steps: int, levels: list[float]) -> NDArray[np.float64]: ...
+    @property
+    def next_epoch_millis(self) -> int: ...
+    @property
+    def step_millis(self) -> int: ...
+    @property
+    def day_steps(self) -> int: ...
 
 @final
 class Environments:

@@ -88,7 +88,7 @@ fn stable_baselines3_trains_on_the_wheel() {
         return;
     };
     if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
-        pytest(&python, &[], &["test_sb3.py", "test_book.py", "test_render.py"]);
+        pytest(&python, &[], &["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py"]);
     }
 }
 

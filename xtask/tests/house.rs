@@ -49,7 +49,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
             "goodput-train",
         ],
     ),
-    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env"]),
+    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env", "goodput-forecast"]),
     ("xtask", &[]),
 ];
 
