@@ -27,6 +27,7 @@ mod learned_offline;
 mod learned_probes;
 mod learned_support;
 mod loaning;
+mod onnx;
 mod oracles;
 mod parameters;
 mod pollux;

@@ -16,6 +16,7 @@ __all__ = [
     "Forecaster",
     "__version__",
     "export",
+    "export_graph",
 ]
 
 MODELS: list[str]
@@ -36,6 +37,16 @@ def export(
 ) -> str: ...
 
 @final
+def export_graph(
+    envs: Environments,
+    path: str,
+    graph: bytes,
+    argv: list[str],
+    seed: int,
+    steps: int,
+    config_sha256: str,
+) -> str: ...
+
 class Bundle:
     def __new__(cls, path: str | os.PathLike[str]) -> Bundle: ...
     @property

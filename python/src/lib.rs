@@ -33,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<experts::Expert>()?;
     module.add_class::<forecasts::Forecaster>()?;
     module.add_function(wrap_pyfunction!(bundles::export, module)?)?;
+    module.add_function(wrap_pyfunction!(bundles::export_graph, module)?)?;
     module.add("SHIPPED", SHIPPED.to_vec())?;
     module.add("POLICIES", compose::names())?;
     module.add("MODELS", forecasts::models())?;

@@ -22,7 +22,7 @@ pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
-pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, preset};
+pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -46,8 +46,7 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, and write tables and a report.
     Eval(Eval),
-    /// Explain a decision of a trained policy: its ranking beside published policies, and the features
-    /// behind it.
+    /// Explain a decision of a policy: its ranking beside published policies, and the features behind it.
     Explain(Explain),
     /// Export a trained policy with its model card.
     Export(Export),

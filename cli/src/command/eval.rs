@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::compose::{self, NamedPolicy, PolicyNameError, split_list};
 use goodput_agents::heuristic::ListedPolicy;
-use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram, Faults, PREFIXES};
+use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::names::did_you_mean;
-use goodput_configs::policies::{self, EXTERNAL};
+use goodput_configs::policies;
 use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
 use goodput_console::{CommandError, say};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
@@ -20,10 +20,10 @@ use goodput_train::run_dir::RunDir;
 
 use crate::args::Eval;
 use crate::command::config::resolved;
-use crate::command::conventions;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::threads;
 use crate::command::sim::bundle;
+use crate::command::{conventions, programs};
 use crate::config;
 use crate::progress::{Meter, Verbosity};
 
@@ -31,16 +31,21 @@ use crate::progress::{Meter, Verbosity};
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let preset = args.preset.map(|preset| format!("environment.preset={}", preset.name()));
-    let sets: Vec<String> = preset.into_iter().chain(args.sets.iter().cloned()).collect();
+    let allocation = args.allocation.map(|allocation| format!("environment.allocation={}", allocation.name()));
+    let sets: Vec<String> = preset.into_iter().chain(allocation).chain(args.sets.iter().cloned()).collect();
     let experiment = config::read(&args.experiment, &sets)?;
     conventions::say_overrides(&experiment.environment);
     let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
     let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
     let setup = experiment.setup().map_err(config::setup_error)?;
-    let programs: Vec<ExternalProgram> = names.iter().filter_map(|name| ExternalProgram::by_name(name)).collect();
-    let entries = names.iter().map(|name| match programs.iter().find(|program| program.name() == name.as_str()) {
-        Some(program) => external(program, &experiment, &setup),
-        None => entry(name, &experiment, &setup),
+    let programs = names.iter().filter_map(|name| programs::named(name).transpose());
+    let programs = programs.collect::<Result<Vec<ExternalProgram>, _>>()?;
+    let entries = names.iter().map(|name| {
+        experiment.check_policy("--policies", name, &setup).map_err(|error| config::setup_error(error.into()))?;
+        match programs.iter().find(|program| program.name() == name.as_str()) {
+            Some(program) => external(program, &experiment, &setup),
+            None => entry(name, &experiment, &setup),
+        }
     });
     let entries = entries.collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
@@ -53,7 +58,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     comparison.reference = args.reference.as_deref().map(policies::written);
     let evaluation = compare(&comparison, &meter);
     // Also where a run has failed: a lost turn may be the reason.
-    warn_of_faults(&programs);
+    programs.iter().for_each(programs::warn_of_faults);
     let evaluation = evaluation?;
     let about = ReportContext {
         title: format!("{}: comparison", experiment.name),
@@ -102,27 +107,11 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Com
 fn external(program: &ExternalProgram, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
     let (layout, expected) = (experiment.gym().layout(), experiment.expected_peak(setup));
     let types = setup.type_names(layout.types);
-    program.check(&layout, &types).map_err(|error| {
-        CommandError::input(format!("{}: {error}", program.name()))
-            .with_help(format!("it was started as `{}`; {EXTERNAL}", program.command().join(" ")))
-    })?;
+    programs::check(program, &layout, &types)?;
     let program = program.clone();
     Ok(PolicyEntry::new(program.name().to_owned(), move |seed| {
         Box::new(ExternalPolicy::new(program.clone(), &layout, &types, seed).with_expected_peak(expected.clone()))
     }))
-}
-
-/// Says which external programs lost turns, and why.
-fn warn_of_faults(programs: &[ExternalProgram]) {
-    for program in programs {
-        let Faults { turns, abandoned, last } = program.faults();
-        let Some(last) = last else { continue };
-        let gave_up = if abandoned == 0 { String::new() } else { format!(", and was given up in {abandoned} runs") };
-        say(&format!(
-            "warning: {} lost {turns} turns, each of which ended the round{gave_up}; the last fault: {last}",
-            program.name()
-        ));
-    }
 }
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
@@ -130,7 +119,6 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
         let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
-        experiment.check_policy("--policies", name, setup).map_err(|error| config::setup_error(error.into()))?;
         conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
         if !named.is_replica() {
             return comparison::heuristic(experiment, name, setup).map_err(CommandError::input);
@@ -159,9 +147,6 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
 /// Error about a name that names no policy, with what to do about it.
 pub fn unnamed(error: &PolicyNameError) -> CommandError {
     let message = match error {
-        PolicyNameError::Unknown { name } if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
-            return CommandError::input(format!("{name:?} names no program")).with_help(EXTERNAL);
-        }
         PolicyNameError::Unknown { name } => {
             let near = did_you_mean(name, compose::names());
             CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use goodput_env::gym::{EnvOptions, Reward};
+use goodput_env::gym::{EnvOptions, Reward, USUAL_SLOTS};
 use goodput_env::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
-use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
+use goodput_env::scenario::{Allocation, Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
@@ -42,6 +42,10 @@ pub struct EnvironmentConfig {
     /// Sharing of accelerators by jobs that ask for parts of them; absent: as its keys default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<CardSharingConfig>,
+    /// Way in which tenants share the cluster: static or dynamic, with preemption or without; absent: by their quotas
+    /// as declared, and policies preempt by their own rules. For `[[tenants]]`, under `kueue`, `kai*` and `kubernetes*`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Allocation>,
     /// Faults of the cluster; absent: nothing fails.
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; absent: only jobs that are stopped by plan save their work.
@@ -99,6 +103,7 @@ impl Default for EnvironmentConfig {
             instances: InstancesConfig::default(),
             interference: 0.0,
             sharing: None,
+            allocation: None,
             faults: None,
             checkpoint: None,
             rental: None,
@@ -110,7 +115,7 @@ impl Default for EnvironmentConfig {
             shared_profiles: false,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
-            slots: 64,
+            slots: USUAL_SLOTS,
             service_slots: 0,
             pool_actions: false,
             tenant_features: false,
@@ -203,6 +208,7 @@ impl EnvironmentConfig {
             instances: self.instances.options()?,
             interference: self.interference,
             sharing: self.sharing.unwrap_or_default().options()?,
+            allocation: self.allocation,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
             rental: self.rental,

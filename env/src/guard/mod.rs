@@ -61,6 +61,12 @@ pub enum Violation {
         /// Most accelerators that the job can use.
         max: u32,
     },
+    /// A running job would be stopped in a run without preemption.
+    #[error("job {} would be stopped, and this run goes without preemption", .job.0)]
+    Preempted {
+        /// Job of the change.
+        job: JobId,
+    },
     /// One job on two types of accelerator.
     #[error("job {} is placed on more than one type of accelerator", .job.0)]
     MixedTypes {
@@ -224,6 +230,9 @@ impl Guard {
             let (min, max, gpus) = (known.min_gpus(), known.request().max_gpus(), change.placement.gpus());
             if gpus > 0 && !(min..=max).contains(&gpus) {
                 violations.push(Violation::Gang { job, gpus, min, max });
+            }
+            if gpus == 0 && known.gpus() > 0 && !view.preempts() {
+                violations.push(Violation::Preempted { job });
             }
             let mut accelerator = None;
             for slice in change.placement.slices() {

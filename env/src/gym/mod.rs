@@ -36,7 +36,7 @@ pub use features::{
 };
 pub use layout::Layout;
 pub use names::Feature;
-pub use observation::{Encoder, layout, schema_hash, schema_hash_by_type};
+pub use observation::{Encoder, USUAL_SLOTS, layout, schema_hash, schema_hash_by_type};
 pub use player::{Autoreset, Cursor, Player};
 pub use reward::{Discount, Reward, RewardTerm};
 pub use round::{Round, Slot};

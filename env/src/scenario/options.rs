@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batching, Information};
+use super::{Allocation, Batching, Information};
 use crate::cluster::{Cluster, NodeId};
 use crate::model::sharing::{Card, Isolation};
 use crate::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
@@ -145,6 +145,9 @@ pub struct SimOptions {
     /// Whether jobs of one application share what their agents measure, so that a job need not find
     /// out by itself how fast others have run.
     pub shared_profiles: bool,
+    /// Way in which tenants share the cluster; where `None`, by their quotas as declared, and policies preempt by
+    /// their own rules.
+    pub allocation: Option<Allocation>,
     /// Model of faults; nothing breaks where `None`.
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; where `None`, only a job that is stopped by plan saves its work.
@@ -176,6 +179,7 @@ impl SimOptions {
             information: Information::Estimate { sigma: 0.5 },
             agent_fit: AgentFit::Converged,
             shared_profiles: false,
+            allocation: None,
             faults: None,
             checkpoint: None,
             rental: None,

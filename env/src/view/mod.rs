@@ -11,7 +11,7 @@ use crate::job::JobId;
 use crate::model::sharing::Card;
 use crate::placement::{Placement, Slice};
 use crate::request::{InferenceRequest, RequestId};
-use crate::scenario::{Batching, Information, JobShapes, Resize, Scenario};
+use crate::scenario::{Allocation, Batching, Information, JobShapes, Resize, Scenario};
 use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, SharedCard, SharedCards, Trigger};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
@@ -226,6 +226,11 @@ impl<'a> ClusterView<'a> {
     /// Tenants that share the cluster.
     pub fn tenants(&self) -> &'a Tenants {
         &self.scenario.workload.tenants
+    }
+
+    /// Whether a policy may stop a running job for another one in this run.
+    pub fn preempts(&self) -> bool {
+        self.scenario.options.allocation.is_none_or(Allocation::preempts)
     }
 
     /// Quotas that hold now; `None` where no tenant has any.

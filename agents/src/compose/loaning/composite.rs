@@ -136,6 +136,10 @@ impl Policy for Composite {
         soonest.filter(|at| *at > SimTime::ZERO)
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.training.round()
+    }
+
     fn batching(&self) -> Batching {
         self.training.batching()
     }

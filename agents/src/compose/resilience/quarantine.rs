@@ -104,6 +104,10 @@ impl Policy for Quarantine {
         self.inner.scope()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.inner.round()
+    }
+
     fn batching(&self) -> Batching {
         self.inner.batching()
     }

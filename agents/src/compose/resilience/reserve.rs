@@ -123,6 +123,10 @@ impl Policy for Reserve {
         self.rest.scope()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.rest.round()
+    }
+
     fn batching(&self) -> Batching {
         self.rest.batching()
     }

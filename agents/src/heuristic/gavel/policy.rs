@@ -360,6 +360,10 @@ impl Policy for Gavel {
         self.departures.wake_at().into_iter().chain(end.map(SimTime::from_secs_f64)).min()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        Some(SimTime::from_secs_f64(self.config.rounds.round_secs))
+    }
+
     fn information(&self) -> Information {
         self.departures.information(match self.config.objective {
             GavelObjective::FinishTime

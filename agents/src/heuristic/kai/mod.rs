@@ -292,6 +292,9 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
     /// Evicts none where that is not allowed or not enough.
     fn reclaim(&mut self, job: &JobView<'_>, kind: TypeId) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
+        if !self.view.preempts() {
+            self.unreclaimable.insert((tenant, gpus, kind));
+        }
         if self.unreclaimable.contains(&(tenant, gpus, kind)) {
             return false;
         }

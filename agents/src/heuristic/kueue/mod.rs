@@ -39,6 +39,10 @@ use crate::placement::Free;
 use claim::JobClaim;
 use preemption::{Evict, PreemptionRules, fair_preemption};
 
+/// Rules of a run without preemption.
+static NEVER: PreemptionRules =
+    PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
 /// Entries in the list of policies.
@@ -178,6 +182,7 @@ struct KueueCycle<'a, 'v> {
 impl<'a, 'v> KueueCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
         let Kueue { rules, usage, free, evicted, .. } = policy;
+        let rules = if view.preempts() { &*rules } else { &NEVER };
         usage.reset(tree);
         let (mut running, mut lines) = (Vec::new(), Lines::new(view.shapes()));
         let known = |tenant: u32| (tenant as usize) < tree.tenants();
