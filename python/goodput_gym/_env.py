@@ -61,8 +61,8 @@ class ClusterEnv(Described, gymnasium.Env):
         `gamma = 1`, a return is then the discounted one. Needs `half_life_secs`.
     render_mode
         What `render()` returns. `"ansi"`: the cluster and its jobs as text. `"rgb_array"`: a picture of the nodes over
-        time, uint8 of shape `(650, 1100, 3)`. `"gantt"`: that picture as a `matplotlib.figure.Figure`, to show in a
-        notebook or to save. The last two need matplotlib: `pip install 'goodput-gym[render]'`.
+        time, uint8 of shape `(650, 1100, 3)`. `"gantt"`: that picture as a `matplotlib.figure.Figure`, to save, or
+        to show in a notebook after `%matplotlib inline`. The last two need matplotlib: `pip install 'goodput-gym[render]'`.
     """
 
     metadata = {"render_modes": list(_gantt.MODES), "render_fps": 1}
