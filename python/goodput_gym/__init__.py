@@ -20,6 +20,7 @@
 - `forecast`: forecasts of load series with quantiles.
 - `rllib` and `torchrl`: the forms in which RLlib and TorchRL take environments.
 - `read_run`: results of `goodput eval` as data frames.
+- `sweep`: the cells of `goodput sweep plan` on a cluster of Ray.
 - `EXPERIMENTS`: names of the experiments that ship; a path of a file of one's own will do as well.
 """
 
@@ -32,6 +33,7 @@ from goodput_gym._core import POLICIES as _POLICIES
 from goodput_gym._core import Bundle, __version__
 from goodput_gym._policies import Heuristic, policies
 from goodput_gym._runs import Run, read_run
+from goodput_gym._sweep import sweep
 
 if TYPE_CHECKING:
     from goodput_gym import forecast
@@ -56,6 +58,7 @@ __all__ = [
     "policies",
     "read_run",
     "register",
+    "sweep",
 ]
 
 POLICIES: tuple[str, ...] = tuple(_POLICIES)

@@ -36,7 +36,6 @@ def export(
     config_sha256: str,
 ) -> str: ...
 
-@final
 def export_graph(
     envs: Environments,
     path: str,
@@ -47,6 +46,7 @@ def export_graph(
     config_sha256: str,
 ) -> str: ...
 
+@final
 class Bundle:
     def __new__(cls, path: str | os.PathLike[str]) -> Bundle: ...
     @property

@@ -20,9 +20,7 @@ def check_mode(mode: str | None) -> None:
         try:
             import matplotlib  # noqa: F401
         except ImportError as error:
-            raise ImportError(
-                f"render_mode {mode!r} needs matplotlib: pip install 'goodput-gym[render]'"
-            ) from error
+            raise ImportError(f"render_mode {mode!r} needs matplotlib: pip install 'goodput-gym[render]'") from error
 
 
 def is_picture(mode: str | None) -> bool:
@@ -44,7 +42,7 @@ def pixels(figure: Any) -> NDArray[np.uint8]:
     """A figure as uint8 of shape `(height, width, 3)`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
@@ -123,9 +121,7 @@ def _draw_bars(chart: Any, bars: list[Bar], first: NDArray[np.int64], now: float
         tall = (high - low) / max(first[-1], 1) * 450
         label = next((text for text in (f"{job} {name}".strip(), str(job)) if len(text) + 1 < room), "")
         if label and tall >= 9:
-            chart.text(
-                (begin + end) / 2, (low + high) / 2, label, ha="center", va="center", fontsize=7, clip_on=True
-            )
+            chart.text((begin + end) / 2, (low + high) / 2, label, ha="center", va="center", fontsize=7, clip_on=True)
     chart.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=0.4))
 
 

@@ -72,9 +72,7 @@ class Forecaster:
         millis = step_secs * 1000.0
         if not millis >= 1.0 or millis != int(millis):
             raise ValueError(f"step_secs is {step_secs}, expected whole milliseconds above 0")
-        core = _core.Forecaster.fit(
-            _epoch_millis(start), int(millis), array, list(models), day_steps, horizon_steps
-        )
+        core = _core.Forecaster.fit(_epoch_millis(start), int(millis), array, list(models), day_steps, horizon_steps)
         return cls(core)
 
     @classmethod
