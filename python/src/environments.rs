@@ -211,7 +211,7 @@ impl Environments {
         Ok(screen::text(self.seat(at)?.player.env()))
     }
 
-    /// What a picture of environment `at` shows.
+    /// Contents of a picture of environment `at`.
     fn picture(&self, at: usize) -> PyResult<Picture> {
         Ok(pictures::picture(self.seat(at)?.player.env()))
     }

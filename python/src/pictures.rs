@@ -1,4 +1,4 @@
-//! What a picture of an environment shows: its nodes, the stays of jobs on them, and the jobs that wait.
+//! Contents of a picture of an environment: its nodes, the stays of jobs on them, and the jobs that wait.
 
 use goodput_env::gym::{ClusterEnv, Stay};
 use goodput_env::time::SimTime;
@@ -6,11 +6,11 @@ use goodput_env::time::SimTime;
 /// A stay for Python: job, node, accelerators, and hours from and to; the end is `None` while the job stays.
 pub type DrawnStay = (u32, u32, u32, f64, Option<f64>);
 
-/// Hours since the beginning of the workload; accelerator type and number of accelerators of every node; stays; hour and
-/// number of waiting jobs from then on; application of every job.
+/// Hours since the beginning of the workload; accelerator type and number of accelerators of every node; stays; hour
+/// and number of waiting jobs from then on; application of every job.
 pub type Picture = (f64, Vec<(String, u32)>, Vec<DrawnStay>, Vec<(f64, usize)>, Vec<String>);
 
-/// What a picture of `env` shows; no stays and nothing that waits where they are not noted.
+/// Contents of a picture of `env`; without stays and waiting jobs where they are not noted.
 pub fn picture(env: &ClusterEnv) -> Picture {
     (now(env), nodes(env), stays(env), waiting(env), applications(env))
 }

@@ -11,7 +11,7 @@ use xtask::wheel;
 /// Packages of the tests.
 const TESTS: [&str; 4] = ["gymnasium", "numpy", "pytest", "polars"];
 
-/// What the tests with torch need: Stable-Baselines3 that runs on Debian's torch 1.13, frames, and pictures.
+/// Packages of the tests with torch: Stable-Baselines3 that runs on Debian's torch 1.13, frames, and pictures.
 const SB3: [&str; 9] = [
     "numpy<2",
     "gymnasium",
@@ -30,7 +30,7 @@ const TORCH: [&str; 6] =
     ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py", "test_notebooks.py"];
 
 /// Tests that need what `python/tests/learners.txt` lists.
-const TODAY: [&str; 2] = ["test_rllib.py", "test_torchrl.py"];
+const TODAY: [&str; 3] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py"];
 
 /// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
 /// continuous integration does without.

@@ -120,8 +120,8 @@ pub fn pack(python: &str, library: &Path, program: Option<&Path>, folder: &Path)
     only_file(folder)
 }
 
-/// The platform tag that suits what a wheel links, as auditwheel reads it; `None` where it knows the platform not, which
-/// is everything but Linux.
+/// The platform tag that suits what a wheel links, as auditwheel reads it; `None` on other systems than Linux, which
+/// auditwheel does not know.
 fn platform(tools: &Path, wheel: &Path) -> Result<Option<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(None);
