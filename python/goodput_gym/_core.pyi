@@ -6,8 +6,20 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["POLICIES", "SHIPPED", "Bundle", "Environments", "Expert", "__version__", "export", "export_graph"]
+__all__ = [
+    "MODELS",
+    "POLICIES",
+    "SHIPPED",
+    "Bundle",
+    "Environments",
+    "Expert",
+    "Forecaster",
+    "__version__",
+    "export",
+    "export_graph",
+]
 
+MODELS: list[str]
 SHIPPED: list[tuple[str, str]]
 POLICIES: list[str]
 __version__: str
@@ -24,7 +36,6 @@ def export(
     config_sha256: str,
 ) -> str: ...
 
-@final
 def export_graph(
     envs: Environments,
     path: str,
@@ -35,6 +46,7 @@ def export_graph(
     config_sha256: str,
 ) -> str: ...
 
+@final
 class Bundle:
     def __new__(cls, path: str | os.PathLike[str]) -> Bundle: ...
     @property
@@ -45,6 +57,30 @@ class Bundle:
 class Expert:
     def __new__(cls, envs: Environments, name: str) -> Expert: ...
     def actions(self, envs: Environments) -> list[int]: ...
+
+@final
+class Forecaster:
+    @staticmethod
+    def fit(
+        start_epoch_millis: int,
+        step_millis: int,
+        values: NDArray[np.float64],
+        models: list[str],
+        day_steps: int | None,
+        horizon_steps: int | None,
+    ) -> Forecaster: ...
+    @staticmethod
+    def read(text: str) -> Forecaster: ...
+    def written(self) -> str: ...
+    def update(self, values: NDArray[np.float64]) -> None: ...
+    def refresh(self) -> None: ...
+    def quantiles(self, steps: int, levels: list[float]) -> NDArray[np.float64]: ...
+    @property
+    def next_epoch_millis(self) -> int: ...
+    @property
+    def step_millis(self) -> int: ...
+    @property
+    def day_steps(self) -> int: ...
 
 @final
 class Environments:
@@ -60,6 +96,7 @@ class Environments:
         on_forbidden: str,
         half_life_secs: float | None,
         present_value: bool,
+        timeline: bool,
     ) -> Environments: ...
     def __len__(self) -> int: ...
     def arrays(self) -> dict[str, NDArray[np.generic]]: ...
@@ -72,4 +109,13 @@ class Environments:
     def step(self, actions: NDArray[np.int64]) -> list[int]: ...
     def is_over(self, at: int) -> bool: ...
     def text(self, at: int) -> str: ...
+    def picture(
+        self, at: int
+    ) -> tuple[
+        float,
+        list[tuple[str, int]],
+        list[tuple[int, int, int, float, float | None]],
+        list[tuple[float, int]],
+        list[str],
+    ]: ...
     def resolved(self) -> str: ...

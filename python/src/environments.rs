@@ -17,12 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::options::{OnForbidden, Options};
+use crate::pictures::{self, Picture};
 use crate::rows::Arrays;
 use crate::screen;
 use crate::threads::Threads;
 
 /// Arguments of the constructor, in order, from which a pickled object is made again.
-type Arguments = (String, String, Vec<String>, usize, usize, String, String, String, Option<f64>, bool);
+type Arguments = (String, String, Vec<String>, usize, usize, String, String, String, Option<f64>, bool, bool);
 
 /// Position of an environment: seed of its stream, number of episodes begun, and actions of the last one.
 type Position = (u64, u64, Vec<u32>);
@@ -64,7 +65,7 @@ impl Environments {
     /// Environments of the experiment `text`, with `sets` (`KEY=VALUE`) applied. `name` is for messages.
     #[new]
     #[pyo3(signature = (name, text, sets, num_envs, threads, split, autoreset, on_forbidden, half_life_secs,
-        present_value))]
+        present_value, timeline))]
     #[allow(clippy::too_many_arguments, reason = "the constructor of a class of Python, called in one place")]
     fn new(
         py: Python<'_>,
@@ -78,6 +79,7 @@ impl Environments {
         on_forbidden: String,
         half_life_secs: Option<f64>,
         present_value: bool,
+        timeline: bool,
     ) -> PyResult<Self> {
         let options = Options::read(&split, &autoreset, &on_forbidden, half_life_secs, present_value)?;
         if num_envs == 0 || threads == 0 {
@@ -98,6 +100,7 @@ impl Environments {
             resolved: reader::resolved(&experiment).map_err(|error| unread(&error))?,
         };
         let env = experiment.cluster_env(setup).with_discount(options.discount);
+        let env = if timeline { env.with_timeline() } else { env };
         let layout = env.layout();
         Ok(Self {
             // Seeds come with the first reset.
@@ -118,6 +121,7 @@ impl Environments {
                 on_forbidden,
                 half_life_secs,
                 present_value,
+                timeline,
             ),
         })
     }
@@ -205,6 +209,11 @@ impl Environments {
     /// Environment `at` as text.
     fn text(&self, at: usize) -> PyResult<String> {
         Ok(screen::text(self.seat(at)?.player.env()))
+    }
+
+    /// Contents of a picture of environment `at`.
+    fn picture(&self, at: usize) -> PyResult<Picture> {
+        Ok(pictures::picture(self.seat(at)?.player.env()))
     }
 
     /// The experiment in TOML with every default filled in.

@@ -11,9 +11,26 @@ use xtask::wheel;
 /// Packages of the tests.
 const TESTS: [&str; 4] = ["gymnasium", "numpy", "pytest", "polars"];
 
-/// Stable-Baselines3 that runs on Debian's torch 1.13, and what it needs from the index.
-const SB3: [&str; 6] = ["numpy<2", "gymnasium", "pytest", "cloudpickle", "pandas<2.3", "matplotlib<3.11"];
+/// Packages of the tests with torch: Stable-Baselines3 that runs on Debian's torch 1.13, frames, and pictures.
+const SB3: [&str; 9] = [
+    "numpy<2",
+    "gymnasium",
+    "pytest",
+    "cloudpickle",
+    "pandas<2.3",
+    "matplotlib<3.11",
+    "polars",
+    "nbclient",
+    "ipykernel",
+];
 const SB3_ALONE: [&str; 3] = ["--no-deps", "stable-baselines3==2.4.1", "sb3-contrib==2.4.0"];
+
+/// Tests that need torch, pandas or matplotlib.
+const TORCH: [&str; 6] =
+    ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py", "test_notebooks.py"];
+
+/// Tests that need what `python/tests/learners.txt` lists.
+const TODAY: [&str; 3] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py"];
 
 /// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
 /// continuous integration does without.
@@ -88,7 +105,7 @@ fn stable_baselines3_trains_on_the_wheel() {
         return;
     };
     if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
-        pytest(&python, &[], &["test_sb3.py", "test_book.py"]);
+        pytest(&python, &[], &TORCH);
     }
 }
 
@@ -107,5 +124,6 @@ fn learners_of_today_train_on_the_wheel() {
         std::fs::remove_dir_all(&own).unwrap();
     }
     wheel::install(&python, &["--no-deps", "--target", own.to_str().unwrap(), &wheel]).unwrap();
-    pytest(&python, &[("PYTHONPATH", &own)], &["test_sb3.py", "test_rllib.py", "test_book.py"]);
+    let tests: Vec<&str> = TORCH.into_iter().chain(TODAY).collect();
+    pytest(&python, &[("PYTHONPATH", &own)], &tests);
 }

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "docs/src/how-to/train-with-gymnasium.md",
     "docs/src/how-to/train-with-rllib.md",
+    "docs/src/how-to/forecast-from-python.md",
     "docs/src/how-to/compare-a-policy-of-your-own.md",
     "python/README.md",
 ]

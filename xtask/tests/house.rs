@@ -50,7 +50,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
             "goodput-cli",
         ],
     ),
-    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env"]),
+    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env", "goodput-forecast"]),
     ("xtask", &[]),
 ];
 
