@@ -98,7 +98,6 @@ pub struct PartsPolicy {
     choice: CardChoice,
     typical: TypicalSoFar,
     nodes: NodesOfCards,
-    free: Free,
 }
 
 impl PartsPolicy {
@@ -113,7 +112,7 @@ impl PartsPolicy {
     }
 
     fn of(choice: CardChoice) -> Self {
-        Self { choice, typical: TypicalSoFar::default(), nodes: NodesOfCards::default(), free: Free::default() }
+        Self { choice, typical: TypicalSoFar::default(), nodes: NodesOfCards::default() }
     }
 
     fn place(&mut self, view: &ClusterView<'_>, job: &JobView<'_>) -> Option<Placement> {
@@ -123,8 +122,8 @@ impl PartsPolicy {
                 return self.choice.whole(&mut self.nodes, job);
             }
             // Only cards without shares are whole.
-            self.free.reset(&self.nodes.wholly_free());
-            let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, request.gpus)?;
+            let mut free = Free::listed(view.cluster(), &self.nodes.wholly_free());
+            let placement = Packer::FewestNodes.place(view.cluster(), &mut free, request.gpus)?;
             self.nodes.take_whole(&placement);
             return Some(placement);
         };
