@@ -18,6 +18,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Simulator, Status};
+use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Restriction};
 use rand::RngExt;
@@ -72,12 +73,19 @@ fn compare(seed: u64, information: Information, policies: &mut dyn FnMut(&mut Ch
     let [mut fast, mut naive] = policies(&mut rng);
     let mut run = Simulator::new(scenario(seed, &mut rng, information));
     let (disturbed, hides) = (rng.random_bool(0.5), rng.random_bool(0.3));
-    let mut decisions = 0;
+    let mut decisions = 0_u32;
     // A run in which the last job is kept from starting ends there.
     while run.run_until_decision().is_ok_and(|status| status == Status::Decision) {
         decisions += 1;
         let view = run.view();
         waiting_jobs_are_listed(&view);
+        if decisions % 7 == 0 {
+            // What a live cluster shows makes a state anew.
+            let seen = ClusterState::observed(run.scenario().clone(), &run.observed(), decisions).unwrap();
+            waiting_jobs_are_listed(&seen.view());
+            assert!(seen.view().waiting().map(|job| job.id()).eq(view.waiting().map(|job| job.id())));
+            assert_eq!(seen.view().free_nodes(), view.free_nodes());
+        }
         let hidden: Vec<JobId> = view.jobs().map(|job| job.id()).filter(|_| hides && rng.random_bool(0.05)).collect();
         let mut part = Restriction::of(&view);
         part.jobs.retain(|job| !hidden.contains(job));
