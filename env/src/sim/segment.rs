@@ -194,8 +194,9 @@ impl Simulator {
         if penalty == 0.0 {
             return Ok(());
         }
-        for at in 0..self.state.jobs.active().len() {
-            let job = self.state.jobs.active()[at];
+        let mut next = self.state.jobs.next_active(JobId(0));
+        while let Some(job) = next {
+            next = self.state.jobs.next_active(JobId::at(job.index() + 1));
             let state = self.state.jobs.state(job);
             let shared = state.placement.slices().iter().map(|slice| self.jobs.distributed[slice.node.index()]);
             let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);

@@ -114,7 +114,6 @@ pub struct PartsPolicy {
     fair: bool,
     typical: TypicalSoFar,
     nodes: NodesOfCards,
-    free: Free,
 }
 
 impl PartsPolicy {
@@ -129,8 +128,7 @@ impl PartsPolicy {
     }
 
     fn of(choice: CardChoice) -> Self {
-        let (typical, nodes, free) = Default::default();
-        Self { choice, fair: false, typical, nodes, free }
+        Self { choice, fair: false, typical: TypicalSoFar::default(), nodes: NodesOfCards::default() }
     }
 
     fn place(&mut self, view: &ClusterView<'_>, job: &JobView<'_>) -> Option<Placement> {
@@ -140,8 +138,8 @@ impl PartsPolicy {
                 return self.choice.whole(&mut self.nodes, job);
             }
             // Only cards without shares are whole.
-            self.free.reset(&self.nodes.wholly_free());
-            let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, request.gpus)?;
+            let mut free = Free::listed(view.cluster(), &self.nodes.wholly_free());
+            let placement = Packer::FewestNodes.place(view.cluster(), &mut free, request.gpus)?;
             self.nodes.take_whole(&placement);
             return Some(placement);
         };
