@@ -10,7 +10,7 @@ use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::job::{Elasticity, JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, keyed, rng};
 use goodput_env::sim::{Simulator, Status};
 use rand::RngExt;
@@ -180,7 +180,8 @@ fn a_job_borrows_slow_accelerators_as_fractions_of_workers_where_it_is_the_faste
     let workload = Arc::new(workload);
     let run = |mixing: Option<f64>| {
         let cluster = Arc::new(Cluster::parse("fast:1x4,slow:2x4").unwrap());
-        let options = SimOptions { mixing, batching: Batching::Catalog, ..frictionless() };
+        let information = Information::Oracle;
+        let options = SimOptions { mixing, batching: Batching::Catalog, information, ..frictionless() };
         let mut simulator = Simulator::new(Arc::new(Scenario::new(cluster, workload.clone(), options, 0)));
         let (mut policy, mut most) = (Aryl::default(), (0, 0.0));
         while simulator.run_until_decision().unwrap() == Status::Decision {

@@ -121,12 +121,12 @@ fn latency_comes_before_power_and_each_service_has_its_own_type() {
     assert_eq!(seen, [["large"]; 3]);
 }
 
-/// Where the frugal type is full, a service takes the next one, and never more than there is.
+/// Three replicas of the small type do for 100 requests a second, and take less than one of the large type. Five of six
+/// such services fill the small type, and the sixth has the large one.
 #[test]
 fn a_service_without_room_on_its_type_takes_another() {
-    let rates = [500.0, 1500.0, 500.0];
-    let services = (0..3).map(|at| service(&format!("s{at}"), 200, &rates)).collect();
+    let services = (0..6).map(|at| service(&format!("s{at}"), 200, &[100.0; 3])).collect();
     let (outcome, seen) = run("per-watt", services);
-    assert!(seen[1].iter().any(|kinds| kinds.contains("large")), "{seen:?}");
+    assert_eq!(seen, [["small", "small", "small", "small", "small", "large"]; 3]);
     assert!(late(&outcome) < 0.01, "{}", late(&outcome));
 }

@@ -74,9 +74,9 @@ fn a_job_on_two_types_runs_at_the_speed_of_its_workers() {
         simulator.outcome().jobs[0].finish.unwrap().as_secs_f64()
     };
     let (mixed, alone) = (finish(start(of(1.0), on(2, 4))), finish(start(of(1.0), on(3, 0))));
-    assert!((mixed / alone - 1.0).abs() < 1e-6, "{mixed} and {alone}");
+    assert!((mixed / alone - 1.0).abs() < 1e-3, "{mixed} and {alone}");
     let half = finish(start(of(0.5), on(2, 4)));
-    assert!((half / alone - 2.0).abs() < 1e-6, "{half} and {alone}");
+    assert!((half / alone - 2.0).abs() < 1e-3, "{half} and {alone}");
 }
 
 #[test]

@@ -19,19 +19,6 @@ fn an_objective_per_watt_saves_energy_and_one_per_dollar_saves_money() {
     assert!(price[dollar] < 0.9 * price[fastest], "{price:?}");
 }
 
-/// Counting each job's steps relative to its own best type takes less energy, and less money, than summing the steps of
-/// jobs that are not alike.
-#[test]
-fn efficiency_relative_to_a_jobs_own_best_saves_more() {
-    let policies = "evaluate.policies=[\"gavel-per-watt\", \"gavel-per-watt(relative=true)\", \"gavel-per-dollar\", \
-                    \"gavel-per-dollar(relative=true)\"]";
-    let experiment = shipped("expenses.toml", &[policies]);
-    let of = |metric: &str| figures(&experiment, metric).into_iter().collect::<BTreeMap<_, _>>();
-    let (energy, price) = (of("training_kwh"), of("training_dollars"));
-    assert!(energy["gavel-per-watt(relative=true)"] < energy["gavel-per-watt"], "{energy:?}");
-    assert!(price["gavel-per-dollar(relative=true)"] < price["gavel-per-dollar"], "{price:?}");
-}
-
 /// Share of the accelerator time of a service on each type.
 fn on_types(run: &PolicyRun, service: &str) -> BTreeMap<String, f64> {
     let (scenario, outcome) = (&run.scenario, &run.outcome);

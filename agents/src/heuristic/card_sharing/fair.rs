@@ -49,18 +49,20 @@ impl FairQueue {
         queue
     }
 
-    /// The next job. Its tenant has no further turn unless the job is [placed](Self::placed).
+    /// The next job. Where it fits nowhere, younger jobs of its tenant pass it.
     pub fn next(&mut self) -> Option<JobId> {
         let (_, tenant) = self.order.pop_first()?;
-        self.tenants.get_mut(&tenant)?.waiting.pop_front()
+        let job = self.tenants.get_mut(&tenant)?.waiting.pop_front();
+        self.offer(tenant);
+        job
     }
 
     /// Counts what a job of `tenant` takes.
     pub fn placed(&mut self, view: &ClusterView<'_>, tenant: u32, placement: &Placement) {
-        if let Some(known) = self.tenants.get_mut(&tenant) {
-            add(&mut known.held, view.amounts(placement));
-            self.offer(tenant);
-        }
+        let Some(known) = self.tenants.get_mut(&tenant) else { return };
+        self.order.remove(&(dominant_share(&known.held, &self.capacity), tenant));
+        add(&mut known.held, view.amounts(placement));
+        self.offer(tenant);
     }
 
     fn offer(&mut self, tenant: u32) {
