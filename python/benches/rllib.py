@@ -62,7 +62,7 @@ def main():
     for _ in range(2):
         cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, logging_level="ERROR")
-    env_config = {"config": "quickstart", "sets": SETS, "half_life_secs": 21600.0, "present_value": True}
+    env_config = {"config": "quickstart", "sets": SETS, "round_actions": 8}
     config = (
         PPOConfig()
         .environment(rllib.RunnerEnv, env_config=env_config)
@@ -73,8 +73,8 @@ def main():
             minibatch_size=512,
             num_epochs=4,
             lr=5e-4,
-            gamma=1.0,
-            lambda_=0.98,
+            gamma=0.99,
+            lambda_=0.95,
             entropy_coeff=0.01,
             # Returns are far below -10, beyond which RLlib would not correct the critic.
             vf_clip_param=float("inf"),

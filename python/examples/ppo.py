@@ -7,8 +7,8 @@
 It differs from CleanRL's `ppo.py` in five points. Forbidden actions have the logit of minus infinity (Huang and
 Ontanon, FLAIRS 2022). The discount between two decisions is `infos["discount"]`, which depends on the time that passes,
 because the environment is a semi-Markov decision process. The trace of the advantage decays by time as well. A round
-ends after `round_actions` actions, because the actions of a round take no time, and a net that never ends a round would
-never be paid. And actor and critic have ReLU, so that the net becomes a policy bundle.
+ends after `round_actions` actions, because the actions of a round take no time, and an untrained net would fill it with
+them. And actor and critic have ReLU, so that the net becomes a policy bundle.
 """
 
 import argparse
@@ -121,6 +121,7 @@ def main(args):
         sets=changed(args),
         seed=args.seed,
         half_life_secs=args.half_life_secs,
+        round_actions=args.round_actions,
         threads=2,
     )
     agent = Agent(envs, args.width)
@@ -132,22 +133,18 @@ def main(args):
     logprobs, rewards, values, following, gammas, traces, going = (torch.zeros(shape) for _ in range(7))
 
     now, infos = envs.reset()
-    taken_in_round = np.zeros(args.num_envs, dtype=np.int64)
     updates, began = max(1, args.decisions // (args.num_steps * args.num_envs)), time.perf_counter()
     for update in range(updates):
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1.0 - update / updates)
         ended = []
         for step in range(args.num_steps):
-            allowed = infos["action_mask"]
-            allowed[(taken_in_round >= args.round_actions) & (allowed[:, -1] == 1), :-1] = 0
-            observations[step], masks[step] = torch.from_numpy(now), torch.from_numpy(allowed)
+            observations[step], masks[step] = torch.from_numpy(now), torch.from_numpy(infos["action_mask"])
             with torch.no_grad():
                 policy = agent.choices(observations[step], masks[step])
                 actions[step] = policy.sample()
                 logprobs[step], values[step] = policy.log_prob(actions[step]), agent.worth(observations[step])
             now, reward, terminated, truncated, infos = envs.step(actions[step].numpy())
             over = terminated | truncated
-            taken_in_round = np.where(over | (infos["elapsed_secs"] > 0), 0, taken_in_round + 1)
             rewards[step], gammas[step] = torch.from_numpy(reward), torch.from_numpy(infos["discount"])
             traces[step] = torch.from_numpy(0.5 ** (infos["elapsed_secs"] / args.trace_secs))
             going[step] = torch.from_numpy(~over).float()

@@ -59,6 +59,10 @@ class ClusterEnv(Described, gymnasium.Env):
     present_value
         Discount rewards to the beginning of the workload, for a learner that can discount only by decision: with its
         `gamma = 1`, a return is then the discounted one. Needs `half_life_secs`.
+    round_actions
+        Most actions of a round: the mask then leaves its end alone, where the round may end. The actions of a round take
+        no time and pay nothing, so that an untrained learner fills rounds with them; a small number, such as 8, gives
+        it more rounds. A deployed policy has no such limit. Experts need None, because their plans may take more.
     render_mode
         What `render()` returns. `"ansi"`: the cluster and its jobs as text. `"rgb_array"`: a picture of the nodes over
         time, uint8 of shape `(650, 1100, 3)`. `"gantt"`: that picture as a `matplotlib.figure.Figure`, to save, or
@@ -79,6 +83,7 @@ class ClusterEnv(Described, gymnasium.Env):
         observation: str = "flat",
         half_life_secs: float | None = None,
         present_value: bool = False,
+        round_actions: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         _gantt.check_mode(render_mode)
@@ -93,6 +98,7 @@ class ClusterEnv(Described, gymnasium.Env):
             half_life_secs,
             present_value,
             _gantt.is_picture(render_mode),
+            round_actions,
         )
         self._describe(core)
         self.observation_space, self.action_space = spaces(self, observation)

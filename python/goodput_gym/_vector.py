@@ -34,7 +34,7 @@ class ClusterVectorEnv(Described, VectorEnv):
 
     Parameters
     ----------
-    config, sets, split, on_forbidden, observation, half_life_secs, present_value, render_mode
+    config, sets, split, on_forbidden, observation, half_life_secs, present_value, round_actions, render_mode
         As of `ClusterEnv`.
     num_envs
         Number of environments.
@@ -67,6 +67,7 @@ class ClusterVectorEnv(Described, VectorEnv):
         copy: bool = True,
         half_life_secs: float | None = None,
         present_value: bool = False,
+        round_actions: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         mode = dict(AutoresetMode.__members__).get(str(autoreset_mode)) or AutoresetMode(autoreset_mode)
@@ -82,6 +83,7 @@ class ClusterVectorEnv(Described, VectorEnv):
             half_life_secs,
             present_value,
             _gantt.is_picture(render_mode),
+            round_actions,
         )
         self._describe(core)
         self.metadata = {"autoreset_mode": mode, "render_modes": list(_gantt.MODES), "render_fps": 1}

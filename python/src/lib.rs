@@ -2,6 +2,7 @@
 //!
 //! - `Environments`: environments of one experiment that step together on threads of Rust, without the lock of the
 //!   interpreter, and write into arrays of numpy.
+//! - [`seat`]: one environment of them.
 //! - [`rows`]: the arrays, row by row.
 //! - [`bundles`]: nets that become bundles of policies, and bundles that decide.
 //! - [`experts`]: what a published policy would do.
@@ -19,6 +20,7 @@ mod options;
 mod pictures;
 mod rows;
 mod screen;
+mod seat;
 mod threads;
 
 use goodput_agents::compose;

@@ -17,7 +17,8 @@ from ray.cluster_utils import Cluster  # noqa: E402
 import goodput_gym  # noqa: E402
 
 GOODPUT = os.environ.get("GOODPUT", "")
-pytestmark = pytest.mark.skipif(not GOODPUT, reason="GOODPUT, the path of the program, is not set")
+KNOWS = GOODPUT and subprocess.run([GOODPUT, "sweep", "--help"], capture_output=True).returncode == 0
+pytestmark = pytest.mark.skipif(not KNOWS, reason="GOODPUT is not the path of a program that knows `sweep`")
 QUICKSTART = Path(__file__).resolve().parents[2] / "configs/experiment/quickstart.toml"
 MERGED = ("summary.json", "report.html", "runs.parquet", "jobs.parquet", "usage.parquet", "tenants.csv")
 
