@@ -91,8 +91,8 @@ fn what_does_not_fit_is_named() {
     let wrong = |bytes: Vec<u8>| OnnxNet::new(bytes, layout(SLOTS)).unwrap_err();
     for (name, words) in [
         ("determinant", "Det operator not supported"),
-        ("short-input", "input \"observation\" of the net is f32 [1, 111], expected f32 [1, 112]"),
-        ("short-output", "of the net is f32 [1, 12], expected f32 [1, 13]: a score for each action"),
+        ("short-input", "input \"observation\" of the net is tensor(f32) [1, 111], expected f32 [1, 112]"),
+        ("short-output", "of the net is tensor(f32) [1, 12], expected f32 [1, 13]: a score for each action"),
         ("two-inputs", "the net has the inputs [\"observation\", \"mask\"], expected one"),
     ] {
         let error = wrong(bytes(name)).to_string();

@@ -35,7 +35,7 @@ pub enum OnnxError {
     Input {
         /// Name of the input.
         name: String,
-        /// Its type and shape.
+        /// Type and shape of the input.
         found: String,
         /// Length of an observation.
         expected: usize,
@@ -45,7 +45,7 @@ pub enum OnnxError {
     Output {
         /// Name of the output.
         name: String,
-        /// Its type and shape.
+        /// Type and shape of the output.
         found: String,
         /// Number of actions.
         expected: usize,
