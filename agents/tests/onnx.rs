@@ -104,7 +104,7 @@ fn what_does_not_fit_is_named() {
     }
     // In a bundle, for observations of another number of slots.
     let mut bytes = bundle("tanh").to_bytes();
-    let at = bytes.windows(12).position(|window| window == b"\\\"slots\\\":4,\\").unwrap();
+    let at = bytes.windows(12).position(|window| window == b"\\\"slots\\\":4,").unwrap();
     bytes[at + 10] = b'5';
     let error = PolicyBundle::from_bytes(&bytes, Path::new("a.bundle")).unwrap_err().to_string();
     assert!(error.contains("a.bundle") && error.contains("expected f32 [1, 136]"), "{error}");
