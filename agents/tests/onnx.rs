@@ -91,8 +91,8 @@ fn what_does_not_fit_is_named() {
     let wrong = |bytes: Vec<u8>| OnnxNet::new(bytes, layout(SLOTS)).unwrap_err();
     for (name, words) in [
         ("determinant", "Det operator not supported"),
-        ("short-input", "input \"observation\" of the net is f32 [1, 111], expected f32 [1, 112]"),
-        ("short-output", "of the net is f32 [1, 12], expected f32 [1, 13]: a score for each action"),
+        ("short-input", "input \"observation\" of the net is tensor(f32) [1, 111], expected f32 [1, 112]"),
+        ("short-output", "of the net is tensor(f32) [1, 12], expected f32 [1, 13]: a score for each action"),
         ("two-inputs", "the net has the inputs [\"observation\", \"mask\"], expected one"),
     ] {
         let error = wrong(bytes(name)).to_string();
@@ -104,7 +104,7 @@ fn what_does_not_fit_is_named() {
     }
     // In a bundle, for observations of another number of slots.
     let mut bytes = bundle("tanh").to_bytes();
-    let at = bytes.windows(12).position(|window| window == b"\\\"slots\\\":4,\\").unwrap();
+    let at = bytes.windows(12).position(|window| window == b"\\\"slots\\\":4,").unwrap();
     bytes[at + 10] = b'5';
     let error = PolicyBundle::from_bytes(&bytes, Path::new("a.bundle")).unwrap_err().to_string();
     assert!(error.contains("a.bundle") && error.contains("expected f32 [1, 136]"), "{error}");

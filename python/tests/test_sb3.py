@@ -146,7 +146,7 @@ def test_a_graph_that_does_not_fit_is_named(tmp_path):
 
     env, path = ClusterEnv("quickstart", sets=SETS), tmp_path / "policy.bundle"
     dim, actions = len(env.features), len(env.action_names)
-    with pytest.raises(ValueError, match=rf"f32 \[1, {actions - 1}\], expected f32 \[1, {actions}\]: a score"):
+    with pytest.raises(ValueError, match=rf"f32\) \[1, {actions - 1}\], expected f32 \[1, {actions}\]: a score"):
         export(nn.Sequential(nn.Linear(dim, 8), nn.Tanh(), nn.Linear(8, actions - 1)), env, path)
 
     class Determinant(nn.Module):

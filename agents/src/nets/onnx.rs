@@ -6,7 +6,9 @@
 //! between processors, where those of [`Fused`](super::fused::Fused) do not.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use goodput_env::gym::Layout;
 use rten::{DataType, Dimension, Model, NodeId, RunOptions, ThreadPool, Value, ValueType};
@@ -35,7 +37,7 @@ pub enum OnnxError {
     Input {
         /// Name of the input.
         name: String,
-        /// Its type and shape.
+        /// Type and shape of the input.
         found: String,
         /// Length of an observation.
         expected: usize,
@@ -45,7 +47,7 @@ pub enum OnnxError {
     Output {
         /// Name of the output.
         name: String,
-        /// Its type and shape.
+        /// Type and shape of the output.
         found: String,
         /// Number of actions.
         expected: usize,
@@ -110,9 +112,42 @@ impl OnnxNet {
 
     /// The net with a thread of its own and room for its scores.
     pub fn at_work(&self) -> OnnxScorer {
-        // Each scorer has a thread, so that runs in parallel do not wait for one another.
-        let pool = Arc::new(ThreadPool::with_num_threads(1));
-        OnnxScorer { net: self.clone(), pool, logits: vec![0.0; self.layout.actions()] }
+        let (requests, asked) = channel::<Vec<f32>>();
+        let (answer, answers) = channel();
+        let net = self.clone();
+        // The library computes in a pool of threads, and at once where a thread of that pool asks. So the thread of the
+        // pool waits for observations. A caller that went through the pool itself would do other work of its own pool
+        // meanwhile, such as another run of a comparison, within the decision of this one.
+        let begun = thread::Builder::new().name("onnx".to_owned()).spawn(move || {
+            let pool = Arc::new(ThreadPool::with_num_threads(1));
+            let own = pool.clone();
+            pool.run(move || {
+                while let Ok(observation) = asked.recv()
+                    && answer.send(net.compute(observation, &own)).is_ok()
+                {}
+            });
+        });
+        // Without a thread there is no answer, which is an error of the first question.
+        drop(begun);
+        let logits = vec![0.0; self.layout.actions()];
+        OnnxScorer { net: self.clone(), thread: Mutex::new((requests, answers)), logits }
+    }
+
+    /// Scores of all actions for one observation, computed in `pool`.
+    fn compute(&self, observation: Vec<f32>, pool: &Arc<ThreadPool>) -> Result<Vec<f32>, OnnxError> {
+        let failed = |reason: String| OnnxError::Failed { reason };
+        let row = Value::from_shape([1, observation.len()], observation).map_err(|error| failed(error.to_string()))?;
+        let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
+        let inputs = vec![(self.input, row.into())];
+        let [scores] =
+            self.model.run_n(inputs, [self.output], Some(options)).map_err(|error| failed(error.to_string()))?;
+        let (kind, expected) = (scores.dtype(), self.layout.actions());
+        let found = match scores.into_shape_vec::<f32, 2>() {
+            Ok(([1, width], row)) if width == expected => return Ok(row),
+            Ok((shape, _)) => format!("{kind} {shape:?}"),
+            Err(error) => error.to_string(),
+        };
+        Err(OnnxError::Output { name: name(&self.model, self.output), found, expected })
     }
 }
 
@@ -129,11 +164,14 @@ impl fmt::Debug for OnnxNet {
     }
 }
 
-/// A graph at work.
-#[derive(Clone, Debug)]
+/// Questions to the thread of a graph, and its answers.
+type OnnxThread = (Sender<Vec<f32>>, Receiver<Result<Vec<f32>, OnnxError>>);
+
+/// A graph at work on a thread of its own, which ends with the scorer.
 pub struct OnnxScorer {
     net: OnnxNet,
-    pool: Arc<ThreadPool>,
+    /// The lock is never waited for: a question needs the scorer for itself.
+    thread: Mutex<OnnxThread>,
     logits: Vec<f32>,
 }
 
@@ -151,24 +189,23 @@ impl OnnxScorer {
     /// # Errors
     /// [`OnnxError::Failed`], and [`OnnxError::Output`] where the output has another type or shape.
     pub fn logits(&mut self, observation: &[f32]) -> Result<&[f32], OnnxError> {
-        let OnnxNet { model, layout, input, output, .. } = &self.net;
-        let failed = |reason: String| OnnxError::Failed { reason };
-        let row = Value::from_shape(&[1, observation.len()], observation.to_vec());
-        let row = row.map_err(|error| failed(error.to_string()))?;
-        let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
-        let [scores] = model
-            .run_n(vec![(*input, row.into())], [*output], Some(options))
-            .map_err(|error| failed(error.to_string()))?;
-        let (kind, expected) = (scores.dtype(), layout.actions());
-        let found = match scores.into_shape_vec::<f32, 2>() {
-            Ok(([1, width], row)) if width == expected => {
-                self.logits.copy_from_slice(&row);
-                return Ok(&self.logits);
-            }
-            Ok((shape, _)) => format!("{kind} {shape:?}"),
-            Err(error) => error.to_string(),
-        };
-        Err(OnnxError::Output { name: name(model, *output), found, expected })
+        let ended = || OnnxError::Failed { reason: "its thread has ended".to_owned() };
+        let (requests, answers) = self.thread.get_mut().map_err(|_| ended())?;
+        requests.send(observation.to_vec()).map_err(|_| ended())?;
+        self.logits = answers.recv().map_err(|_| ended())??;
+        Ok(&self.logits)
+    }
+}
+
+impl Clone for OnnxScorer {
+    fn clone(&self) -> Self {
+        self.net.at_work()
+    }
+}
+
+impl fmt::Debug for OnnxScorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnnxScorer").field("net", &self.net).finish_non_exhaustive()
     }
 }
 

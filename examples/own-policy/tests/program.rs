@@ -71,5 +71,5 @@ fn it_decides_live() {
     run(&folder, &["config", "check", "deployment.toml"]);
     let orders = run(&folder, &["live", "replay", "deployment.toml", "seen.json", "-o", "csv"]);
     // The large job came first, and would fill the node.
-    assert_eq!(orders, "snapshot,verb,job,placement\n1,start,small,n0:1\n");
+    assert_eq!(orders, "snapshot,verb,job,placement\n1,place,small,n0:1\n");
 }

@@ -32,7 +32,8 @@ fn daemon(directory: &Path, name: &str) -> Daemon<Lab> {
     open_relying(lab, directory, &format!("name = \"{name}\""), "", reliance)
 }
 
-/// Lets a round of a minute pass, and says who decided and why, empty where the policy itself did.
+/// Lets a round of a minute pass. Gives the fallback and the reason where the fallback decided, and nothing where the
+/// policy itself did.
 fn round(daemon: &mut Daemon<Lab>) -> String {
     daemon.engine_mut().at_ms += 60_000;
     loop {
@@ -50,10 +51,10 @@ fn round(daemon: &mut Daemon<Lab>) -> String {
 fn a_program_decides_live_and_the_fallback_decides_the_turns_that_it_loses() {
     for (mode, fault) in [
         ("first", ""),
-        ("dies", "the process has ended"),
-        ("hangs", "the round took longer than 0.54 s"),
-        ("nonsense", "action 4000000000 is forbidden by the mask"),
-        ("forbidden", "is forbidden by the mask"),
+        ("dies@40", "the process has ended"),
+        ("hangs@40", "the round took longer than 0.54 s"),
+        ("nonsense@40", "action 4000000000 is forbidden by the mask"),
+        ("forbidden@40", "is forbidden by the mask"),
     ] {
         let Some(name) = program(mode) else { return };
         let directory = tempfile::tempdir().unwrap();
@@ -87,11 +88,11 @@ fn a_program_that_loses_many_turns_is_not_asked_for_a_while() {
     let said: Vec<String> = (0..20).map(|_| round(&mut daemon)).collect();
     let failed = said.iter().filter(|said| said.contains("the first line is")).count();
     assert!(said.iter().all(|said| !said.is_empty()) && failed >= 4, "{said:?}");
-    // The last turns are the fallback's, and nobody asks the program.
+    // The last turns are the fallback's, and the program is not asked.
     let alerts = daemon.status().lock().unwrap().alerts.len();
     (0..3).for_each(|_| drop(round(&mut daemon)));
     assert_eq!(daemon.status().lock().unwrap().alerts.len(), alerts);
-    assert_eq!(daemon.engine_mut().gpus("a"), 1, "the fallback started the job");
+    assert!(daemon.engine_mut().gpus("a") > 0, "the fallback started the job");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn explain(scored: &Scored, observation: &[f32], slot: usize, action: usize, of:
         ScoredModel::Onnx(_) => {
             let mut deployed = scored.deploy();
             let score = |observation: &[f32]| f64::from(deployed.scores(observation)[action]);
-            secants::integrated(score, observation, &usual, here.start, (at - from, tolerance(at - from)))
+            secants::integrated(score, observation, &usual, here.start, (at, from), tolerance(at - from))
         }
         ScoredModel::Net(_) => integrated(scored, observation, &usual, (slot, action), at - from),
     };

@@ -59,7 +59,7 @@ pub enum MissingProgram {
     Module {
         /// The Python that was asked.
         python: String,
-        /// The module.
+        /// Module that the name of the policy has.
         module: String,
     },
 }

@@ -11,10 +11,10 @@
 //! | direction | bytes |
 //! |---|---|
 //! | to the program, once | one line of JSON, the [`Introduction`] |
-//! | from the program, once | one line of JSON with the protocol: `{"protocol": 1}`, or `{"protocol": 1, "reasons": true}` |
+//! | from the program, once | one line of JSON: `{"protocol": 1}`, or `{"protocol": 1, "reasons": true}` |
 //! | to the program | `d`, observation f32 `[obs_dim]`, mask u8 `[actions]` |
 //! | from the program | action u32, a number with 1 in the mask |
-//! | from a program with reasons | after the action: length u32, and so many bytes of a reason in UTF-8, which may be none |
+//! | from a program with reasons | after the action: length u32, and so many bytes of a reason in UTF-8 |
 //!
 //! The end of standard input ends the program. Standard error is the program's own.
 //!

@@ -15,7 +15,7 @@ pub(super) enum Turn {
     Rested,
 }
 
-/// Most decisions that a live program rests: the fallback decides meanwhile, and nobody starts the run anew.
+/// Most decisions that a live program rests: the fallback decides meanwhile, and the run has no end.
 const LONGEST_LIVE_REST: u32 = 64;
 
 /// Number of faults in a row, where a round without a fault ends the row, and the rest after the last one.

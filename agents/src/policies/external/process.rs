@@ -79,7 +79,7 @@ impl PolicyProcess {
         }
     }
 
-    /// What the process has said within `limit`.
+    /// Message of the process that came within `limit`, or the fault.
     fn understood(
         &mut self,
         heard: Result<Result<Heard, ProcessError>, RecvTimeoutError>,

@@ -54,7 +54,7 @@ pub struct ExternalProgram {
 /// Kind of an external program, as its name says.
 #[derive(Clone, Debug)]
 pub(super) enum ProgramKind {
-    /// A command.
+    /// A command with its arguments.
     Command,
     /// A class of Python in this module.
     Python(String),

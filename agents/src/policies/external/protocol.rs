@@ -134,7 +134,7 @@ pub(super) fn talk(
     let reply = match greeted(&mut input, &mut output, greeting) {
         Ok(reply) => reply,
         Err(error) => {
-            // The process was given up where nobody listens.
+            // The receiver is gone where the process was given up.
             let _ = speak.send(Err(error));
             return;
         }
@@ -151,7 +151,7 @@ fn say(input: &mut ChildStdin, bytes: &[u8]) -> Result<(), ProcessError> {
     input.write_all(bytes).and_then(|()| input.flush()).map_err(|_| ProcessError::Ended)
 }
 
-/// Exchanges greetings.
+/// Sends the greeting and reads the reply of the program.
 fn greeted(
     input: &mut ChildStdin,
     output: &mut BufReader<ChildStdout>,

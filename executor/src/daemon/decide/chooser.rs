@@ -184,7 +184,7 @@ impl Chooser {
         self.program.as_ref().map(ExternalProgram::faults).unwrap_or_default()
     }
 
-    /// Reason for which the last plan is not that of the external program, whose faults were `before`.
+    /// Reason for which the last plan is not that of the external program. `before` are the faults before the plan.
     fn lost_turn(&self, before: &Faults) -> Option<Unreliable> {
         let Faults { turns, starting, last, .. } = self.faults();
         match (turns > before.turns, starting > before.starting) {
