@@ -30,12 +30,16 @@ use crate::progress::{Meter, Verbosity};
 /// Runs `goodput eval` and gives its exit code.
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
+    let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
     let preset = args.preset.map(|preset| format!("environment.preset={}", preset.name()));
     let allocation = args.allocation.map(|allocation| format!("environment.allocation={}", allocation.name()));
-    let sets: Vec<String> = preset.into_iter().chain(allocation).chain(args.sets.iter().cloned()).collect();
+    // Policies of the file that are not asked for need not go by the allocation.
+    let instead = allocation.is_some() && !asked.is_empty();
+    let chosen = instead.then(|| format!("evaluate.policies={asked:?}"));
+    let given = [preset, allocation, chosen].into_iter().flatten();
+    let sets: Vec<String> = given.chain(args.sets.iter().cloned()).collect();
     let experiment = config::read(&args.experiment, &sets)?;
     conventions::say_overrides(&experiment.environment);
-    let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
     let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
     let setup = experiment.setup().map_err(config::setup_error)?;
     let programs = names.iter().filter_map(|name| programs::named(name).transpose());

@@ -127,7 +127,11 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
 #[test]
 fn a_policy_per_watt_without_figures_leaves_the_decision_to_the_fallback() {
     let directory = tempfile::tempdir().unwrap();
-    let daemon = started(directory.path(), "gavel-per-watt");
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let mut daemon = open_with(lab, directory.path(), "gavel-per-watt", "");
+    daemon.engine_mut().at_ms += 60_000;
+    block(daemon.cycle()).unwrap();
     let fallback = daemon.status().lock().unwrap().fallback.clone();
     assert!(fallback.contains("weighs accelerator types by watts"), "{fallback}");
     assert!(fallback.contains("`goodput list accelerators` has the figure"), "{fallback}");
