@@ -214,9 +214,10 @@ impl Tiresias {
 
     /// Takes in the service of completed jobs, where an index goes by it.
     fn learn(&mut self, mut gone: Vec<QueuedJob>, now: SimTime) -> OutdatedRanks {
-        let service = self.config.service;
+        let (service, running_first) = (self.config.service, self.config.running_first);
         let QueueOrder::Gittins(experience, _) = &mut self.config.order else { return OutdatedRanks::Marked };
-        gone.sort_unstable_by_key(|entry| entry.at);
+        // The order is that of the queues; within one, jobs that ran come first where running jobs do.
+        gone.sort_unstable_by_key(|entry| (entry.at.queue, running_first && !entry.running, entry.at));
         let mut outdated = OutdatedRanks::Marked;
         for entry in gone {
             // The view no longer has a completed job, so its last stretch is counted here.
