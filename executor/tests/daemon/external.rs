@@ -78,20 +78,19 @@ fn a_program_decides_live_and_the_fallback_decides_the_turns_that_it_loses() {
 }
 
 #[test]
-fn a_program_that_loses_many_turns_is_not_asked_for_a_while() {
+fn a_program_that_loses_too_many_turns_is_not_asked_for_a_while() {
     let Some(name) = program("rude") else { return };
     let directory = tempfile::tempdir().unwrap();
     let mut lab = Lab::new();
     lab.add("a", SCALES, None);
-    let reliance = RelianceConfig { timeout_ms: 600, invalid_of_ten: 3, ..RelianceConfig::default() };
+    let reliance = RelianceConfig { timeout_ms: 600, invalid_of_ten: 0, ..RelianceConfig::default() };
     let mut daemon = open_relying(lab, directory.path(), &format!("name = \"{name}\""), "", reliance);
-    let said: Vec<String> = (0..20).map(|_| round(&mut daemon)).collect();
-    let failed = said.iter().filter(|said| said.contains("the first line is")).count();
-    assert!(said.iter().all(|said| !said.is_empty()) && failed >= 4, "{said:?}");
-    // The last turns are the fallback's, and the program is not asked.
+    // Rounds go by while the process starts, and one lost turn is too many.
+    let lost = (0..100).map(|_| round(&mut daemon)).find(|said| said.contains("Failed")).unwrap();
+    assert!(lost.contains("the first line is"), "{lost}");
     let alerts = daemon.status().lock().unwrap().alerts.len();
-    (0..3).for_each(|_| drop(round(&mut daemon)));
-    assert_eq!(daemon.status().lock().unwrap().alerts.len(), alerts);
+    assert!((0..3).all(|_| round(&mut daemon) == lost), "the fallback decides on");
+    assert_eq!(daemon.status().lock().unwrap().alerts.len(), alerts, "the program is not asked");
     assert!(daemon.engine_mut().gpus("a") > 0, "the fallback started the job");
 }
 
