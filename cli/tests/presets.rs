@@ -285,3 +285,26 @@ fn an_experiment_runs_under_a_preset() {
         assert!(found, "{policy}: {mean} s under sim, and under eval {by_file}");
     }
 }
+
+/// Two tenants of a job table on four accelerators. Static: each keeps to its half. Dynamic: the first to come has all,
+/// until its jobs end, or until the other one comes where the policy may preempt.
+#[test]
+fn an_allocation_divides_the_tenants_of_a_job_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = String::from("job_id,submit_secs,duration_secs,gpus,tenant\n");
+    (0..8).for_each(|at| writeln!(table, "a{at},0,1000,1,alice").unwrap());
+    (0..2).for_each(|at| writeln!(table, "b{at},100,500,1,bob").unwrap());
+    let path = dir.path().join("two.csv");
+    fs::write(&path, table).unwrap();
+    let started = |allocation: &str| {
+        let args = ["--workload", text(&path), "--policy", "kueue", "--cluster", "1x4", "--switch-cost", "zero"];
+        let (rows, _) = sim(&[args.as_slice(), &["--allocation", allocation]].concat());
+        let restarts = rows.iter().filter(|(_, _, restarts, _)| restarts != "0").count();
+        (rows[2].0.clone(), rows[8].0.clone(), restarts)
+    };
+    let of = |third: &str, other: &str, restarts: usize| (third.to_owned(), other.to_owned(), restarts);
+    assert_eq!(started("static"), of("1000", "100", 0));
+    assert_eq!(started("static-preemptive"), of("1000", "100", 0));
+    assert_eq!(started("dynamic"), of("0", "1000", 0));
+    assert_eq!(started("dynamic-preemptive"), of("0", "100", 2));
+}
