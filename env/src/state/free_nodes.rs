@@ -30,6 +30,8 @@ pub struct FreeNodes {
 pub struct Copied {
     original: Bookmark,
     copy: Bookmark,
+    /// Nodes that have changed in the copy; kept, so that copying allocates nothing.
+    nodes: Vec<NodeId>,
 }
 
 /// Lists are equal where as much is free on equal nodes.
@@ -127,10 +129,12 @@ impl FreeNodes {
     /// Makes this list equal to `original`. Only the nodes that have changed in either since the last time are looked
     /// at, where that is known.
     pub fn copy_from(&mut self, original: &Self, copied: &mut Copied) {
-        let own: Option<SmallVec<[NodeId; 16]>> = self.changes.since(&mut copied.copy).map(SmallVec::from_slice);
-        match (original.changes.since(&mut copied.original), own) {
-            (Some(there), Some(here)) => {
-                there.iter().chain(&here).for_each(|&node| self.set(node, original.on(node)));
+        let own = self.changes.since(&mut copied.copy);
+        copied.nodes.clear();
+        copied.nodes.extend_from_slice(own.unwrap_or_default());
+        match (original.changes.since(&mut copied.original), own.is_some()) {
+            (Some(there), true) => {
+                there.iter().chain(&copied.nodes).for_each(|&node| self.set(node, original.on(node)));
             }
             _ => self.clone_from(original),
         }
