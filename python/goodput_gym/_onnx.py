@@ -1,6 +1,5 @@
 """Nets of any shape as ONNX graphs, by the exporter of torch."""
 
-import copy
 import importlib.util
 import inspect
 import io
@@ -16,13 +15,24 @@ def graph(net: Any, width: int) -> bytes | None:
     scorer = _scorer(net)
     if scorer is None:
         return None
+    # The net itself is exported, because not every net can be copied; it is as it was in the end.
+    modes = [(module, module.training) for module in scorer.modules()]
+    try:
+        return _exported(scorer.eval(), width)
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _exported(scorer: Any, width: int) -> bytes:
     import torch
 
-    scorer = copy.deepcopy(scorer).cpu().eval()
+    device = next((parameter.device for parameter in scorer.parameters()), None)
+    observation = torch.zeros(1, width, device=device)
     names = {"input_names": ["observation"], "output_names": ["scores"]}
     has_newer = "dynamo" in inspect.signature(torch.onnx.export).parameters
     if has_newer and importlib.util.find_spec("onnxscript") is not None:
-        program = torch.onnx.export(scorer, (torch.zeros(1, width),), dynamo=True, verbose=False, **names)
+        program = torch.onnx.export(scorer, (observation,), dynamo=True, verbose=False, **names)
         # The exporter notes at each node which lines of which files made it; they are nobody else's business.
         for node in program.model.graph.all_nodes():
             node.metadata_props.clear()
@@ -30,7 +40,7 @@ def graph(net: Any, width: int) -> bytes | None:
         return content
     file = io.BytesIO()
     older = {"dynamo": False} if has_newer else {}
-    torch.onnx.export(scorer, (torch.zeros(1, width),), file, **names, **older)
+    torch.onnx.export(scorer, (observation,), file, **names, **older)
     return file.getvalue()
 
 

@@ -31,7 +31,7 @@ impl Policy for SmallestFirst {
 
 fn main() -> ExitCode {
     goodput::cli::main_with(&[ListedPolicy {
-        name: "smallest-first",
+        name: "own-policy",
         about: "smallest job first, at the requested size; running jobs are never stopped",
         source: "examples/own-policy",
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },

@@ -36,7 +36,7 @@ fn run(folder: &Path, args: &[&str]) -> String {
 #[test]
 fn it_is_listed_and_simulated() {
     let folder = folder("sim");
-    assert!(run(&folder, &["list", "policies", "-o", "csv"]).contains("\nsmallest-first,"));
+    assert!(run(&folder, &["list", "policies", "-o", "csv"]).contains("\nown-policy,"));
     fs::write(folder.join("w.csv"), JOBS).unwrap();
     let args = ["sim", "--workload", "w.csv", "--cluster", "1x8", "-o", "csv", "--policy"];
     let start = |policy: &str, job: &str| {
@@ -45,8 +45,8 @@ fn it_is_listed_and_simulated() {
         row.split(',').nth(3).unwrap().parse::<f64>().unwrap()
     };
     // All of the node is the large job's, and the two others wait for its end: then the smallest comes first.
-    assert!(start("smallest-first", "small") <= start("smallest-first", "middle"));
-    assert_eq!(start("smallest-first", "large"), start("fifo", "large"));
+    assert!(start("own-policy", "small") <= start("own-policy", "middle"));
+    assert_eq!(start("own-policy", "large"), start("fifo", "large"));
 }
 
 #[test]
@@ -54,17 +54,17 @@ fn it_is_compared_and_asked_why() {
     let folder = folder("eval");
     let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/experiment/quickstart.toml");
     let small = ["--set", "workload.synthetic.diurnal.jobs=12"];
-    let eval = ["eval", experiment, "--policies", "smallest-first,fifo", "--seeds", "2", "--run-dir", "run", "-o", "csv"];
+    let eval = ["eval", experiment, "--policies", "own-policy,fifo", "--seeds", "2", "--run-dir", "run", "-o", "csv"];
     let table = run(&folder, &[&eval[..], &small].concat());
-    assert!(table.contains("smallest-first") && table.contains("fifo"), "{table}");
-    let why = run(&folder, &[&["explain", "smallest-first", "--config", experiment][..], &small].concat());
-    assert!(why.contains("smallest-first gives no reasons. Its rule: smallest job first"), "{why}");
+    assert!(table.contains("own-policy") && table.contains("fifo"), "{table}");
+    let why = run(&folder, &[&["explain", "own-policy", "--config", experiment][..], &small].concat());
+    assert!(why.contains("own-policy gives no reasons. Its rule: smallest job first"), "{why}");
 }
 
 #[test]
 fn it_decides_live() {
     let folder = folder("live");
-    let deployment = "mode = \"observe\"\n[engine.slurm]\n[policy]\nname = \"smallest-first\"\n[state]\n\
+    let deployment = "mode = \"observe\"\n[engine.slurm]\n[policy]\nname = \"own-policy\"\n[state]\n\
                       directory = \"state\"\n[api]\nlisten = \"\"\n";
     fs::write(folder.join("deployment.toml"), deployment).unwrap();
     fs::write(folder.join("seen.json"), SNAPSHOT).unwrap();
