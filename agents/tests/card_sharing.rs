@@ -176,9 +176,9 @@ fn every_other_policy_takes_over_from_jobs_on_parts() {
     }
 }
 
-/// Two cards of 16,384 MiB. Tenant 0 asks eight times for half of a card's compute and little memory, tenant 1 eight times
-/// for a tenth of the compute and half of the memory: each job takes a quarter of its tenant's dominant resource. In order
-/// of submission tenant 0 fills both cards. By dominant shares both tenants have two jobs.
+/// Two cards of 16,384 MiB. Tenant 0 asks eight times for half of a card's compute and little memory, tenant 1 eight
+/// times for a tenth of the compute and half of the memory: each job takes a quarter of its tenant's dominant
+/// resource. In order of submission tenant 0 fills both cards. By dominant shares both tenants have two jobs.
 #[test]
 fn dominant_shares_count_parts_as_parts() {
     let of = |tenant: u32, at: i64| {

@@ -145,9 +145,10 @@ fn cost_prefers_the_cheaper_type_unless_a_deadline_forbids_it() {
     close(hopeless.row(0)[1], 1.0, 1e-5, "deadlines that cannot be met are dropped");
 }
 
-/// One accelerator of 300 W and one of 100 W. The second job does 1 step while the first does 100, and gains the more on
-/// the frugal type: 0.4 / 100 W against 1 / 300 W, where the first gains 36 / 100 W against 100 / 300 W. By the sum of
-/// steps per watt the first job has the frugal type; by efficiency relative to a job's own best, the second has it.
+/// One accelerator of 300 W and one of 100 W. The second job does 1 step while the first does 100, and gains the more
+/// on the frugal type: 0.4 / 100 W against 1 / 300 W, where the first gains 36 / 100 W against 100 / 300 W. By the
+/// sum of steps per watt the first job has the frugal type; by efficiency relative to a job's own best, the second
+/// has it.
 #[test]
 fn relative_efficiency_asks_which_job_gains_and_not_whose_steps_are_short() {
     let instance = whole(&[1, 1], &[&[100.0, 36.0], &[1.0, 0.4]]);

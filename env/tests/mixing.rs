@@ -56,8 +56,8 @@ fn a_slow_accelerator_is_a_fraction_of_a_worker() {
     }
 }
 
-/// The rate on two types is the part that is kept of the rate on as many workers of the fast type, and lies between whole
-/// numbers on a straight line. The simulator runs a job at it.
+/// The rate on two types is the part that is kept of the rate on as many workers of the fast type, and lies between
+/// whole numbers on a straight line. The simulator runs a job at it.
 #[test]
 fn a_job_on_two_types_runs_at_the_speed_of_its_workers() {
     let of = |mixing: f64| scenario(Some(mixing), Batching::Catalog, elastic("a", 0, 8), Tenants::default());

@@ -104,8 +104,8 @@ fn four_ways_to_divide_a_cluster_trade_throughput_for_determinism() {
 }
 
 /// The four allocations of a run. Under `kueue` they are the four policies that carry theirs in their names, to the
-/// digit; under `kai` and `kubernetes-binpack` static ones keep every deadline, and those without preemption restart no job.
-/// What `kai` lends with preemption is used and paid with restarts.
+/// digit; under `kai` and `kubernetes-binpack` static ones keep every deadline, and those without preemption restart
+/// no job. What `kai` lends with preemption is used and paid with restarts.
 #[test]
 fn an_allocation_is_a_preset_of_every_policy_that_knows_quotas() {
     let metrics = ["restarts_mean", "deadlines_met", "utilization", "jct_mean_secs"];

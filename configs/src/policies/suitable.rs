@@ -15,11 +15,11 @@ use crate::tenants::{CohortConfig, TenantConfig};
 
 const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
 
-const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out the \
-                                  allocation";
+const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out \
+                                  the allocation";
 
-const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack, hami-spread or \
-                           drf-parts, or remove share_limit";
+const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack, hami-spread \
+                           or drf-parts, or remove share_limit";
 
 /// Advice where a policy weighs accelerator types by a figure that none of them has.
 pub const FIGURES: &str = "name a type of which `goodput list accelerators` has the figure, or choose another policy";

@@ -47,7 +47,8 @@ pub struct EnvironmentConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<CardSharingConfig>,
     /// Way in which tenants share the cluster: static or dynamic, with preemption or without; absent: by their quotas
-    /// as declared, and policies preempt by their own rules. For `[[tenants]]`, under `kueue`, `kai*` and `kubernetes*`.
+    /// as declared, and policies preempt by their own rules. For `[[tenants]]`, under `kueue`, `kai*` and
+    /// `kubernetes*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocation: Option<Allocation>,
     /// Faults of the cluster; absent: nothing fails.

@@ -133,8 +133,8 @@ pub struct SimOptions {
     pub interference: f64,
     /// Sharing of cards, in workloads with jobs that ask for a part of one.
     pub sharing: CardSharing,
-    /// Part of the ideal speed that a job on accelerators of several types keeps, above 0 and at most 1; where `None`, a
-    /// job holds one type.
+    /// Part of the ideal speed that a job on accelerators of several types keeps, above 0 and at most 1; where
+    /// `None`, a job holds one type.
     pub mixing: Option<f64>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,

@@ -122,8 +122,8 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
     assert!(alerts(&daemon).iter().any(|alert| alert.starts_with("policy: ")), "{:?}", alerts(&daemon));
 }
 
-/// A policy of the file that goes by the power of types is not relied on where no type's is known: the fallback decides,
-/// and the status says why and what to do.
+/// A policy of the file that goes by the power of types is not relied on where no type's is known: the fallback
+/// decides, and the status says why and what to do.
 #[test]
 fn a_policy_per_watt_without_figures_leaves_the_decision_to_the_fallback() {
     let directory = tempfile::tempdir().unwrap();

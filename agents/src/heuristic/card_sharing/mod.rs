@@ -100,7 +100,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: FAIR,
-        about: "parts of cards by best-fit; the next to the tenant with the smallest dominant share of compute and memory",
+        about: "parts of cards by best-fit, first for the tenant with the smallest dominant share of compute or memory",
         source: "Ghodsi et al., NSDI 2011, over compute and memory of cards",
         traits: RIGID,
         constructor: &Fixed(|seed| Box::new(PartsPolicy { fair: true, ..PartsPolicy::scored("best-fit", seed) })),

@@ -120,9 +120,10 @@ pub fn max_throughput_per_cost(
     solve(&program).or_else(|| if deadlines.is_empty() { None } else { solve(&free) })
 }
 
-/// Efficiency of jobs alone: maximises the sum over jobs of their speed per expense, each relative to that on the job's
-/// best type and times its accelerators. The objective lacks of its greatest value what the accelerators in use take
-/// beyond what the jobs would take for the same steps on their best types, so no unit of steps counts more than another.
+/// Efficiency of jobs alone: maximises the sum over jobs of their speed per expense, each relative to that on the
+/// job's best type and times its accelerators. The objective lacks of its greatest value what the accelerators in use
+/// take beyond what the jobs would take for the same steps on their best types, so no unit of steps counts more than
+/// another.
 pub fn relative_efficiency(instance: &GavelInstance, expenses: &[f64]) -> Option<TimeShares> {
     let mut program = ShareProgram::new(instance);
     for (job, spec) in instance.jobs.iter().enumerate() {
