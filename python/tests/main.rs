@@ -41,10 +41,17 @@ fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }
 
-/// The wheel in `folder`, packed around the extension module that was built with this test.
-fn packed(python: &str, folder: &Path) -> String {
+/// The program `goodput`, where it was built beside the tests of the whole workspace.
+fn program() -> Option<PathBuf> {
+    let built = std::env::current_exe().unwrap().ancestors().nth(2)?.join("goodput");
+    built.exists().then_some(built)
+}
+
+/// The wheel in `folder`, packed around the extension module that was built with this test, with a program where one is
+/// given.
+fn packed(python: &str, program: Option<&Path>, folder: &Path) -> String {
     let library = std::env::current_exe().unwrap().with_file_name("lib_core.so");
-    wheel::pack(python, &library, None, folder).unwrap().to_str().unwrap().to_owned()
+    wheel::pack(python, &library, program, folder).unwrap().to_str().unwrap().to_owned()
 }
 
 /// Runs Python tests in an environment that has the wheel.
@@ -55,12 +62,11 @@ fn pytest(python: &Path, variables: &[(&str, &Path)], files: &[&str]) {
     let mut pytest = Command::new(python);
     pytest.envs(variables.iter().copied());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]);
-    // Beside the tests of the whole workspace, where it is built.
-    match std::env::current_exe().unwrap().ancestors().nth(2).map(|folder| folder.join("goodput")) {
-        Some(program) if program.exists() => {
+    match program() {
+        Some(program) => {
             pytest.env("GOODPUT", program);
         }
-        _ => say("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
+        None => say("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
     }
     let status = pytest.args(files.iter().map(|file| folder.join(file))).current_dir(outside).status().unwrap();
     assert!(status.success(), "{files:?} in {}", python.display());
@@ -72,8 +78,15 @@ fn untested(reason: &str) {
     say(&format!("{reason}: THE PACKAGE goodput-gym IS NOT TESTED"));
 }
 
-/// An environment in a fresh folder called `name` that has `packages` and the wheel; `None` without a network.
-fn environment(python: &str, name: &str, system: bool, packages: &[&[&str]]) -> Option<PathBuf> {
+/// An environment in a fresh folder called `name` that has `packages` and the wheel, with a program where one is given;
+/// `None` without a network.
+fn environment(
+    python: &str,
+    name: &str,
+    system: bool,
+    program: Option<&Path>,
+    packages: &[&[&str]],
+) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let own = wheel::environment(python, &folder.join("venv"), system, &[]).unwrap();
     if !wheel::reaches_index(&own, &folder.join("index")) {
@@ -81,7 +94,7 @@ fn environment(python: &str, name: &str, system: bool, packages: &[&[&str]]) -> 
         say("pip does not reach the index of packages: THE PACKAGE goodput-gym IS NOT TESTED");
         return None;
     }
-    let wheel = packed(python, &folder.join("wheel"));
+    let wheel = packed(python, program, &folder.join("wheel"));
     packages.iter().for_each(|packages| wheel::install(&own, packages).unwrap());
     wheel::install(&own, &[&wheel]).unwrap();
     Some(own)
@@ -92,7 +105,11 @@ fn the_wheel_passes_its_tests_in_a_fresh_environment() {
     let Some(python) = wheel::python(&[]) else {
         return untested("Python 3.10 or newer with venv is missing");
     };
-    if let Some(python) = environment(python, "gymnasium", false, &[&TESTS]) {
+    if let Some(python) = environment(python, "gymnasium", false, program().as_deref(), &[&TESTS]) {
+        if program().is_some() {
+            let version = Command::new(python.with_file_name("goodput")).arg("--version").output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), concat!("goodput ", env!("CARGO_PKG_VERSION")));
+        }
         pytest(&python, &[], &["test_env.py", "test_vector.py", "test_policy.py", "test_export.py", "test_book.py"]);
     }
 }
@@ -104,7 +121,7 @@ fn stable_baselines3_trains_on_the_wheel() {
         say("PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch");
         return;
     };
-    if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
+    if let Some(python) = environment(python, "sb3", true, None, &[&SB3, &SB3_ALONE]) {
         pytest(&python, &[], &TORCH);
     }
 }
@@ -119,7 +136,7 @@ fn learners_of_today_train_on_the_wheel() {
     };
     // The environment is not ours to change, so that the wheel goes beside it.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learners");
-    let (wheel, own) = (packed("python3", &folder.join("wheel")), folder.join("packages"));
+    let (wheel, own) = (packed("python3", None, &folder.join("wheel")), folder.join("packages"));
     if own.exists() {
         std::fs::remove_dir_all(&own).unwrap();
     }
