@@ -48,6 +48,8 @@ def _scorer(net: Any) -> Any:
     """A module from an observation `(1, width)` to scores `(1, actions)`."""
     if not hasattr(net, "named_modules"):
         return None
+    if hasattr(net, "lstm_actor"):
+        raise ValueError("the policy remembers (lstm_actor): a bundle decides by the present observation alone")
     from torch import nn
 
     class First(nn.Module):

@@ -11,9 +11,10 @@
 - `Forecasters`: the forecasters of a frame, by `unique_id`; `fit` makes them.
 - `MODELS`: names of the models that can be weighed.
 
-Frames are those of pandas or polars, and come back as they are given.
+Frames are those of pandas or polars, and come back from the library that they were given in, with times in UTC.
 """
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -30,6 +31,9 @@ __all__ = ["MODELS", "Forecaster", "Forecasters", "fit"]
 
 MODELS: tuple[str, ...] = tuple(_core.MODELS)
 """Names of the models; without a choice, fourteen of them are weighed."""
+
+_MOST_STEPS = 50_000_000
+"""Largest number of steps of a series: some years of seconds. A row far away from the others is a mistake."""
 
 
 class Forecaster:
@@ -202,6 +206,8 @@ def fit(
     Steps without a row, and values that are missing, are gaps. `step_secs` is the smallest distance of two times of a
     series where it is left out. The other parameters are those of `Forecaster.fit`.
     """
+    if step_secs is not None and not 0.001 <= step_secs < math.inf:
+        raise ValueError(f"step_secs = {step_secs}: expected at least a thousandth of a second")
     frames = Frames.of(frame)
     series = {}
     for name, (times, values) in frames.series(frame).items():
@@ -239,6 +245,12 @@ def _at_steps(
         raise ValueError(f"unique_id {name!r}: {np.datetime64(int(times.min()), 'ms')} is known already")
     if len(np.unique(steps)) < len(steps):
         raise ValueError(f"unique_id {name!r} has a time more than once")
+    if steps.max() >= _MOST_STEPS:
+        last = np.datetime64(int(times.max()), "ms")
+        raise ValueError(
+            f"unique_id {name!r}: {last} is {steps.max()} steps of {step / 1000:g} s from the first; "
+            "give step_secs, or take the stray row away"
+        )
     even = np.full(int(steps.max()) + 1, np.nan)
     even[steps] = values
     return even

@@ -69,7 +69,7 @@ def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
         mask = np.frombuffer(requests.read(actions), np.bool_)
         answer = policy.act(observation, mask)
         action, reason = answer if isinstance(answer, tuple) else (answer, "")
-        text = reason.encode()[:LONGEST_REASON]
+        text = (reason or "").encode()[:LONGEST_REASON]
         answers.write(struct.pack("<II", int(action), len(text)) + text)
         answers.flush()
 

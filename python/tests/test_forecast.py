@@ -151,6 +151,12 @@ def test_what_is_wrong_is_said():
         fit(pandas.concat([whole, whole.tail(1)]), step_secs=HOUR)
     with pytest.raises(ValueError, match="no whole number of steps"):
         fit(whole, step_secs=2 * HOUR)
+    for step_secs in (0, 0.0004, -HOUR, float("nan")):
+        with pytest.raises(ValueError, match="a thousandth of a second"):
+            fit(whole, step_secs=step_secs)
+    stray = whole.tail(1).assign(ds=whole["ds"].iloc[0] + pandas.Timedelta(days=20_000))
+    with pytest.raises(ValueError, match="take the stray row away"):
+        fit(pandas.concat([whole, stray]), step_secs=1)
     with pytest.raises(TypeError, match="DataFrame of pandas or polars"):
         fit({"y": [1.0]})
     forecaster = fitted(load(100))
