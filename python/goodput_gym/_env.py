@@ -69,7 +69,7 @@ class ClusterEnv(Described, gymnasium.Env):
         to show in a notebook after `%matplotlib inline`. The last two need matplotlib: `pip install 'goodput-gym[render]'`.
     """
 
-    metadata = {"render_modes": list(_gantt.MODES), "render_fps": 1}
+    metadata = {"render_modes": _gantt.available_modes(), "render_fps": 1}
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """A picture of an environment: nodes by time, a bar for each stay of a job. Needs matplotlib, the extra `render`."""
 
 import colorsys
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ MODES = ("ansi", "rgb_array", "gantt")
 """Ways to render."""
 
 SIZE_INCHES, DOTS_PER_INCH = (11.0, 6.5), 100
+
+
+def available_modes() -> list[str]:
+    """The modes for which everything is installed: Gymnasium's checker tries all that an environment names."""
+    drawn = importlib.util.find_spec("matplotlib") is not None
+    return [mode for mode in MODES if drawn or not is_picture(mode)]
 
 
 def check_mode(mode: str | None) -> None:

@@ -86,7 +86,7 @@ class ClusterVectorEnv(Described, VectorEnv):
             round_actions,
         )
         self._describe(core)
-        self.metadata = {"autoreset_mode": mode, "render_modes": list(_gantt.MODES), "render_fps": 1}
+        self.metadata = {"autoreset_mode": mode, "render_modes": _gantt.available_modes(), "render_fps": 1}
         self.num_envs, self.render_mode = num_envs, render_mode
         self.single_observation_space, self.single_action_space = spaces(self, observation)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
