@@ -130,6 +130,6 @@ fn a_service_without_room_on_its_type_takes_another() {
     let services = (0..6).map(|at| service(&format!("s{at}"), 200, &[100.0; 3])).collect();
     let (outcome, seen) = run("per-watt", services);
     assert_eq!(seen, [["small", "small", "small", "small", "small", "large"]; 3]);
-    // The objective lets one in a hundred be late, and nobody answers in the first ten seconds.
+    // The objective lets one in a hundred be late, and no replica answers in the first ten seconds.
     assert!(late(&outcome) < 0.02, "{}", late(&outcome));
 }

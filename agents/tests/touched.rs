@@ -103,7 +103,7 @@ fn compare(seed: u64, information: Information, policies: &mut dyn FnMut(&mut Ch
     assert!(decisions > 20, "seed {seed}");
 }
 
-/// When a simulator asks the policy again; a moment that has passed is no wish.
+/// Moment at which a simulator asks the policy again; a moment that has passed is no wish.
 fn awake(policy: &dyn Policy, now: SimTime) -> Option<SimTime> {
     policy.wake_at().filter(|at| *at > now)
 }

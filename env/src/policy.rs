@@ -2,7 +2,7 @@
 //! all meet here.
 
 use crate::plan::Plan;
-use crate::scenario::{Batching, Information};
+use crate::scenario::{Batching, Information, Preset, SimOptions};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
@@ -79,5 +79,14 @@ pub trait Policy: Send {
     /// The least it has to know to run at all.
     fn needs(&self) -> Information {
         Information::Profiled
+    }
+}
+
+impl Preset {
+    /// Options of a run of `policy`, at its own level of information and with its own batching where the preset leaves
+    /// them to it.
+    pub fn options_for(self, policy: &dyn Policy) -> SimOptions {
+        let options = self.options(policy.batching(), policy.information());
+        SimOptions { rounds: self.rounds(policy.round()), ..options }
     }
 }

@@ -16,22 +16,22 @@ use goodput_env::job::JobId;
 
 /// A job that holds accelerators.
 #[derive(Clone, Copy, Debug)]
-pub struct Holder<K> {
+pub struct HoldingJob<K> {
     /// Place of the job in the order.
     pub key: K,
-    /// The job.
+    /// Job that holds the accelerators.
     pub job: JobId,
-    /// Accelerators that it holds and asks for.
+    /// Accelerators that the job holds and asks for.
     pub gpus: u32,
 }
 
-/// Waiting jobs that ask for one number of accelerators.
-pub struct Waiting<I: Iterator> {
+/// WaitingJobs jobs that ask for one number of accelerators.
+pub struct WaitingJobs<I: Iterator> {
     gpus: u32,
     jobs: Peekable<I>,
 }
 
-impl<I: Iterator> Waiting<I> {
+impl<I: Iterator> WaitingJobs<I> {
     /// Jobs that ask for `gpus` accelerators each, in order.
     pub fn new(gpus: u32, jobs: I) -> Self {
         Self { gpus, jobs: jobs.peekable() }
@@ -40,7 +40,7 @@ impl<I: Iterator> Waiting<I> {
 
 /// Change of what a job holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Passing {
     /// The waiting job starts.
     Start(JobId),
     /// The holder is stopped.
@@ -48,15 +48,15 @@ pub enum Verdict {
 }
 
 /// Holders from the last one, as far as they have been looked at.
-struct Tail<K, H> {
+struct HoldersSeen<K, H> {
     rest: H,
     /// Each with the accelerators of the holders behind it.
-    seen: Vec<(Holder<K>, u32)>,
+    seen: Vec<(HoldingJob<K>, u32)>,
     /// Accelerators of all of them.
     gpus: u32,
 }
 
-impl<K: Ord + Copy, H: Iterator<Item = Holder<K>>> Tail<K, H> {
+impl<K: Ord + Copy, H: Iterator<Item = HoldingJob<K>>> HoldersSeen<K, H> {
     /// Looks at holders behind `key`, until they hold `enough`.
     fn look(&mut self, key: K, enough: u32) {
         while self.gpus < enough
@@ -78,11 +78,11 @@ impl<K: Ord + Copy, H: Iterator<Item = Holder<K>>> Tail<K, H> {
 /// Changes of a walk, in its order. `free` accelerators are not held; `holders` come from the last one in order.
 pub fn admit<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(
     free: u32,
-    holders: impl Iterator<Item = Holder<K>>,
-    mut waiting: Vec<Waiting<I>>,
-) -> Vec<Verdict> {
+    holders: impl Iterator<Item = HoldingJob<K>>,
+    mut waiting: Vec<WaitingJobs<I>>,
+) -> Vec<Passing> {
     let mut verdicts = Vec::new();
-    let mut tail = Tail { rest: holders, seen: Vec::new(), gpus: 0 };
+    let mut tail = HoldersSeen { rest: holders, seen: Vec::new(), gpus: 0 };
     // Accelerators that waiting jobs were given so far, and the place of the last one.
     let (mut given, mut last): (u32, Option<K>) = (0, None);
     // The walk goes on holder by holder from the first that is stopped.
@@ -96,7 +96,7 @@ pub fn admit<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(
         {
             // What is given beyond what is free comes from holders; enough of them are looked at to know the first.
             tail.look(last, given - free);
-            let stopped = |(holder, behind): &(Holder<K>, u32)| holder.key > last && *behind < given - free;
+            let stopped = |(holder, behind): &(HoldingJob<K>, u32)| holder.key > last && *behind < given - free;
             let count = tail.seen.partition_point(stopped);
             let stops = count.checked_sub(1).map(|at| tail.seen[at]);
             if let Some((holder, behind)) = stops.filter(|(holder, _)| head.is_none_or(|(_, key)| key > holder.key)) {
@@ -110,7 +110,7 @@ pub fn admit<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(
                 next_holder -= 1;
                 match left.checked_sub(holder.gpus) {
                     Some(rest) => *left = rest,
-                    None => verdicts.push(Verdict::Stop(holder.job)),
+                    None => verdicts.push(Passing::Stop(holder.job)),
                 }
             }
             (Some((at, key)), _, left) => {
@@ -125,7 +125,7 @@ pub fn admit<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(
                 if !fits {
                     waiting.swap_remove(at);
                 } else if let Some((key, job)) = waiting[at].jobs.next() {
-                    verdicts.push(Verdict::Start(job));
+                    verdicts.push(Passing::Start(job));
                     (given, last) = (given + gpus, Some(key));
                 }
             }
@@ -135,7 +135,7 @@ pub fn admit<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(
 }
 
 /// The waiting job that comes first: the index of its width, and its place.
-fn first<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(waiting: &mut [Waiting<I>]) -> Option<(usize, K)> {
+fn first<K: Ord + Copy, I: Iterator<Item = (K, JobId)>>(waiting: &mut [WaitingJobs<I>]) -> Option<(usize, K)> {
     let heads = waiting.iter_mut().enumerate().filter_map(|(at, of_width)| Some((at, of_width.jobs.peek()?.0)));
     heads.min_by_key(|(_, key)| *key)
 }
@@ -149,16 +149,16 @@ mod tests {
     use super::*;
 
     /// The rule itself: a walk over all jobs.
-    fn walk(free: u32, jobs: &[(u32, bool)]) -> Vec<Verdict> {
+    fn walk(free: u32, jobs: &[(u32, bool)]) -> Vec<Passing> {
         let mut left = free + jobs.iter().filter(|(_, holds)| *holds).map(|(gpus, _)| gpus).sum::<u32>();
         let mut verdicts = Vec::new();
         for (id, &(gpus, holds)) in (0..).zip(jobs) {
             match left.checked_sub(gpus) {
                 Some(rest) => {
                     left = rest;
-                    verdicts.extend((!holds).then_some(Verdict::Start(JobId(id))));
+                    verdicts.extend((!holds).then_some(Passing::Start(JobId(id))));
                 }
-                None => verdicts.extend(holds.then_some(Verdict::Stop(JobId(id)))),
+                None => verdicts.extend(holds.then_some(Passing::Stop(JobId(id)))),
             }
         }
         verdicts
@@ -174,13 +174,13 @@ mod tests {
             jobs in prop::collection::vec((prop::sample::select(vec![1, 2, 3, 4, 8]), any::<bool>()), 0..40),
         ) {
             let holders = (0..).zip(&jobs).filter(|(_, (_, holds))| *holds);
-            let holders: Vec<Holder<u32>> =
-                holders.map(|(key, &(gpus, _))| Holder { key, job: JobId(key), gpus }).collect();
+            let holders: Vec<HoldingJob<u32>> =
+                holders.map(|(key, &(gpus, _))| HoldingJob { key, job: JobId(key), gpus }).collect();
             let mut widths: BTreeMap<u32, Vec<(u32, JobId)>> = BTreeMap::new();
             for (key, &(gpus, _)) in (0..).zip(&jobs).filter(|(_, (_, holds))| !holds) {
                 widths.entry(gpus).or_default().push((key, JobId(key)));
             }
-            let waiting = widths.into_iter().map(|(gpus, jobs)| Waiting::new(gpus, jobs.into_iter())).collect();
+            let waiting = widths.into_iter().map(|(gpus, jobs)| WaitingJobs::new(gpus, jobs.into_iter())).collect();
             prop_assert_eq!(admit(free, holders.into_iter().rev(), waiting), walk(free, &jobs));
         }
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Batching, EpochEnd, Information, InstanceOptions, Release, Rounds, SimOptions};
 use crate::model::{AgentFit, SwitchCost};
-use crate::policy::Policy;
 use crate::time::SimTime;
 
 /// Conventions of a published simulator.
@@ -106,13 +105,6 @@ impl Preset {
             Self::SiaSosp23 => every(own.unwrap_or(minute)),
             Self::DeepbootTpds23 | Self::PolluxOsdi21 => every(minute),
         }
-    }
-
-    /// Options of a run of `policy`, at its own level of information and with its own batching where the preset leaves
-    /// them to it.
-    pub fn options_for(self, policy: &dyn Policy) -> SimOptions {
-        let options = self.options(policy.batching(), policy.information());
-        SimOptions { rounds: self.rounds(policy.round()), ..options }
     }
 
     /// Options of a run of a policy without rounds of its own, which was published with this batching and at this

@@ -49,8 +49,8 @@ impl<T> ChangeLog<T> {
         self.entries.push(changed);
     }
 
-    /// What has changed since the place of `mark`, which moves to the end of the log; `None` where everything may
-    /// have: the reader has not read this log before, or too long ago.
+    /// Things that have changed since the place of `mark`, which moves to the end of the log. `None` where everything
+    /// may have changed, because the reader has not read this log before, or read it too long ago.
     pub fn since(&self, mark: &mut Bookmark) -> Option<&[T]> {
         let end = self.gone + self.entries.len() as u64;
         let read = match &mut mark.0 {

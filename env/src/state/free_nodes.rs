@@ -88,7 +88,7 @@ impl FreeNodes {
         self.by_kind.get(kind.index()).copied().unwrap_or(0)
     }
 
-    /// Free accelerators.
+    /// Free accelerators of all types.
     pub fn total(&self) -> u32 {
         self.by_kind.iter().fold(0, |sum, free| sum.wrapping_add(*free))
     }

@@ -125,7 +125,7 @@ impl IdSet {
         at
     }
 
-    /// Members, ascending.
+    /// Members in ascending order of their numbers.
     pub fn iter(&self) -> Members<'_> {
         Members { set: self, front: 0, bits: 0, back: usize::MAX, left: self.len }
     }

@@ -137,7 +137,7 @@ impl JobTable {
 pub enum Ids<'a> {
     /// Members of a set.
     Set(Members<'a>),
-    /// Listed ones.
+    /// Jobs of a list, in its order.
     List(std::slice::Iter<'a, JobId>),
 }
 

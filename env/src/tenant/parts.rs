@@ -6,7 +6,7 @@ use super::{Quota, QuotaTree, Tenants};
 use crate::time::SimTime;
 
 impl Tenants {
-    /// These tenants without lending: each holds at most what it owns. Where no group has a quota, each tenant owns its
+    /// Tenants without lending: each holds at most what it owns. Where no group has a quota, each tenant owns its
     /// weighted part of `capacity`, the accelerators by type in the cluster's order.
     #[must_use]
     pub fn partitioned(&self, capacity: &[u64]) -> Self {

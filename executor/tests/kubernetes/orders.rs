@@ -125,8 +125,8 @@ fn a_job_that_is_handed_in_with_kubectl_ends_well_and_goes_on_from_its_checkpoin
     });
 }
 
-/// The program is told to go while it writes its last result, and ends well. The job controller does not count that end,
-/// because it has taken its finalizer off the pod before.
+/// The program is told to go while it writes its last result, and ends well. The job controller has taken its finalizer
+/// off the pod before, and does not count that end.
 #[test]
 fn a_job_that_ends_well_while_it_is_stopped_is_over() {
     if !buildable() {

@@ -25,7 +25,7 @@ pub struct FrugalTypes {
 
 /// A type that keeps the objective and has room.
 #[derive(Clone, Copy)]
-struct Offer {
+struct TypeOffer {
     kind: TypeId,
     /// Accelerators that the service takes beyond those it holds of the type.
     more: u32,
@@ -59,7 +59,7 @@ impl FrugalTypes {
     ) -> Option<TypeId> {
         let expenses = self.expense.of(&view.cluster().types);
         let kinds = view.cluster().type_ids();
-        let offers: Vec<Offer> = kinds
+        let offers: Vec<TypeOffer> = kinds
             .filter_map(|kind| self.offer(view, service, kind, expected, scaling, expenses[kind.index()]))
             .collect();
         let best = offers.iter().copied().min_by(|one, other| one.expense.total_cmp(&other.expense))?;
@@ -82,7 +82,7 @@ impl FrugalTypes {
         expected: Expected,
         scaling: &Scaling,
         expense: f64,
-    ) -> Option<Offer> {
+    ) -> Option<TypeOffer> {
         let serves = |node: &goodput_env::cluster::Node| node.accelerator == kind && node.pool != Pool::Training;
         let profile = service.profile(kind).filter(|_| view.cluster().nodes.iter().any(serves))?;
         // A request that finds an idle replica is the fastest there is.
@@ -98,6 +98,6 @@ impl FrugalTypes {
         let here =
             service.state.lasting().filter(|replica| view.cluster().type_of(replica.node) == kind).count() as u32;
         let more = gpus.saturating_sub(here * service.gpus_per_replica());
-        (more <= self.room[kind.index()]).then_some(Offer { kind, more, expense: f64::from(gpus) * expense })
+        (more <= self.room[kind.index()]).then_some(TypeOffer { kind, more, expense: f64::from(gpus) * expense })
     }
 }

@@ -8,7 +8,7 @@
 //! make it faster before the next job gets any: the strawman of Hwang et al. (AFS, NSDI'21), which
 //! wastes accelerators on jobs that scale badly.
 //!
-//! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
+//! WaitingJobs costs a job nothing and running makes it shorter, so between churn the order changes
 //! only among running jobs. By time and by accelerator time, a decision therefore looks at the jobs that changed, and
 //! at those with most left, as `order.rs` says.
 //!
@@ -24,7 +24,7 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::allocation::passing::Verdict;
+use crate::allocation::passing::Passing;
 use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
@@ -244,7 +244,7 @@ impl Admission {
     }
 
     /// Plan of the changes of a walk over jobs that ask for one size.
-    fn carry_out(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict]) -> Plan {
+    fn carry_out(&mut self, view: &ClusterView<'_>, verdicts: &[Passing]) -> Plan {
         let mut plan = Plan::keep();
         if verdicts.is_empty() {
             return plan;
@@ -253,10 +253,10 @@ impl Admission {
         self.placed.clear();
         for verdict in verdicts {
             match *verdict {
-                Verdict::Start(id) => {
+                Passing::Start(id) => {
                     self.placed.extend(view.job(id).map(|job| job.request().gpus).map(|gpus| (id, gpus, gpus)))
                 }
-                Verdict::Stop(id) => {
+                Passing::Stop(id) => {
                     view.job(id).iter().for_each(|job| self.free.release(&job.state.placement));
                     plan.set(id, Placement::none());
                 }

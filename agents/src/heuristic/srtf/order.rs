@@ -15,7 +15,7 @@ use goodput_env::state::Bookmark;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::Shortest;
-use crate::allocation::passing::{Holder, Verdict, Waiting, admit};
+use crate::allocation::passing::{HoldingJob, Passing, WaitingJobs, admit};
 
 /// Place in the order: the bits of what is left, then the job.
 type Place = (u64, JobId);
@@ -29,7 +29,7 @@ pub(super) struct KeptOrder {
     mark: Bookmark,
     /// Jobs that changed, ascending.
     changed: Vec<JobId>,
-    /// What the view knew of jobs when they were entered.
+    /// Knowledge of the view about jobs when the jobs were entered.
     seen_by: Option<(Information, Batching)>,
     standing: HashMap<JobId, (u32, Standing)>,
     /// By accelerators that jobs ask for.
@@ -51,7 +51,7 @@ struct Width {
 /// Set that a job is in, and its key there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Standing {
-    Waiting(u64),
+    WaitingJobs(u64),
     Bound(u64),
     Unbound,
     Irregular,
@@ -61,7 +61,7 @@ impl Standing {
     fn of(job: &JobView<'_>, shortest: Shortest) -> Self {
         let (gpus, state) = (job.request().gpus, job.state);
         if !state.is_allocated() {
-            return Self::Waiting(shortest.key(job, gpus).to_bits());
+            return Self::WaitingJobs(shortest.key(job, gpus).to_bits());
         }
         if job.gpus() != gpus || state.partner.is_some() || state.placement.share().is_some() {
             return Self::Irregular;
@@ -71,7 +71,7 @@ impl Standing {
 
     fn key(self) -> u64 {
         match self {
-            Self::Waiting(key) | Self::Bound(key) => key,
+            Self::WaitingJobs(key) | Self::Bound(key) => key,
             Self::Unbound | Self::Irregular => 0,
         }
     }
@@ -80,14 +80,14 @@ impl Standing {
 impl KeptOrder {
     /// Changes of a walk over all jobs in order; `None` where some job holds other accelerators than it asks for, which
     /// the order does not cover.
-    pub(super) fn admit(&mut self, view: &ClusterView<'_>, shortest: Shortest) -> Option<Vec<Verdict>> {
+    pub(super) fn admit(&mut self, view: &ClusterView<'_>, shortest: Shortest) -> Option<Vec<Passing>> {
         self.follow(view, shortest);
         if !self.irregular.is_empty() {
             return None;
         }
         let waiting = self.widths.iter().filter(|(_, width)| !width.waiting.is_empty());
         let waiting: Vec<_> = waiting
-            .map(|(&gpus, width)| Waiting::new(gpus, width.waiting.iter().map(|&(key, job)| ((key, job), job))))
+            .map(|(&gpus, width)| WaitingJobs::new(gpus, width.waiting.iter().map(|&(key, job)| ((key, job), job))))
             .collect();
         if waiting.is_empty() {
             return Some(Vec::new());
@@ -135,7 +135,7 @@ impl KeptOrder {
 
     fn set(&mut self, gpus: u32, standing: Standing) -> &mut BTreeSet<Place> {
         match standing {
-            Standing::Waiting(_) => &mut self.widths.entry(gpus).or_default().waiting,
+            Standing::WaitingJobs(_) => &mut self.widths.entry(gpus).or_default().waiting,
             Standing::Bound(_) => &mut self.widths.entry(gpus).or_default().bound,
             Standing::Unbound => &mut self.unbound,
             Standing::Irregular => &mut self.irregular,
@@ -178,9 +178,9 @@ impl<'a, 'v> Longest<'a, 'v> {
 }
 
 impl Iterator for Longest<'_, '_> {
-    type Item = Holder<Place>;
+    type Item = HoldingJob<Place>;
 
-    fn next(&mut self) -> Option<Holder<Place>> {
+    fn next(&mut self) -> Option<HoldingJob<Place>> {
         while let Some((at, bound)) = self.widest_bound() {
             if self.exact.peek().is_some_and(|((key, _), _)| f64::from_bits(*key) > bound) {
                 break;
@@ -190,6 +190,6 @@ impl Iterator for Longest<'_, '_> {
             }
         }
         let (key, Reverse(gpus)) = self.exact.pop()?;
-        Some(Holder { key, job: key.1, gpus })
+        Some(HoldingJob { key, job: key.1, gpus })
     }
 }

@@ -5,25 +5,25 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 
-use crate::allocation::passing::{Holder, Verdict, Waiting, admit};
+use crate::allocation::passing::{HoldingJob, Passing, WaitingJobs, admit};
 use crate::placement::Consolidation;
 
-/// Part of a queue, in order.
+/// QueuePart of a queue, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum QueuePart {
     /// Jobs in order of entry, or of their index; where running jobs go first, the running ones.
     Front,
-    /// Where running jobs go first, the waiting ones.
+    /// WaitingJobs jobs, where running jobs go first.
     Back,
-    /// Where running jobs go first, jobs that entered in this decision.
+    /// Jobs that entered in this decision, where running jobs go first.
     Entered,
 }
 
 /// Place of a job in the line: its queue, the part of it, and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct QueuePlace {
     pub queue: usize,
-    pub part: Part,
+    pub part: QueuePart,
     pub number: i64,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct QueuedJob {
     pub since: SimTime,
     /// Index of the job's service, where the queue is ordered by one; NaN: out of date.
     pub rank: f64,
-    pub at: Position,
+    pub at: QueuePlace,
     /// Moment at which the job is to change its queue.
     pub due: SimTime,
 }
@@ -61,18 +61,18 @@ impl QueuedJob {
 
 /// Jobs in order of (queue, position).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct QueueLine {
     jobs: HashMap<JobId, QueuedJob>,
     /// Jobs that hold accelerators.
-    holders: BTreeMap<Position, JobId>,
+    holders: BTreeMap<QueuePlace, JobId>,
     /// Jobs that hold none, by the accelerators that they ask for.
-    waiting: BTreeMap<u32, BTreeMap<Position, JobId>>,
+    waiting: BTreeMap<u32, BTreeMap<QueuePlace, JobId>>,
     due: BTreeSet<(SimTime, JobId)>,
     /// By queue and part: numbers that were given out at the front and at the back.
-    numbers: BTreeMap<(usize, Part), (i64, i64)>,
+    numbers: BTreeMap<(usize, QueuePart), (i64, i64)>,
 }
 
-impl Line {
+impl QueueLine {
     /// Number of jobs.
     pub fn len(&self) -> usize {
         self.jobs.len()
@@ -126,7 +126,7 @@ impl Line {
         self.jobs.insert(entry.job, entry);
     }
 
-    /// Those among `jobs` that `wanted` names, each once, in order.
+    /// Entries of the `jobs` that `wanted` names, each once, in order.
     pub fn in_order(&self, jobs: &[JobId], wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
         let entries = jobs.iter().filter_map(|&job| self.get(job)).filter(|entry| wanted(entry));
         let mut entries: Vec<QueuedJob> = entries.copied().collect();
@@ -136,7 +136,7 @@ impl Line {
     }
 
     /// Moves a job to another place.
-    pub fn move_to(&mut self, entry: &QueuedJob, at: Position) {
+    pub fn move_to(&mut self, entry: &QueuedJob, at: QueuePlace) {
         self.remove(entry.job);
         self.insert(QueuedJob { at, ..*entry });
     }
@@ -158,28 +158,28 @@ impl Line {
     }
 
     /// The place behind all others of a part.
-    pub fn last(&mut self, queue: usize, part: Part) -> Position {
+    pub fn last(&mut self, queue: usize, part: QueuePart) -> QueuePlace {
         let (_, back) = self.numbers.entry((queue, part)).or_default();
         *back += 1;
-        Position { queue, part, number: *back }
+        QueuePlace { queue, part, number: *back }
     }
 
     /// The place before all others of a part.
-    pub fn first(&mut self, queue: usize, part: Part) -> Position {
+    pub fn first(&mut self, queue: usize, part: QueuePart) -> QueuePlace {
         let (front, _) = self.numbers.entry((queue, part)).or_default();
         *front -= 1;
-        Position { queue, part, number: *front + 1 }
+        QueuePlace { queue, part, number: *front + 1 }
     }
 
     /// Changes of a walk along the line, in its order; jobs of `barred` are not in it.
-    pub fn admit(&self, free: u32, barred: &BTreeSet<JobId>) -> Vec<Verdict> {
+    pub fn admit(&self, free: u32, barred: &BTreeSet<JobId>) -> Vec<Passing> {
         let holders = self.holders.iter().rev().filter_map(|(&key, &job)| {
             let gpus = self.jobs.get(&job)?.gpus;
-            Some(Holder { key, job, gpus })
+            Some(HoldingJob { key, job, gpus })
         });
         let waiting = self.waiting.iter().filter(|(_, jobs)| !jobs.is_empty()).map(|(&gpus, jobs)| {
             let open = jobs.iter().filter(move |(_, job)| !barred.contains(*job));
-            Waiting::new(gpus, open.map(|(&key, &job)| (key, job)))
+            WaitingJobs::new(gpus, open.map(|(&key, &job)| (key, job)))
         });
         admit(free, holders, waiting.collect())
     }
@@ -195,7 +195,7 @@ impl Line {
         jobs.sort_by(|a, b| a.at.queue.cmp(&b.at.queue).then_with(|| order(a, b)));
         *self = Self::default();
         for mut entry in jobs {
-            entry.at = self.last(entry.at.queue, Part::Front);
+            entry.at = self.last(entry.at.queue, QueuePart::Front);
             self.insert(entry);
         }
     }

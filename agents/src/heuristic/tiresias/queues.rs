@@ -29,9 +29,9 @@ use goodput_env::state::Bookmark;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::line::{Line, Part, Position, QueuedJob};
+use super::line::{QueueLine, QueuePart, QueuePlace, QueuedJob};
 use super::{QueueOrder, TiresiasConfig, TiresiasPlacement};
-use crate::allocation::passing::Verdict;
+use crate::allocation::passing::Passing;
 use crate::placement::{Consolidation, Free};
 
 /// Tiresias over a cluster. Ties are broken by order of entry into the queue, and among jobs that
@@ -39,7 +39,7 @@ use crate::placement::{Consolidation, Free};
 #[derive(Clone, Debug)]
 pub struct Tiresias {
     config: TiresiasConfig,
-    line: Line,
+    line: QueueLine,
     /// Smallest id that has not been seen.
     unseen: JobId,
     mark: Bookmark,
@@ -69,7 +69,7 @@ impl Tiresias {
     pub fn new(config: TiresiasConfig) -> Self {
         Self {
             config,
-            line: Line::default(),
+            line: QueueLine::default(),
             unseen: JobId(0),
             mark: Bookmark::default(),
             stirred: Vec::new(),
@@ -119,7 +119,7 @@ impl Tiresias {
     /// Puts a job at the end of a queue.
     fn enter(&mut self, mut entry: QueuedJob, queue: usize) {
         let by_entry = self.config.order == QueueOrder::Entry;
-        let part = if self.config.running_first && by_entry { Part::Entered } else { Part::Front };
+        let part = if self.config.running_first && by_entry { QueuePart::Entered } else { QueuePart::Front };
         entry.at = self.line.last(queue, part);
         self.entered.push(entry.job);
         self.line.insert(QueuedJob { due: self.config.due(&entry), ..entry });
@@ -140,7 +140,7 @@ impl Tiresias {
             waited: SimTime::ZERO,
             since: view.now,
             rank: f64::NAN,
-            at: Position { queue: 0, part: Part::Front, number: 0 },
+            at: QueuePlace { queue: 0, part: QueuePart::Front, number: 0 },
             due: SimTime::NEVER,
         }
     }
@@ -255,7 +255,7 @@ impl Tiresias {
     }
 
     /// Chooses the jobs that run, and finds nodes for those that start.
-    fn schedule(&mut self, view: &ClusterView<'_>) -> (Plan, Vec<Verdict>) {
+    fn schedule(&mut self, view: &ClusterView<'_>) -> (Plan, Vec<Passing>) {
         let mut barred = BTreeSet::new();
         loop {
             let verdicts = self.line.admit(view.total_free(), &barred);
@@ -269,7 +269,7 @@ impl Tiresias {
     }
 
     /// Places jobs that start on what stopped and idle jobs leave; those that find no nodes are `barred`.
-    fn plan(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict], barred: &mut BTreeSet<JobId>) -> Plan {
+    fn plan(&mut self, view: &ClusterView<'_>, verdicts: &[Passing], barred: &mut BTreeSet<JobId>) -> Plan {
         let mut plan = Plan::keep();
         if verdicts.is_empty() {
             return plan;
@@ -277,13 +277,13 @@ impl Tiresias {
         self.free.reset(view);
         // Stopped jobs make room for those that start.
         for verdict in verdicts {
-            if let Verdict::Stop(id) = *verdict {
+            if let Passing::Stop(id) = *verdict {
                 view.job(id).iter().for_each(|job| self.free.release(&job.state.placement));
                 plan.set(id, Placement::none());
             }
         }
         for verdict in verdicts {
-            let Verdict::Start(id) = *verdict else { continue };
+            let Passing::Start(id) = *verdict else { continue };
             let Some(entry) = self.line.get(id) else { continue };
             let placement = match &self.config.placing {
                 TiresiasPlacement::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
@@ -302,9 +302,9 @@ impl Tiresias {
     }
 
     /// Notes which jobs run from now on and when the next job is to change its queue.
-    fn settle(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict]) {
+    fn settle(&mut self, view: &ClusterView<'_>, verdicts: &[Passing]) {
         for verdict in verdicts {
-            let (Verdict::Start(id) | Verdict::Stop(id)) = *verdict;
+            let (Passing::Start(id) | Passing::Stop(id)) = *verdict;
             let Some(mut entry) = self.line.get(id).copied() else { continue };
             entry.running = !entry.running;
             if entry.running {
@@ -314,8 +314,8 @@ impl Tiresias {
                 self.stopped.push(id);
             }
             entry.since = view.now;
-            if entry.at.part == Part::Back {
-                entry.at = self.line.last(entry.at.queue, Part::Front);
+            if entry.at.part == QueuePart::Back {
+                entry.at = self.line.last(entry.at.queue, QueuePart::Front);
             }
             self.line.update(QueuedJob { due: self.config.due(&entry), ..entry });
             self.planned.push(id);
@@ -334,13 +334,13 @@ impl Tiresias {
             QueueOrder::Artifact(_) => return self.line.sort_by(|entry| entry, |a, b| b.running.cmp(&a.running)),
             QueueOrder::Gittins(..) => return,
         }
-        let waits_in_front = |entry: &QueuedJob| !entry.running && entry.at.part == Part::Front;
+        let waits_in_front = |entry: &QueuedJob| !entry.running && entry.at.part == QueuePart::Front;
         for entry in self.line.in_order(&self.stopped, waits_in_front).into_iter().rev() {
-            let at = self.line.first(entry.at.queue, Part::Back);
+            let at = self.line.first(entry.at.queue, QueuePart::Back);
             self.line.move_to(&entry, at);
         }
-        for entry in self.line.in_order(&self.entered, |entry| entry.at.part == Part::Entered) {
-            let part = if entry.running { Part::Front } else { Part::Back };
+        for entry in self.line.in_order(&self.entered, |entry| entry.at.part == QueuePart::Entered) {
+            let part = if entry.running { QueuePart::Front } else { QueuePart::Back };
             let at = self.line.last(entry.at.queue, part);
             self.line.move_to(&entry, at);
         }

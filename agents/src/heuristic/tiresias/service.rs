@@ -2,7 +2,7 @@
 
 use goodput_env::time::SimTime;
 
-use super::line::{Line, QueuedJob};
+use super::line::{QueueLine, QueuedJob};
 use super::{DemotionTiming, ServiceMeasure, TiresiasConfig};
 
 impl ServiceMeasure {
@@ -71,7 +71,7 @@ impl TiresiasConfig {
     }
 
     /// Moment at which the policy wants to be asked because a job is to change its queue.
-    pub(super) fn next_change(&self, line: &Line, now: SimTime) -> Option<SimTime> {
+    pub(super) fn next_change(&self, line: &QueueLine, now: SimTime) -> Option<SimTime> {
         match self.demotion {
             DemotionTiming::Due => line.next_due(),
             DemotionTiming::Artifact => line.jobs().map(|entry| self.artifact_due(entry, now)).min(),

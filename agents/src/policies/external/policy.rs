@@ -11,7 +11,7 @@ use goodput_env::view::ClusterView;
 use super::patience::{Patience, Turn};
 use super::process::PolicyProcess;
 use super::program::{ExternalProgram, START};
-use super::protocol::{Answer, Introduction, ProcessError};
+use super::protocol::{Introduction, ProcessError, ProgramAnswer};
 use crate::policies::rounds::RoundPlayer;
 
 /// Policy of one run, decided by a process of its own.
@@ -60,7 +60,7 @@ impl ExternalPolicy {
         let (slots, _) = self.player.look(view);
         let mut answers = Vec::new();
         let plan = self.decide_watched(view, |answer| answers.push(answer));
-        let chosen = |Answer { action, reason }: Answer| {
+        let chosen = |ProgramAnswer { action, reason }: ProgramAnswer| {
             let (job, verb) = match Action::decode(action, &self.layout) {
                 Some(Action::Change { slot, verb: Verb::Place(kind) }) => {
                     let kind = self.types.get(kind.index()).map_or("this type", String::as_str);
@@ -75,7 +75,7 @@ impl ExternalPolicy {
     }
 
     /// Decides, and shows `watch` each answer of the program.
-    fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(Answer)) -> Plan {
+    fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(ProgramAnswer)) -> Plan {
         let Self { asked, patience, player, .. } = self;
         let until = asked.program.turn().map(|turn| Instant::now() + turn);
         let mut turn = None;
@@ -136,7 +136,7 @@ struct Asked {
 
 impl Asked {
     /// Asks the process, started where there is none, for an action. The answer comes before `until`.
-    fn ask(&mut self, observation: &[f32], mask: &[u8], until: Option<Instant>) -> Result<Answer, ProcessError> {
+    fn ask(&mut self, observation: &[f32], mask: &[u8], until: Option<Instant>) -> Result<ProgramAnswer, ProcessError> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let process = match &mut self.process {
             Some(process) => process,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::protocol::{Answer, Heard, Introduction, ProcessError, talk};
+use super::protocol::{Heard, Introduction, ProcessError, ProgramAnswer, talk};
 
 /// Time to end after the end of standard input.
 const END: Duration = Duration::from_millis(500);
@@ -65,7 +65,7 @@ impl PolicyProcess {
     }
 
     /// Asks for an action.
-    pub fn ask(&mut self, observation: &[f32], mask: &[u8], limit: Duration) -> Result<Answer, ProcessError> {
+    pub fn ask(&mut self, observation: &[f32], mask: &[u8], limit: Duration) -> Result<ProgramAnswer, ProcessError> {
         let mut request = Vec::with_capacity(1 + 4 * observation.len() + mask.len());
         request.push(b'd');
         request.extend(observation.iter().flat_map(|feature| feature.to_le_bytes()));

@@ -110,7 +110,7 @@ struct Reply {
 
 /// Action that a process has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ProgramAnswer {
     pub action: usize,
     /// Reason of the action in the program's words; empty where the program gives none.
     pub reason: String,
@@ -120,7 +120,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum Heard {
     Greeted,
-    Answered(Answer),
+    Answered(ProgramAnswer),
 }
 
 /// Talks to a process until it ends, makes a mistake, or no more requests come.
@@ -172,7 +172,7 @@ fn greeted(
 }
 
 /// Reads an action, and its reason where the program gives reasons.
-fn answer(output: &mut BufReader<ChildStdout>, reply: Reply) -> Result<Answer, ProcessError> {
+fn answer(output: &mut BufReader<ChildStdout>, reply: Reply) -> Result<ProgramAnswer, ProcessError> {
     let mut number = || {
         let mut bytes = [0; 4];
         output.read_exact(&mut bytes).map(|()| u32::from_le_bytes(bytes)).map_err(|_| ProcessError::Ended)
@@ -184,5 +184,5 @@ fn answer(output: &mut BufReader<ChildStdout>, reply: Reply) -> Result<Answer, P
     }
     let mut reason = vec![0; length as usize];
     output.read_exact(&mut reason).map_err(|_| ProcessError::Ended)?;
-    Ok(Answer { action, reason: String::from_utf8_lossy(&reason).into_owned() })
+    Ok(ProgramAnswer { action, reason: String::from_utf8_lossy(&reason).into_owned() })
 }

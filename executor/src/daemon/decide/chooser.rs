@@ -107,7 +107,7 @@ pub struct Chooser {
     screen: Option<Screen>,
     /// Program that the policy asks, which says that it lost a turn.
     program: Option<ExternalProgram>,
-    /// The policy by its name, where it is a heuristic whose name tells what it needs of a cluster.
+    /// Name of the policy, where the policy is a heuristic: the name tells what the policy needs of a cluster.
     named: Option<NamedPolicy>,
     /// The fallback decides until then.
     until: Option<Instant>,
@@ -147,8 +147,8 @@ impl Chooser {
         Self { program, ..self }
     }
 
-    /// With what the name of a heuristic tells of it: a policy that weighs accelerator types by power or by price does not
-    /// decide where no type's figure is known.
+    /// With the name of a heuristic: a policy that weighs accelerator types by power or by price does not decide where
+    /// no type's figure is known.
     #[must_use]
     pub fn called(self, named: Option<NamedPolicy>) -> Self {
         Self { named, ..self }
