@@ -25,7 +25,7 @@ pub struct HoldingJob<K> {
     pub gpus: u32,
 }
 
-/// WaitingJobs jobs that ask for one number of accelerators.
+/// Waiting jobs that ask for one number of accelerators.
 pub struct WaitingJobs<I: Iterator> {
     gpus: u32,
     jobs: Peekable<I>,

@@ -8,7 +8,7 @@
 //! make it faster before the next job gets any: the strawman of Hwang et al. (AFS, NSDI'21), which
 //! wastes accelerators on jobs that scale badly.
 //!
-//! WaitingJobs costs a job nothing and running makes it shorter, so between churn the order changes
+//! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
 //! only among running jobs. By time and by accelerator time, a decision therefore looks at the jobs that changed, and
 //! at those with most left, as `order.rs` says.
 //!

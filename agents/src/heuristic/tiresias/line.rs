@@ -8,12 +8,12 @@ use goodput_env::time::SimTime;
 use crate::allocation::passing::{HoldingJob, Passing, WaitingJobs, admit};
 use crate::placement::Consolidation;
 
-/// QueuePart of a queue, in order.
+/// Part of a queue, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QueuePart {
     /// Jobs in order of entry, or of their index; where running jobs go first, the running ones.
     Front,
-    /// WaitingJobs jobs, where running jobs go first.
+    /// Waiting jobs, where running jobs go first.
     Back,
     /// Jobs that entered in this decision, where running jobs go first.
     Entered,
