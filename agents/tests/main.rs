@@ -28,6 +28,7 @@ mod learned_offline;
 mod learned_probes;
 mod learned_support;
 mod loaning;
+mod lost_accelerators;
 mod naive;
 mod onnx;
 mod oracles;

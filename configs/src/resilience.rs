@@ -3,6 +3,8 @@
 use std::fmt::Display;
 
 use goodput_agents::compose::resilience::Resilience;
+#[cfg(feature = "scenarios")]
+use goodput_env::scenario::Allocation;
 
 use crate::error::CheckError;
 use crate::names::did_you_mean;
@@ -50,6 +52,24 @@ pub(crate) fn check(resilience: &Resilience, tenants: &[TenantConfig]) -> Result
         )?;
     }
     Ok(())
+}
+
+/// Checks that no reserve stops jobs that the allocation of the run protects.
+///
+/// # Errors
+/// [`CheckError`] at the allocation.
+#[cfg(feature = "scenarios")]
+pub(crate) fn check_allocation(resilience: &Resilience, allocation: Option<Allocation>) -> Result<(), CheckError> {
+    match allocation.filter(|allocation| resilience.reserve.is_some() && !allocation.preempts()) {
+        None => Ok(()),
+        Some(allocation) => {
+            let (key, name) = ("environment.allocation", allocation.name());
+            let text =
+                format!("{key} is {name:?}, which stops no job, and [resilience.reserve] stops jobs on its nodes");
+            let remedy = Some("choose static-preemptive or dynamic-preemptive, or remove [resilience.reserve]");
+            Err(CheckError { remedy, ..CheckError::at(key, text) })
+        }
+    }
 }
 
 fn expect(holds: bool, key: &'static str, value: impl Display, expected: &str) -> Result<(), CheckError> {

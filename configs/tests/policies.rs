@@ -138,7 +138,15 @@ fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
     };
     let weights = "[[tenants]]\nname = \"vision\"\n[[tenants]]\nname = \"speech\"\n";
     let cohort = QUOTA.replace("name", "cohort = \"all\"\nname") + "[[cohorts]]\nname = \"all\"\n";
+    let reserve = &format!("{weights}[resilience.reserve]\ngpus = 4\npriority = 1\n");
+    let taken = Some("takes accelerators back from running jobs");
     for (allocation, policy, tenants, said) in [
+        ("dynamic", "kueue+reactive", weights, taken),
+        ("static", "kai+ats-i", weights, taken),
+        ("dynamic", "kueue+none", weights, None),
+        ("dynamic-preemptive", "kueue+reactive", weights, None),
+        ("dynamic", "kueue", reserve, Some("[resilience.reserve] stops jobs on its nodes")),
+        ("dynamic-preemptive", "kueue", reserve, None),
         ("static", "fifo", weights, Some("is \"fifo\", which does not go by an allocation of the run")),
         ("dynamic", "kueue-static", weights, Some("is \"kueue-static\", which does not go by an allocation")),
         ("static", "kueue", "", Some("environment.allocation is \"static\", and the file has no tenants")),

@@ -8,12 +8,14 @@ use crate::support::{elastic, fixed};
 use goodput_env::cluster::{Cluster, NodeId, TypeId};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
-use goodput_env::model::SwitchCost;
+use goodput_env::model::fault::{Cause, Scripted};
+use goodput_env::model::{FaultModel, SwitchCost};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::scenario::{Batching, Scenario, SimOptions};
-use goodput_env::sim::{SimError, Simulator};
+use goodput_env::scenario::{Batching, Resize, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::tenant::{Group, Quota, Tenants};
+use goodput_env::time::SimTime;
 
 const FAST: NodeId = NodeId(0);
 const SLOW: NodeId = NodeId(1);
@@ -92,6 +94,9 @@ fn the_guard_lets_jobs_mix_only_where_the_run_does_and_counts_workers() {
     let gang = Violation::Gang { job: JobId(0), gpus: 11, min: 1, max: 4 };
     assert_eq!(run(Some(0.7), elastic("a", 0, 4), on(3, 8)), Err(vec![gang, Violation::MixedTypes { job: JobId(0) }]));
     assert_eq!(run(Some(0.7), fixed("rigid", 0, 6, 100), on(2, 4)), Ok(()), "of fixed work every type is a worker");
+    let unknown = Violation::UnknownNode { job: JobId(0), node: NodeId(999) };
+    let nowhere = Placement::from_iter([(FAST, 2), (NodeId(999), 4)]);
+    assert_eq!(run(Some(0.7), elastic("a", 0, 8), nowhere), Err(vec![unknown]));
 }
 
 /// Quotas count each accelerator by its own type.
@@ -107,4 +112,86 @@ fn quotas_count_both_types() {
     assert_eq!(run(4), Ok(()));
     let excess = Violation::Quota { tenant: 0, accelerator: "slow".into(), excess: 1 };
     assert_eq!(run(3), Err(vec![excess]));
+}
+
+/// A second node of 8 fast accelerators.
+const FAST_TOO: NodeId = NodeId(2);
+
+fn mixing(cost_secs: i64) -> SimOptions {
+    SimOptions {
+        mixing: Some(1.0),
+        batching: Batching::Catalog,
+        rounds: Rounds { period: None, on_churn: true },
+        switch_cost: SwitchCost::Constant { millis: 1000 * cost_secs },
+        ..SimOptions::standard()
+    }
+}
+
+/// Gives a long job of at most `most` workers each placement at its second, and stops at second `end`.
+fn play(options: SimOptions, most: u32, commands: &[(i64, Placement)], end: i64) -> Simulator {
+    let mut app = Arc::unwrap_or_clone(two_speeds(4.0));
+    app.epochs.iter_mut().for_each(|epoch| *epoch *= 10.0);
+    let mut cluster = Cluster::parse("fast:1x8,slow:1x8").unwrap();
+    cluster.nodes.push(cluster.nodes[FAST.index()].clone());
+    let workload = Workload::new(vec![Arc::new(app)], vec![elastic("a", 0, most)]);
+    let mut simulator = Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)));
+    let mut left = commands.iter().peekable();
+    loop {
+        assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
+        if simulator.now() >= SimTime::from_secs(end) {
+            return simulator;
+        }
+        let mut plan = Plan::keep();
+        while let Some((_, placement)) = left.next_if(|(at, _)| SimTime::from_secs(*at) <= simulator.now()) {
+            plan.set(JobId(0), placement.clone());
+        }
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(Some(SimTime::from_secs(left.peek().map_or(end, |(at, _)| *at))));
+    }
+}
+
+/// Accelerators of the job that make progress, and its restarts.
+fn running(simulator: &Simulator) -> (Placement, u32) {
+    let view = simulator.view();
+    let job = view.job(JobId(0)).unwrap();
+    (job.state.share().clone(), job.state.restarts)
+}
+
+/// Ten accelerators are four workers, the most of the job: it grows to them, gives some back and loses one without being
+/// stopped.
+#[test]
+fn a_job_of_more_accelerators_than_workers_is_resized_and_hit_as_any_other() {
+    let overlapped = || SimOptions { resize: Resize::Overlapped, ..mixing(10) };
+    let grown = play(overlapped(), 4, &[(0, on(2, 0)), (20, on(2, 8))], 60);
+    assert_eq!(running(&grown), (on(2, 8), 0));
+    let shrunken = play(overlapped(), 4, &[(0, on(2, 8)), (20, on(2, 6))], 60);
+    assert_eq!(running(&shrunken), (on(2, 6), 0));
+    let fault = Scripted { at_secs: 20.0, cause: Cause::Accelerator, node: SLOW, lasts_secs: Some(1000.0) };
+    let options = SimOptions { faults: Some(FaultModel::scripted(vec![fault])), ..mixing(0) };
+    assert_eq!(running(&play(options, 4, &[(0, on(2, 8))], 60)), (on(2, 7), 1));
+}
+
+#[test]
+fn a_move_is_free_only_to_as_many_accelerators_of_each_type() {
+    let moved = |first, second| {
+        let to = Placement::from_iter([(first, 2), (second, 4)]);
+        running(&play(SimOptions { free_moves: true, ..mixing(0) }, 8, &[(0, on(2, 4)), (20, to)], 60)).1
+    };
+    assert_eq!(moved(FAST_TOO, SLOW), 0);
+    assert_eq!(moved(FAST, FAST_TOO), 1, "six fast accelerators are another speed");
+}
+
+/// Until its fast workers are up, a job goes on at the speed of its slow ones, also after the end of an epoch.
+#[test]
+fn a_job_is_not_faster_before_its_fast_workers_are_up() {
+    let options = || SimOptions { resize: Resize::Overlapped, ..mixing(600) };
+    let done = |commands: &[(i64, Placement)]| {
+        let simulator = play(options(), 8, commands, 1200);
+        let view = simulator.view();
+        let job = view.job(JobId(0)).unwrap();
+        assert!(job.state.epoch > 0 && job.state.share() == &on(0, 4), "{:?}", job.state);
+        job.state.done(simulator.now())
+    };
+    let (grows, stays) = (done(&[(0, on(0, 4)), (610, on(2, 4))]), done(&[(0, on(0, 4))]));
+    assert!((grows / stays - 1.0).abs() < 1e-6, "{grows} and {stays}");
 }

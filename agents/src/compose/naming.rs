@@ -97,6 +97,12 @@ impl NamedPolicy {
         self.beside_requests
     }
 
+    /// Whether accelerators are taken back from running jobs without a decision of the scheduler of training: for
+    /// services that lent them, or for requests.
+    pub fn takes_back(&self) -> bool {
+        self.beside_requests || self.variant().is_some_and(Variant::lends)
+    }
+
     /// Whether the policy places jobs on parts of accelerators. Such policies know limits of shares, and no quotas.
     pub fn places_parts(&self) -> bool {
         card_sharing::LISTED.iter().any(|listed| listed.name == self.entry.name)

@@ -41,6 +41,7 @@ impl Free {
 
     /// Takes `gpus` of the free accelerators of `node`.
     pub fn take(&mut self, node: NodeId, gpus: u32) {
+        debug_assert!(gpus <= self.on(node), "{gpus} accelerators of {} on node {node}", self.on(node));
         self.nodes.take(node, gpus);
     }
 
@@ -79,9 +80,10 @@ impl Free {
         types.reduce(first_largest).unwrap_or((0, TypeId(0)))
     }
 
-    /// The node of type `kind` with most free accelerators, the lowest id of those; `None` where nothing is free.
-    pub(super) fn emptiest(&self, kind: TypeId) -> Option<NodeId> {
-        self.nodes.emptiest(kind)
+    /// Takes `gpus` of type `kind`, again and again from the node with most free accelerators; `None`, and nothing
+    /// taken, where there are not so many.
+    pub(super) fn spread(&mut self, kind: TypeId, gpus: u32) -> Option<Placement> {
+        self.nodes.gather(gpus, |nodes, _| nodes.emptiest(kind))
     }
 }
 

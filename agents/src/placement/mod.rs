@@ -17,7 +17,7 @@ pub use free::Free;
 pub use skew::{Consolidation, ModelTensors, Skew, TENSORS};
 pub use yarn::Yarn;
 
-use goodput_env::cluster::{Cluster, TypeId};
+use goodput_env::cluster::Cluster;
 use goodput_env::placement::Placement;
 
 /// Choice of nodes for a job. Lower node ids win ties. All accelerators of a job are of one type:
@@ -41,7 +41,7 @@ impl Packer {
     pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
         let kind = free.roomiest_type(cluster, gpus)?;
         match self {
-            Self::MostFreeFirst => most_free_first(free, kind, gpus),
+            Self::MostFreeFirst => free.spread(kind, gpus),
             Self::FewestNodes => free.pack(kind, gpus),
         }
     }
@@ -66,20 +66,6 @@ impl Packer {
         }
         (gpus >= least.max(1)).then(|| self.place(cluster, free, gpus)).flatten()
     }
-}
-
-/// `gpus` must fit.
-fn most_free_first(free: &mut Free, kind: TypeId, gpus: u32) -> Option<Placement> {
-    let mut placement = Placement::none();
-    let mut left = gpus;
-    while left > 0 {
-        let node = free.emptiest(kind)?;
-        let here = free.on(node).min(left);
-        free.take(node, here);
-        placement.push(node, here);
-        left -= here;
-    }
-    Some(placement)
 }
 
 #[cfg(test)]

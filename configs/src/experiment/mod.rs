@@ -247,6 +247,7 @@ impl Experiment {
         }
         self.check_circumstances()?;
         resilience::check(&self.resilience, &self.tenants)?;
+        resilience::check_allocation(&self.resilience, self.environment.allocation)?;
         adaptation::check(&self.adaptation, &self.tenants, &self.cohorts)?;
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;

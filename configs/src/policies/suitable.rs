@@ -18,8 +18,11 @@ const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and l
 const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out \
                                   the allocation";
 
-const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack, hami-spread \
-                           or drf-parts, or remove share_limit";
+#[cfg(feature = "scenarios")]
+const WITHOUT_LOANS: &str = "leave out what follows the plus sign, or choose static-preemptive or dynamic-preemptive";
+
+const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack, hami-spread or \
+                           drf-parts, or remove share_limit";
 
 /// Advice where a policy weighs accelerator types by a figure that none of them has.
 pub const FIGURES: &str = "name a type of which `goodput list accelerators` has the figure, or choose another policy";
@@ -69,7 +72,8 @@ pub(crate) fn check_limits(key: &'static str, name: &str, tenants: &[TenantConfi
     }
 }
 
-/// Checks that a policy keeps to the allocation of a run, where it has one.
+/// Checks that a policy keeps to the allocation of a run, where it has one, and that nothing around the policy stops
+/// jobs that the allocation protects.
 ///
 /// # Errors
 /// [`CheckError`] at `key` that names the allocation.
@@ -79,14 +83,17 @@ pub fn check_allocation(
     name: &str,
     allocation: Option<Allocation>,
 ) -> Result<(), CheckError> {
-    let keeps = |policy: NamedPolicy| ALLOCATABLE.contains(&policy.entry().name);
-    match allocation.filter(|_| !name.parse().is_ok_and(keeps)) {
-        None => Ok(()),
-        Some(allocation) => {
-            let problem = format!("does not go by an allocation of the run, and it is {:?}", allocation.name());
-            Err(refused(key.into(), name, &problem, WITHOUT_ALLOCATION))
-        }
-    }
+    let Some(allocation) = allocation else { return Ok(()) };
+    let keeps = |policy: &NamedPolicy| ALLOCATABLE.contains(&policy.entry().name);
+    let (problem, remedy) = match name.parse::<NamedPolicy>().ok().filter(keeps) {
+        None => ("does not go by an allocation of the run, and it is", WITHOUT_ALLOCATION),
+        Some(policy) if policy.takes_back() && !allocation.preempts() => (
+            "takes accelerators back from running jobs, which may not be stopped where the allocation is",
+            WITHOUT_LOANS,
+        ),
+        Some(_) => return Ok(()),
+    };
+    Err(refused(key.into(), name, &format!("{problem} {:?}", allocation.name()), remedy))
 }
 
 /// Checks that a policy that weighs accelerator types by a figure has it of at least one type of the cluster.

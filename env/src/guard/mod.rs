@@ -229,11 +229,8 @@ impl Guard {
                 violations.push(Violation::Sharing { job, partner, problem: problem.into() });
             }
             let (min, max, gpus) = (known.min_gpus(), known.request().max_gpus(), change.placement.gpus());
-            let mixes = view.mixing().is_some()
-                && known.is_mixed(&change.placement)
-                && change.partner.is_none()
-                && view.may_mix(&known, &change.placement);
-            if gpus > 0 && !(min..=max).contains(&gpus) && !(mixes && gpus >= min) {
+            let mixes = change.partner.is_none() && view.may_mix(&known, &change.placement);
+            if gpus > 0 && !(min..=max).contains(&gpus) && !mixes {
                 violations.push(Violation::Gang { job, gpus, min, max });
             }
             if gpus == 0 && known.gpus() > 0 && !view.preempts() {

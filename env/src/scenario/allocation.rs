@@ -11,6 +11,9 @@ use crate::job::Workload;
 /// Way in which tenants share a cluster. Static: a tenant holds at most what it owns, which is its quota, or its
 /// weighted part of the cluster where no tenant has a quota. Dynamic: idle quota is lent within cohorts, and all that
 /// is idle where no tenant has a quota.
+///
+/// An allocation without preemption cannot be had beside what stops jobs by itself: a reserve for key jobs, loans of
+/// servers, and instances of inference models that take accelerators back from training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {

@@ -7,8 +7,8 @@ use crate::job::{JobId, Work};
 use crate::model::BatchConfig;
 use crate::placement::{Placement, packed_shape};
 
-/// Most accelerators at which the speed of one is looked for, where a job cannot run on one alone.
-const FEWEST: u32 = 16;
+/// The speed of one accelerator is looked for on up to so many, where a job cannot run on one alone.
+const MOST_FOR_ONE: u32 = 16;
 
 /// Workers of a placement, counted in accelerators of the fastest of its types.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Scenario {
         if let Work::Fixed { .. } = self.workload.jobs[job.index()].work {
             return Some(1.0);
         }
-        (1..=FEWEST).find_map(|gpus| Some(self.packed_rate(job, epoch, kind, gpus)? / f64::from(gpus)))
+        (1..=MOST_FOR_ONE).find_map(|gpus| Some(self.packed_rate(job, epoch, kind, gpus)? / f64::from(gpus)))
     }
 
     /// Workers of a placement; `None` where it is empty or the speed on one of its types is not known.
@@ -48,9 +48,24 @@ impl Scenario {
         Some(NormalisedWorkers { kind, count })
     }
 
+    /// Whether a job in `epoch` can run on `placement`. On one type it needs a number of accelerators between its least
+    /// and its most. On several types it needs its least in accelerators and at most its most in normalised workers,
+    /// rounded up, and its speed has to be known there.
+    pub fn accepts(&self, job: JobId, epoch: u32, placement: &Placement) -> bool {
+        let (request, gpus) = (&self.workload.jobs[job.index()].request, placement.gpus());
+        if !self.is_mixed(placement) {
+            return request.accepts(gpus);
+        }
+        let workers =
+            self.normalised_workers(job, epoch, placement).map(|workers| (workers.count - 1e-9).ceil() as u32);
+        gpus >= request.min_gpus()
+            && workers.is_some_and(|workers| workers <= request.max_gpus())
+            && self.mixed_rate(job, epoch, placement).is_some()
+    }
+
     /// Work per second of a job on a placement of several types: the part [`SimOptions::mixing`](super::SimOptions) of
     /// its speed on as many packed accelerators of the fastest type as it has normalised workers, between whole numbers
-    /// by a straight line. `None` where jobs hold one type only, or where the speed is not known.
+    /// by a straight line. `None` where the run does not let jobs mix, or where the speed is not known.
     pub fn mixed_rate(&self, job: JobId, epoch: u32, placement: &Placement) -> Option<f64> {
         let kept = self.options.mixing?;
         if let Work::Fixed { .. } = self.workload.jobs[job.index()].work {
@@ -61,7 +76,7 @@ impl Scenario {
         let below = self.packed_rate(job, epoch, kind, whole as u32)?;
         // Beyond the most replicas of the application, more workers add nothing.
         let above = self.packed_rate(job, epoch, kind, whole as u32 + 1).unwrap_or(below);
-        Some(kept * (below + (above - below) * (count - whole).max(0.0)) * count.min(1.0))
+        Some(kept * (below + (above - below) * (count - whole).max(0.0)))
     }
 
     /// Work per second on `gpus` packed accelerators of type `kind`, at the batch size of the run.

@@ -71,10 +71,13 @@ impl ClusterState {
 
     /// Whether a job can run on what a fault has left it.
     fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
-        let spec = &self.scenario.workload.jobs[job.index()];
-        let Work::Application { index, .. } = spec.work else { return false };
-        if left.is_empty() || !spec.request.accepts(left.gpus()) {
+        let Work::Application { index, .. } = self.scenario.workload.jobs[job.index()].work else { return false };
+        if left.is_empty() || !self.scenario.accepts(job, self.jobs.state(job).epoch, left) {
             return false;
+        }
+        // On several types it is accepted only where its speed is known.
+        if self.scenario.is_mixed(left) {
+            return true;
         }
         let shape = left.shape();
         let pace = self.scenario.speeds.pace(index, self.scenario.kind_of(left));

@@ -4,15 +4,17 @@ use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
 use crate::job::JobId;
 use crate::model::switching::Switch;
-use crate::placement::Placement;
+use crate::placement::{Placement, Slice};
 use crate::plan::Change;
 use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
 impl ClusterState {
+    /// Whether a change takes a job to as many accelerators of each slice's type, where the run does not charge for that.
     pub(super) fn is_free_move(&self, change: &Change) -> bool {
         let state = &self.jobs.state(change.job);
         let held = &state.placement;
+        let kind = |slice: &Slice| self.scenario.cluster.type_of(slice.node);
         self.scenario.options.free_moves
             && !held.is_empty()
             && state.partner.is_none()
@@ -20,7 +22,7 @@ impl ClusterState {
             && held.share().is_none()
             && change.placement.share().is_none()
             && held.shape() == change.placement.shape()
-            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+            && held.slices().iter().zip(change.placement.slices()).all(|(from, to)| kind(from) == kind(to))
     }
 }
 

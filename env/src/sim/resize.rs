@@ -52,9 +52,9 @@ impl Simulator {
         if change.placement.share().is_some() || state.placement.share().is_some() {
             return false;
         }
-        let kept = common(lasting(state), &change.placement).gpus();
-        let request = &self.state.scenario.workload.jobs[change.job.index()].request;
-        state.phase == Phase::Running && kept > 0 && request.accepts(kept)
+        let kept = common(lasting(state), &change.placement);
+        let accepts = || self.state.scenario.accepts(change.job, state.epoch, &kept);
+        state.phase == Phase::Running && !kept.is_empty() && accepts()
     }
 
     /// Accounts a running job's placement as free, and says until when it works on what it is to
@@ -177,7 +177,7 @@ impl Simulator {
             } else {
                 // What is left of the target may be too little to run on; the job then goes on as
                 // it is.
-                if scenario.workload.jobs[job.index()].request.accepts(target.gpus()) {
+                if scenario.accepts(job, state.epoch, &target) {
                     (resize.share, resize.leave_at) = (target, SimTime::NEVER);
                 }
                 resize.targets.remove(0);
@@ -217,7 +217,7 @@ impl Simulator {
             // An iteration of workers of several types is one of the job's unit.
             Work::Application { .. } if self.state.scenario.is_mixed(state.share()) => state.rate.recip(),
             Work::Application { index, .. } => {
-                let kind = self.state.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(state.share());
                 let step = self.true_step(job, index, kind)?;
                 let pass_secs = step.step_secs - step.sync_secs;
                 (step.step_secs + f64::from(state.batch.accumulation) * pass_secs) / state.kept_speed

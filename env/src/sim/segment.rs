@@ -75,7 +75,7 @@ impl Simulator {
                 (spec.request.linear_rate(state.share().gpus()).unwrap_or(1.0), duration.as_secs_f64())
             }
             Work::Steps { class, steps } => {
-                let kind = self.state.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(state.share());
                 let rate = match state.partner {
                     Some(partner) => self.state.scenario.rate_beside(job, partner, kind),
                     None => self.state.scenario.speeds.steps_per_sec(class, kind),
@@ -86,7 +86,7 @@ impl Simulator {
             Work::Application { index, .. } => {
                 let app = self.state.scenario.workload.applications[index as usize].clone();
                 let (epoch, batch, replicas) = (state.epoch, state.batch, state.share().gpus());
-                let kind = self.state.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(state.share());
                 let step = self.true_step(job, index, kind)?;
                 let total = batch.total(replicas) as f64;
                 let stats = app.gradients.at(total, epoch);

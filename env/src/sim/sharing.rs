@@ -86,10 +86,10 @@ impl Simulator {
 
     fn set_shared_speed(&mut self, job: JobId) -> Result<(), SimError> {
         let (speed, now) = (self.state.speed_on_cards(job), self.state.now);
-        let state = self.state.jobs.state_mut(job);
-        if speed == state.shared_speed {
+        if speed == self.state.jobs.state(job).shared_speed {
             return Ok(());
         }
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         state.shared_speed = speed;
         if state.phase == Phase::Running { self.run_segment(job) } else { Ok(()) }

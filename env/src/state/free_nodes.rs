@@ -18,7 +18,7 @@ pub struct FreeNodes {
     kinds: Arc<[TypeId]>,
     /// Free accelerators by type.
     by_kind: SmallVec<[u32; 4]>,
-    /// Most accelerators of a node.
+    /// Most free accelerators with which a search finds a node.
     most: u32,
     /// Nodes of which something is free, each under the number that [`Self::place`] gives it.
     order: IdSet,
@@ -44,7 +44,12 @@ impl PartialEq for FreeNodes {
 impl FreeNodes {
     /// Nodes of a cluster with `free` accelerators each.
     pub fn new(cluster: &Cluster, free: &[u32]) -> Self {
-        let most = cluster.nodes.iter().map(|node| node.gpus).chain(free.iter().copied()).max().unwrap_or(0);
+        Self::with_room(cluster, free, 0)
+    }
+
+    /// As [`Self::new`] for a cluster of which a node may come to have `most` free accelerators, more than it has now.
+    pub(crate) fn with_room(cluster: &Cluster, free: &[u32], most: u32) -> Self {
+        let most = cluster.nodes.iter().map(|node| node.gpus).chain(free.iter().copied()).fold(most, u32::max);
         let (types, nodes) = (cluster.types.len(), cluster.nodes.len());
         let mut list = Self {
             by_node: vec![0; nodes],
@@ -179,11 +184,20 @@ impl FreeNodes {
         if self.of_type(kind) < gpus {
             return None;
         }
+        // The last piece goes where it leaves the least behind.
+        self.gather(gpus, |nodes, left| nodes.tightest(kind, left).or_else(|| nodes.emptiest(kind)))
+    }
+
+    /// Takes `gpus` accelerators, each piece from the node that `next` finds for what is left to take. Returns `None`,
+    /// taking nothing, where it finds none.
+    pub fn gather(&mut self, gpus: u32, next: impl Fn(&Self, u32) -> Option<NodeId>) -> Option<Placement> {
         let mut placement = Placement::none();
         let mut left = gpus;
         while left > 0 {
-            // The last piece goes where it leaves the least behind.
-            let node = self.tightest(kind, left).or_else(|| self.emptiest(kind))?;
+            let Some(node) = next(self, left) else {
+                placement.slices().iter().for_each(|slice| self.release(slice.node, slice.gpus));
+                return None;
+            };
             let here = self.on(node).min(left);
             self.take(node, here);
             placement.push(node, here);

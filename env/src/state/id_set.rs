@@ -51,6 +51,7 @@ impl IdSet {
 
     /// Makes `id`, which is below the bound, a member.
     pub fn insert(&mut self, id: usize) {
+        debug_assert!(id < 64 * self.width(0), "{id} is not below the bound");
         let mut at = id;
         for level in 0..self.depth() {
             let word = &mut self.words[self.levels[level] as usize + at / 64];

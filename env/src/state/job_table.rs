@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 /// reset.
 pub(crate) const EXPECTED_ACTIVE: usize = 256;
 
-/// Entries of the log of changes before it is emptied: some for each job that may be active at first, so a reader that
+/// Entries of the log of changes before its older half goes: some for each job that may be active at first, so a reader that
 /// looks at every decision misses none.
 const LOGGED: usize = 16 * EXPECTED_ACTIVE;
 

@@ -184,11 +184,14 @@ impl ClusterState {
         let (services, served) = services(&scenario, seen)?;
         let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
         let (cluster, down) = (seen.cluster.clone(), seen.down.clone());
-        let idle = FreeNodes::new(&cluster, &seen.idle);
+        // A node may have lost what a job still holds there, and gets back what is being repaired.
+        let given_back = seen.idle.iter().zip(&loans.trained_on).map(|(idle, held)| idle + held);
+        let most = scenario.cluster.nodes.iter().map(|node| node.gpus).chain(given_back).max().unwrap_or(0);
+        let idle = FreeNodes::with_room(&cluster, &seen.idle, most);
         if !loans.open.is_empty() {
             let free = |(node, &idle): (NodeId, &u32)| if loans.may_train(&cluster, node) { idle } else { 0 };
             let open: Vec<u32> = cluster.node_ids().zip(&seen.idle).map(free).collect();
-            loans.open = FreeNodes::new(&cluster, &open);
+            loans.open = FreeNodes::with_room(&cluster, &open, most);
         }
         Ok(Self {
             scenario,

@@ -5,16 +5,19 @@ use crate::cluster::TypeId;
 use crate::placement::Placement;
 
 impl ClusterView<'_> {
-    /// Part of the ideal speed that a job on several types keeps; `None` where a job holds one type only.
+    /// Part of the ideal speed that a job on several types keeps; `None` where the run does not let jobs mix.
     pub fn mixing(&self) -> Option<f64> {
         self.scenario.options.mixing
     }
 
-    /// Whether `job` may hold `placement`, which is on several types: the run lets jobs mix, the speed is known on each
-    /// type, and there are no more workers than the job can use, a slower accelerator counting as a fraction of one.
+    /// Whether `placement` is on several types of known nodes, the run lets jobs mix, and `job` can run there
+    /// ([`Scenario::accepts`](crate::scenario::Scenario::accepts)).
     pub fn may_mix(&self, job: &JobView<'_>, placement: &Placement) -> bool {
-        let workers = job.normalised_workers(placement).map(|count| (count - 1e-9).ceil() as u32);
-        job.mixed_rate(placement).is_some() && workers.is_some_and(|workers| workers <= job.request().max_gpus())
+        let nodes = self.scenario.cluster.nodes.len();
+        self.mixing().is_some()
+            && placement.slices().iter().all(|slice| slice.node.index() < nodes)
+            && job.is_mixed(placement)
+            && self.scenario.accepts(job.id(), job.state.epoch, placement)
     }
 }
 
@@ -37,7 +40,8 @@ impl JobView<'_> {
         workers.map(|workers| workers.count)
     }
 
-    /// Work per second on a placement of several types; `None` where jobs hold one type only, or where it is not known.
+    /// Work per second on a placement of several types; `None` where the run does not let jobs mix, or where it is not
+    /// known.
     pub fn mixed_rate(&self, placement: &Placement) -> Option<f64> {
         self.known.scenario.mixed_rate(self.state.id, self.state.epoch, placement)
     }

@@ -64,6 +64,11 @@ impl Variant {
         }
     }
 
+    /// Whether servers of services are lent to training, which takes them back from running jobs.
+    pub fn lends(self) -> bool {
+        !matches!(self, Self::None | Self::Frugal(_))
+    }
+
     /// Variant under which `training` shares where its name has none: by forecast if it was
     /// published with loaning, without loans otherwise.
     pub fn usual(training: &dyn Policy) -> Self {
@@ -87,8 +92,7 @@ impl Variant {
             Self::ForecastBy(model) => Ahead::new(ForecastingOptions::by(model).at(forecasting.level)).pair(),
             Self::Oracle => [Box::new(OracleOutlook), Box::new(OracleOutlook)],
         };
-        let lends = !matches!(self, Self::None | Self::Frugal(_));
-        let orchestrator = lends.then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
+        let orchestrator = self.lends().then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
         let autoscaler = Autoscaler::new(of_services, sharing.scaling).on_types_by(self.expense());
         Composite::new(autoscaler, orchestrator, training)
     }

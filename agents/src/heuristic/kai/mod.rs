@@ -293,7 +293,9 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
     fn reclaim(&mut self, job: &JobView<'_>, kind: TypeId) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
         if !self.view.preempts() {
+            // No equal job can reclaim either.
             self.unreclaimable.insert((tenant, gpus, kind));
+            return false;
         }
         if self.unreclaimable.contains(&(tenant, gpus, kind)) {
             return false;

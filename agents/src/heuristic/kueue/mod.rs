@@ -37,11 +37,7 @@ use crate::heuristic::parameters::{Fixed, Parameterised};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use claim::JobClaim;
-use preemption::{Evict, PreemptionRules, fair_preemption};
-
-/// Rules of a run without preemption.
-static NEVER: PreemptionRules =
-    PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+use preemption::{Evict, NEVER, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 

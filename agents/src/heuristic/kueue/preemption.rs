@@ -80,6 +80,10 @@ pub struct PreemptionRules {
     pub strategies: Vec<FairSharingStrategy>,
 }
 
+/// Rules of a run without preemption.
+pub(super) static NEVER: PreemptionRules =
+    PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+
 impl Default for PreemptionRules {
     /// Settings as shipped, with fair sharing: lower priorities within a tenant, any borrower within a cohort.
     fn default() -> Self {

@@ -332,6 +332,7 @@ impl Tiresias {
             QueueOrder::Entry => {}
             // The next decision sorts anew, and jobs of equal index keep the order that they have now.
             QueueOrder::Artifact(_) => return self.line.sort_by(|entry| entry, |a, b| b.running.cmp(&a.running)),
+            // The index alone orders a queue, whether a job runs or waits.
             QueueOrder::Gittins(..) => return,
         }
         let waits_in_front = |entry: &QueuedJob| !entry.running && entry.at.part == QueuePart::Front;

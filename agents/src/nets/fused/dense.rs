@@ -1,4 +1,4 @@
-//! One affine layer over a few rows, written so that plain x86-64 vectorises it.
+//! One affine layer over a few rows, compiled for the widest vectors of the processor that runs it.
 //!
 //! Columns are stored in panels of eight; a block of four rows by one panel, or one row by four
 //! panels, keeps its sums in registers. Each output is `bias + x0 w0 + x1 w1 + ...` in that order

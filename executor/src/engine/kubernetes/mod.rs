@@ -317,8 +317,8 @@ impl Engine for KubernetesEngine {
         stream::iter(taken).buffered(AT_ONCE).try_collect().await
     }
 
-    /// Names the nodes of pods that wait for the daemon, also of those that the job controller made
-    /// anew, ends jobs that ended well without being counted, and evicts pods that are bound where they do not belong.
+    /// Names the nodes of pods that wait for the daemon, also of those that the job controller made anew. Ends jobs
+    /// that ended well without being counted. Evicts pods that are bound where they do not belong.
     async fn maintain(&mut self) -> Result<(), EngineError> {
         let calls = self.client().await.map(|client| self.calls(&client))?;
         let acts_on_kueue = kueue::acts(&self.settings);
