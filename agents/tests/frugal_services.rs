@@ -12,6 +12,7 @@ use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
 
 /// Points of a profile: requests at once, and milliseconds.
 fn profile(points: &[(u32, f64)]) -> ServingProfile {
@@ -59,6 +60,15 @@ fn cluster() -> Cluster {
 
 /// Outcome, and the names of the types that had ready replicas of each service ten seconds before the end of each hour.
 fn run(variant: &str, services: Vec<Arc<Service>>) -> (Outcome, Vec<Vec<String>>) {
+    run_watched(variant, services, |_| {})
+}
+
+/// As [`run`]; `watch` sees the cluster before each decision.
+fn run_watched(
+    variant: &str,
+    services: Vec<Arc<Service>>,
+    mut watch: impl FnMut(&ClusterView<'_>),
+) -> (Outcome, Vec<Vec<String>>) {
     let workload = Workload { services, ..Workload::new(Vec::new(), Vec::new()) };
     let horizon = Some(SimTime::from_secs(3 * 3600));
     let options = SimOptions { horizon, ..SimOptions::standard() };
@@ -68,6 +78,7 @@ fn run(variant: &str, services: Vec<Arc<Service>>) -> (Outcome, Vec<Vec<String>>
     let mut seen: Vec<Vec<String>> = vec![Vec::new(); 3];
     while simulator.run_until_decision().unwrap() == Status::Decision {
         let view = simulator.view();
+        watch(&view);
         let (hour, within) = (view.now.as_millis() / 3_600_000, view.now.as_millis() % 3_600_000);
         if within > 3_000_000 {
             let of = |service: goodput_env::view::ServiceView<'_>| {
@@ -132,4 +143,31 @@ fn a_service_without_room_on_its_type_takes_another() {
     assert_eq!(seen, [["small", "small", "small", "small", "small", "large"]; 3]);
     // The objective lets one in a hundred be late, and no replica answers in the first ten seconds.
     assert!(late(&outcome) < 0.02, "{}", late(&outcome));
+}
+
+/// A service that may have so many replicas at most.
+fn limited(most: u32, per_sec: &[f64]) -> Arc<Service> {
+    Arc::new(Service { max_replicas: most, ..Service::clone(&service("a", 200, per_sec)) })
+}
+
+/// One replica of the small type does not do for 400 requests a second, and a service of one replica has no other on the
+/// large type beside it. It changes the type all the same.
+#[test]
+fn a_service_leaves_a_type_that_does_not_keep_the_objective_though_it_has_no_room_for_both() {
+    let (outcome, seen) = run("per-watt", vec![limited(1, &[10.0, 400.0, 400.0])]);
+    assert_eq!(seen, [["small"], ["large"], ["large"]]);
+    assert!(late(&outcome) < 0.01, "{}", late(&outcome));
+}
+
+/// Three replicas of the large type serve 1,500 requests a second. At 60 a second two of the small type take less, but of
+/// four replicas at most three are on the large type until the calm is over. They go when both on the small type answer.
+#[test]
+fn no_replica_goes_before_what_is_needed_answers() {
+    let hour = SimTime::from_secs(3600);
+    let (_, seen) = run_watched("per-watt", vec![limited(4, &[1500.0, 60.0, 60.0])], |view| {
+        let service = view.services().next().unwrap();
+        let (rate, capacity) = (service.rate(), service.capacity());
+        assert!(view.now < hour || capacity >= rate, "{}: {capacity} for {rate}", view.now.as_secs_f64());
+    });
+    assert_eq!(seen, [["large"], ["small"], ["small"]]);
 }

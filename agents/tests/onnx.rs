@@ -109,3 +109,20 @@ fn what_does_not_fit_is_named() {
     let error = PolicyBundle::from_bytes(&bytes, Path::new("a.bundle")).unwrap_err().to_string();
     assert!(error.contains("a.bundle") && error.contains("expected f32 [1, 136]"), "{error}");
 }
+
+/// `root` gives scores that are no numbers, and `lookup` fails, at every observation but zeros.
+#[test]
+fn what_a_graph_does_not_score_is_counted() {
+    for (name, words) in [("root", "the score of an allowed action is no number"), ("lookup", "cannot be computed")] {
+        let bundle = bundle(name);
+        assert_eq!(bundle.fault(), None, "{name}");
+        let workload = random_workload(&mut rng(3, Stream::Workload), 4, 16);
+        let scenario =
+            Scenario::new(Arc::new(Cluster::homogeneous(4, 4)), Arc::new(workload), SimOptions::standard(), 3);
+        let mut simulator = Simulator::new(Arc::new(scenario));
+        simulator.run_until_decision().unwrap();
+        bundle.policy(ExpectedPeak::default()).unwrap().decide(&simulator.view());
+        let fault = bundle.fault().unwrap();
+        assert!(fault.contains("faults: 1") && fault.contains(words), "{name}: {fault}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The integration tests of `cli`, one program: it is linked once, not once for each file.
 mod cli;
 mod env_serve;
+mod external;
 mod federate;
 mod forecast;
 mod presets;

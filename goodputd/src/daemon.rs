@@ -1,7 +1,7 @@
 //! `live run`, `live plan` and `live replay`: the daemon in this process.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
@@ -142,7 +142,7 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
         let text = serde_json::to_string(&snapshot).map_err(CommandError::failed)?;
         std::fs::write(path, text).map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
     }
-    print(planned(settings, vec![snapshot])?, output)
+    planned(settings, vec![snapshot])?.show(output)
 }
 
 /// Lists what the daemon would have done about recorded snapshots.
@@ -154,35 +154,61 @@ pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Res
         serde_json::from_str(&text)
             .map_err(|error| unreadable(&error).with_help("expected a snapshot as `live plan --record` writes it"))
     };
-    print(planned(settings, snapshots.iter().map(read).collect::<Result<_, _>>()?)?, output)
+    planned(settings, snapshots.iter().map(read).collect::<Result<_, _>>()?)?.show(output)
 }
 
-/// Orders that the daemon would give about each snapshot, with the version of the snapshot. The state
-/// directory of the deployment stays untouched.
-fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
+/// Plan for recorded snapshots. A snapshot is named by its version.
+struct Planned {
+    /// Orders that the daemon would give.
+    orders: Vec<(u64, Order)>,
+    /// Reasons for which the fallback decided instead of the policy.
+    instead: Vec<(u64, String)>,
+}
+
+impl Planned {
+    /// Lists the orders. The plan fails where some of them are not the policy's.
+    fn show(self, output: OutputFormat) -> Result<(), CommandError> {
+        print(self.orders, output)?;
+        if self.instead.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> =
+            self.instead.iter().map(|(version, reason)| format!("snapshot {version}: {reason}")).collect();
+        let message = format!("the fallback decided instead of the policy:\n{}", lines.join("\n"));
+        Err(CommandError::failed(message).with_help("the orders of these snapshots are those of the fallback"))
+    }
+}
+
+/// Time for a program to decide in a plan, milliseconds. The program may take half of it to start, which is a minute.
+const PROGRAM_TURN_MS: u64 = 140_000;
+
+/// What the daemon would do about each snapshot. The state directory of the deployment stays untouched.
+fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<Planned, CommandError> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
     // A program starts with the plan, and nothing waits for the plan.
     if settings.policy.name.as_deref().is_some_and(policies::is_program) {
-        settings.reliance.timeout_ms = settings.reliance.timeout_ms.max(60_000);
+        settings.reliance.timeout_ms = settings.reliance.timeout_ms.max(PROGRAM_TURN_MS);
     }
     // A plan takes nothing from the daemon that leads.
     settings.leader = LeaderConfig::default();
     let count = snapshots.len();
     let mut daemon = open(Recorded::new(snapshots), settings)?;
-    let orders = runtime()?.block_on(async {
-        let mut orders = Vec::new();
+    let planned = runtime()?.block_on(async {
+        let mut planned = Planned { orders: Vec::new(), instead: Vec::new() };
         for _ in 0..count {
             daemon.cycle().await?;
             let version = daemon.engine_mut().version();
-            orders.extend(daemon.proposed().iter().cloned().map(|order| (version, order)));
+            planned.orders.extend(daemon.proposed().iter().cloned().map(|order| (version, order)));
+            let reason = daemon.status().lock().unwrap_or_else(PoisonError::into_inner).fallback.clone();
+            planned.instead.extend((!reason.is_empty()).then_some((version, reason)));
         }
-        Ok(orders)
+        Ok(planned)
     });
     drop(daemon);
     let _ = std::fs::remove_dir_all(scratch);
-    orders.map_err(|error: DaemonError| CommandError::failed(error))
+    planned.map_err(|error: DaemonError| CommandError::failed(error))
 }
 
 fn print(orders: Vec<(u64, Order)>, output: OutputFormat) -> Result<(), CommandError> {

@@ -65,7 +65,7 @@ pub fn learned_entry(
     sharing: &Arc<Sharing>,
 ) -> Result<PolicyEntry, TrainError> {
     bundle.policy_sharing(expected.clone(), sharing).map_err(TrainError::Decoder)?;
-    let (bundle, sharing) = (bundle.clone(), sharing.clone());
+    let (bundle, watched, sharing) = (bundle.clone(), bundle.clone(), sharing.clone());
     let make = move |_| bundle.policy_sharing(expected.clone(), &sharing).expect("it was made once already");
-    Ok(PolicyEntry::new(name, make))
+    Ok(PolicyEntry { fault: Box::new(move || watched.fault()), ..PolicyEntry::new(name, make) })
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::model::{Model, PolicyBundle};
 use crate::compose::loaning::{RecallPricing, SharedJobValues, Sharing, Variant};
+use crate::nets::onnx::OnnxFaults;
 use crate::policies::deployed::Deployed;
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
@@ -58,6 +59,14 @@ impl PolicyBundle {
     pub fn playing(&self) -> Result<LearnedPolicy, serde_json::Error> {
         let decoder = Decoder::deserialize(&self.card.decoder)?;
         Ok(LearnedPolicy::new(self.deploy(), self.layout(), decoder, self.card.provenance.seed))
+    }
+
+    /// Sentence about decisions that the bundle could not take so far, over all its policies; `None` where there are
+    /// none. An ONNX graph alone may fail at an observation.
+    pub fn fault(&self) -> Option<String> {
+        let Model::Onnx(net) = &self.model else { return None };
+        let OnnxFaults { actions, last } = net.faults();
+        (actions > 0).then(|| format!("its ONNX graph could not score actions (faults: {actions}, the last: {last})"))
     }
 
     /// Net or linear policy without rounds, to score single observations.

@@ -7,12 +7,14 @@
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use goodput_env::gym::Layout;
 use rten::{DataType, Dimension, Model, NodeId, RunOptions, ThreadPool, Value, ValueType};
 use thiserror::Error;
+
+use super::distribution::argmax;
 
 /// A graph that cannot be a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -68,6 +70,17 @@ pub struct OnnxNet {
     model: Arc<Model>,
     input: NodeId,
     output: NodeId,
+    /// Of all scorers of the net.
+    faults: Arc<Mutex<OnnxFaults>>,
+}
+
+/// Decisions that a graph could not take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnnxFaults {
+    /// Number of actions that were asked for and not scored.
+    pub actions: u64,
+    /// Message of the last fault; empty where there is none.
+    pub last: String,
 }
 
 impl OnnxNet {
@@ -95,7 +108,7 @@ impl OnnxNet {
             let found = format!("{kind} {}", shape.as_deref().map(words).unwrap_or_default());
             return Err(OnnxError::Input { name: name(&model, input), found, expected: layout.obs_dim() });
         }
-        let net = Self { bytes, layout, model: Arc::new(model), input, output };
+        let net = Self { bytes, layout, model: Arc::new(model), input, output, faults: Arc::default() };
         net.at_work().logits(&vec![0.0; layout.obs_dim()])?;
         Ok(net)
     }
@@ -108,6 +121,11 @@ impl OnnxNet {
     /// Bytes of the ONNX file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Faults so far, over all runs of the net and its copies.
+    pub fn faults(&self) -> OnnxFaults {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The net with a thread of its own and room for its scores.
@@ -176,6 +194,22 @@ pub struct OnnxScorer {
 }
 
 impl OnnxScorer {
+    /// The allowed action of the greatest score. A graph that fails, or gives an allowed action a score that is no
+    /// number, takes the last action, which ends the round; [`OnnxNet::faults`] counts it.
+    pub fn greedy(&mut self, observation: &[f32], mask: &[u8]) -> usize {
+        let problem = match self.logits(observation) {
+            Ok(scores) if scores.iter().zip(mask).all(|(score, &allowed)| allowed == 0 || !score.is_nan()) => {
+                return argmax(scores, mask);
+            }
+            Ok(_) => "the score of an allowed action is no number".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let mut faults = self.net.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.actions += 1;
+        faults.last = problem;
+        mask.len().saturating_sub(1)
+    }
+
     /// Scores of all actions as [`Self::logits`] has them; no numbers where the graph fails.
     pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
         if self.logits(observation).is_err() {

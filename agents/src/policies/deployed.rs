@@ -1,6 +1,5 @@
 //! Nets and linear policies ready to score what they see, with all buffers they need.
 
-use crate::nets::distribution::argmax;
 use crate::nets::fused::{Fused, Scratch};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::{OnnxNet, OnnxScorer};
@@ -51,16 +50,14 @@ impl Deployed {
     }
 
     /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask
-    /// `[actions]`. An ONNX graph that fails takes the last action, which ends the round.
+    /// `[actions]`. An ONNX graph that fails, or scores by what is no number, takes the
+    /// last action, which ends the round.
     pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);
         match decider {
             Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
-            Decider::Onnx(net) => match net.logits(observation) {
-                Ok(logits) => argmax(logits, mask),
-                Err(_) => mask.len().saturating_sub(1),
-            },
+            Decider::Onnx(net) => net.greedy(observation, mask),
             Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
             Decider::Waits => mask.len().saturating_sub(1),
         }

@@ -119,7 +119,7 @@ fn external(program: &ExternalProgram, experiment: &Experiment, setup: &Setup) -
 }
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
-fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
+pub fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
         let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;

@@ -38,9 +38,11 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         )));
     }
     let program = programs::named(&args.policy)?;
-    let mut policy = match &program {
-        Some(program) => external(program, args.seed)?,
-        None => policy(&args.policy, args.seed, &cluster)?,
+    let bundle = (program.is_none() && is_bundle(&args.policy)).then(|| bundle(&args.policy)).transpose()?;
+    let mut policy = match (&program, &bundle) {
+        (Some(program), _) => external(program, args.seed)?,
+        (None, Some(bundle)) => learned(&args.policy, bundle, &cluster)?,
+        (None, None) => policy(&args.policy, args.seed, &cluster)?,
     };
     let workload = sim_inputs::workload(args, &cluster)?;
     prepare_shares(&mut cluster, &workload).map_err(|problem| {
@@ -59,6 +61,9 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, args.seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(CommandError::failed)?;
     program.iter().for_each(programs::warn_of_faults);
+    if let Some(problem) = bundle.and_then(|bundle| bundle.fault()) {
+        return Err(CommandError::failed(format!("policy {} has no results: {problem}", args.policy)));
+    }
 
     let jobs = &scenario.workload.jobs;
     let shares = jobs.iter().any(|job| job.request.share.is_some());
@@ -99,15 +104,21 @@ fn external(program: &ExternalProgram, seed: u64) -> Result<Box<dyn Policy>, Com
     Ok(Box::new(ExternalPolicy::new(program.clone(), &layout, &[], seed)))
 }
 
-/// A policy by name, or from a bundle, for `cluster`.
+/// Whether `name` is that of a shipped bundle or of a file.
+fn is_bundle(name: &str) -> bool {
+    name.starts_with(zoo::PREFIX) || Path::new(name).exists()
+}
+
+/// The policy of the bundle called `name`, for `cluster`.
+fn learned(name: &str, bundle: &PolicyBundle, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
+    bundle.check_types(cluster).map_err(|error| CommandError::input(format!("{name}: {error}")))?;
+    bundle
+        .policy_sharing(ExpectedPeak::default(), &Sharing::default())
+        .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")))
+}
+
+/// A policy by name, for `cluster`.
 fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
-    if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
-        let bundle = bundle(name)?;
-        bundle.check_types(cluster).map_err(|error| CommandError::input(format!("{name}: {error}")))?;
-        return bundle
-            .policy_sharing(ExpectedPeak::default(), &Sharing::default())
-            .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
-    }
     let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
     if let Some(problem) = named.lacks(cluster) {
         return Err(CommandError::input(format!("--policy {named} {problem}")).with_help(FIGURES));

@@ -53,6 +53,14 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
             workload
         }
     };
+    if let Some(allocation) = args.allocation.filter(|_| workload.tenants.is_empty()) {
+        let file = args.workload.display();
+        return Err(CommandError::input(format!(
+            "--allocation {}: the jobs of {file} have no tenants to divide the cluster among",
+            allocation.name()
+        ))
+        .with_help("give the table of jobs a column `tenant`, or leave out --allocation"));
+    }
     known_speeds(cluster, &workload).map_err(|error| match error {
         SetupError::Value { value, expected, .. } => {
             CommandError::input(format!("--cluster has {value}, expected {expected}"))

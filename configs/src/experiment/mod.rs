@@ -395,7 +395,12 @@ impl ConfigFile for Experiment {
         named.try_for_each(|(at, name)| {
             let key = format!("evaluate.policies.{at}");
             policies::check(key.clone(), name)?;
-            self.check_policy(key, name, &setup)
+            self.check_policy(key.clone(), name, &setup)?;
+            // Validation scores what is learnt beside published policies.
+            match &self.agent {
+                Some(_) => policies::check_published(key, name),
+                None => Ok(()),
+            }
         })
     }
 }

@@ -37,6 +37,17 @@ pub(crate) fn check_heuristic(key: impl Into<Cow<'static, str>>, name: &str) -> 
     name.parse::<NamedPolicy>().map(drop).map_err(|error| refused(key.into(), &error))
 }
 
+/// Checks that a policy beside which an agent is trained is a published one.
+#[cfg(feature = "scenarios")]
+pub(crate) fn check_published(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
+    if name.parse::<NamedPolicy>().is_ok() {
+        return Ok(());
+    }
+    let problem = format!("{name:?} is no published policy, and `goodput train` compares [agent] with these alone");
+    let remedy = Some("leave it out, and name it to `goodput eval FILE --policies` after the training");
+    Err(CheckError { remedy, ..CheckError::at(key, problem) })
+}
+
 /// Checks that `name` is a published policy, or names an external program that is there.
 pub(crate) fn check_named(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
     if !ExternalProgram::is_meant_by(name) {

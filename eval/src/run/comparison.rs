@@ -99,6 +99,14 @@ pub enum RunError {
         /// Name of the policy.
         policy: String,
     },
+    /// A policy could not take some of its decisions.
+    #[error("policy {policy} has no results: {problem}")]
+    Faulty {
+        /// Name of the policy.
+        policy: String,
+        /// Sentence about the decisions.
+        problem: String,
+    },
     /// A run failed.
     #[error("policy {policy} on workload {workload}, seed {seed}: {source}")]
     Run {
@@ -165,6 +173,11 @@ impl Comparison {
             })
             .collect();
         let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for entry in &self.policies {
+            if let Some(problem) = (entry.fault)() {
+                return Err(RunError::Faulty { policy: entry.name.clone(), problem });
+            }
+        }
         let policies: Vec<String> = self.policies.iter().map(|entry| entry.name.clone()).collect();
         let reference = self.reference.clone().unwrap_or_else(|| policies[0].clone());
         let summary = Summary::new(&policies, &workloads, &runs, &reference, self.statistics);

@@ -8,6 +8,9 @@ use goodput_env::scenario::{Batching, Information, Rounds, Scenario};
 /// Makes a fresh policy for a run with this seed.
 pub type PolicyFactory = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
 
+/// Sentence about decisions that a policy could not take; `None` where there are none.
+pub type PolicyFault = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// Treatment of the log of allocations in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AllocationLog {
@@ -29,6 +32,8 @@ pub struct PolicyEntry {
     pub information: Option<Information>,
     /// Moments at which the policy is asked, in place of the scenario's.
     pub rounds: Option<Rounds>,
+    /// Question, after the runs, for decisions that the policy could not take; such a policy has no results.
+    pub fault: PolicyFault,
 }
 
 impl std::fmt::Debug for PolicyEntry {
@@ -40,7 +45,8 @@ impl std::fmt::Debug for PolicyEntry {
 impl PolicyEntry {
     /// A policy under the scenario's own batching and information level.
     pub fn new(name: impl Into<String>, make: impl Fn(u64) -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), make: Box::new(make), batching: None, information: None, rounds: None }
+        let (batching, information, rounds) = Default::default();
+        Self { name: name.into(), make: Box::new(make), batching, information, rounds, fault: Box::new(|| None) }
     }
 
     /// Policy entry with the batching and the information level of the publication.
@@ -50,6 +56,11 @@ impl PolicyEntry {
         self.batching = Some(policy.batching());
         self.information = Some(policy.information());
         self
+    }
+
+    /// Scenario with the conventions of this policy.
+    pub fn under(&self, scenario: &Arc<Scenario>) -> Arc<Scenario> {
+        self.scenario(scenario, AllocationLog::AsConfigured)
     }
 
     pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {

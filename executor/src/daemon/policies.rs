@@ -42,7 +42,9 @@ impl OpenedPolicy {
             (Some(name), _) if ExternalProgram::is_meant_by(name) => {
                 let program = ExternalProgram::by_name(name);
                 let program = program.ok_or_else(|| refused(format!("{name:?} names no program; {EXTERNAL}")))?;
-                program.find().map_err(|missing| refused(format!("{name}: {missing}")))?;
+                // The file and `policy set` have looked for the module of a class. It is not looked for with each
+                // instance, because Python may take seconds for that.
+                program.find_command().map_err(|missing| refused(format!("{name}: {missing}")))?;
                 PolicyKind::Program(program)
             }
             (Some(name), _) => PolicyKind::Named(named("[policy] name", name)?),

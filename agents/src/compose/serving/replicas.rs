@@ -29,7 +29,8 @@ impl Replicas {
     }
 
     /// Takes `service` to `target` replicas, or as near as there is room: on accelerators of type `kind`, where it is
-    /// given. Replicas on other types go when as many as that answer on the type.
+    /// given. Replicas on other types go when `target` of them answer on the type. Where the most replicas that the
+    /// service may have leave no room for that, they go one by one, each when all on the type answer.
     pub fn scale(
         &mut self,
         view: &ClusterView<'_>,
@@ -39,24 +40,20 @@ impl Replicas {
         plan: &mut Plan,
     ) {
         let here = |node: NodeId| kind.is_none_or(|kind| view.cluster().type_of(node) == kind);
-        let elsewhere = service.state.lasting().filter(|replica| !here(replica.node)).count() as u32;
+        let (mut by_node, now) = counted(service, here);
+        let (mut others, mut elsewhere) = counted(service, |node| !here(node));
         let (_, most) = service.replica_limits();
-        let target = target.min(most.saturating_sub(elsewhere));
         let answers = |replica: &&Replica| here(replica.node) && replica.phase == ReplicaPhase::Ready;
-        if elsewhere > 0 && target > 0 && service.state.lasting().filter(answers).count() as u32 >= target {
-            let mut left: Vec<NodeId> = service.state.lasting().map(|on| on.node).filter(|&node| !here(node)).collect();
-            left.sort_unstable();
-            left.dedup();
-            left.into_iter().for_each(|node| plan.scale(service.id(), node, 0));
+        let answering = service.state.lasting().filter(answers).count() as u32;
+        if elsewhere > 0 && target > 0 {
+            let gone = match answering >= target {
+                true => elsewhere,
+                false => u32::from(answering == now && now + elsewhere >= most),
+            };
+            shrink(view, service, &mut others, gone, plan);
+            elsewhere -= gone;
         }
-        let mut by_node: Vec<(NodeId, u32)> = Vec::new();
-        for replica in service.state.lasting().filter(|replica| here(replica.node)) {
-            match by_node.iter_mut().find(|(node, _)| *node == replica.node) {
-                Some((_, count)) => *count += 1,
-                None => by_node.push((replica.node, 1)),
-            }
-        }
-        let now: u32 = by_node.iter().map(|(_, count)| count).sum();
+        let target = target.min(most.saturating_sub(elsewhere));
         if target < now {
             shrink(view, service, &mut by_node, now - target, plan);
         } else if target > now {
@@ -92,6 +89,19 @@ impl Replicas {
             plan.scale(service.id(), NodeId::at(node), before + count);
         }
     }
+}
+
+/// Replicas of `service` by server, of the servers that are `meant`, and their number.
+fn counted(service: &ServiceView<'_>, meant: impl Fn(NodeId) -> bool) -> (Vec<(NodeId, u32)>, u32) {
+    let mut by_node: Vec<(NodeId, u32)> = Vec::new();
+    for replica in service.state.lasting().filter(|replica| meant(replica.node)) {
+        match by_node.iter_mut().find(|(node, _)| *node == replica.node) {
+            Some((_, count)) => *count += 1,
+            None => by_node.push((replica.node, 1)),
+        }
+    }
+    let count = by_node.iter().map(|(_, count)| count).sum();
+    (by_node, count)
 }
 
 /// Takes replicas off the servers with the least on them, of those the highest id first.

@@ -13,7 +13,8 @@ use crate::allocation::expense::Expense;
 ///
 /// The latency objective comes first: a type that does not keep it is not chosen, however little it takes. A service
 /// leaves its type for another one that takes less by more than the tolerance of scaling, and not before the calm of
-/// scaling is over.
+/// scaling is over. Where the most replicas that it may have leave no room for those on a new type beside the present
+/// ones, it leaves only a type that does not keep the objective.
 #[derive(Clone, Debug)]
 pub struct FrugalTypes {
     expense: Expense,
@@ -31,6 +32,8 @@ struct TypeOffer {
     more: u32,
     /// Expense of all its replicas.
     expense: f64,
+    /// Whether the service may have all these replicas beside those on other types.
+    fits: bool,
 }
 
 impl FrugalTypes {
@@ -62,7 +65,10 @@ impl FrugalTypes {
         let offers: Vec<TypeOffer> = kinds
             .filter_map(|kind| self.offer(view, service, kind, expected, scaling, expenses[kind.index()]))
             .collect();
-        let best = offers.iter().copied().min_by(|one, other| one.expense.total_cmp(&other.expense))?;
+        // Without room for both fleets, replicas on the present type would go before those on the new one answer.
+        let some_fit = offers.iter().any(|offer| offer.fits);
+        let open = offers.iter().copied().filter(|offer| offer.fits || !some_fit);
+        let best = open.min_by(|one, other| one.expense.total_cmp(&other.expense))?;
         let kept = self.chosen[service.id().index()].and_then(|(kind, since)| {
             let present = offers.iter().copied().find(|offer| offer.kind == kind)?;
             let better = best.expense < present.expense * (1.0 - scaling.tolerance);
@@ -95,9 +101,12 @@ impl FrugalTypes {
             return None;
         }
         let gpus = count * service.gpus_per_replica();
+        let lasting = service.state.lasting().count() as u32;
         let here =
             service.state.lasting().filter(|replica| view.cluster().type_of(replica.node) == kind).count() as u32;
+        let (_, most) = service.replica_limits();
+        let fits = lasting - here + count <= most;
         let more = gpus.saturating_sub(here * service.gpus_per_replica());
-        (more <= self.room[kind.index()]).then_some(TypeOffer { kind, more, expense: f64::from(gpus) * expense })
+        (more <= self.room[kind.index()]).then_some(TypeOffer { kind, more, expense: f64::from(gpus) * expense, fits })
     }
 }

@@ -2,26 +2,37 @@
 
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
 
 use super::program::{ExternalProgram, PACKAGE, ProgramKind};
 
-/// Prints the first of the modules in the arguments that Python does not find. The last name of each stays
-/// unimported.
+/// Longest time for the search of a module. Python imports the packages around a module to find it.
+const SEARCH: Duration = Duration::from_secs(5);
+
+/// Exit codes of a Python that does not find the package that serves classes, and of one that does not find the module.
+const NO_PACKAGE: i32 = 101;
+const NO_MODULE: i32 = 102;
+
+/// Ends with 101 or 102 where Python does not find the first or the second of the modules in the arguments. The last
+/// name of each stays unimported.
 const FIND: &str = "
 import importlib.util, os, sys
 sys.path.insert(0, os.getcwd())
-for name in sys.argv[1:]:
+for code, name in enumerate(sys.argv[1:], 101):
     try:
         found = importlib.util.find_spec(name)
     except ImportError:
         found = None
     if found is None:
-        print(name)
-        break
+        os._exit(code)
+os._exit(0)
 ";
 
 /// Part of an external program that is not there.
@@ -66,23 +77,53 @@ pub enum MissingProgram {
 
 impl ExternalProgram {
     /// Looks for the program, and for the module of a class in Python, without running either. Python imports the
-    /// packages around a module to find it.
+    /// packages around a module to find it. A module counts as found where that takes longer than 5 s: the start of the
+    /// program has a limit of its own.
     ///
     /// # Errors
     /// [`MissingProgram`] names the part that is not there.
     pub fn find(&self) -> Result<(), MissingProgram> {
-        let program = self.command().first().map(String::as_str).unwrap_or_default();
-        find_executable(program)?;
+        self.find_command()?;
         let ProgramKind::Python(module) = self.kind() else { return Ok(()) };
-        let asked = Command::new(program).args(["-c", FIND, PACKAGE, module]).stdin(Stdio::null()).output();
-        let python = program.to_owned();
-        // A Python that cannot be asked says so when it is started.
-        match asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).as_deref() {
-            Ok(PACKAGE) => Err(MissingProgram::Package { python }),
-            Ok(missing) if missing == module => Err(MissingProgram::Module { python, module: missing.to_owned() }),
+        let python = self.program().to_owned();
+        match searched(&python, module) {
+            Some(NO_PACKAGE) => Err(MissingProgram::Package { python }),
+            Some(NO_MODULE) => Err(MissingProgram::Module { python, module: module.clone() }),
             _ => Ok(()),
         }
     }
+
+    /// Looks for the program alone, which takes no time.
+    ///
+    /// # Errors
+    /// [`MissingProgram`] where it is not there.
+    pub fn find_command(&self) -> Result<(), MissingProgram> {
+        find_executable(self.program())
+    }
+
+    fn program(&self) -> &str {
+        self.command().first().map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// Exit code of a Python that looks for `module`; `None` where it cannot be asked, which it says when it is started, and
+/// where it does not end in time.
+fn searched(python: &str, module: &str) -> Option<i32> {
+    let mut command = Command::new(python);
+    command.args(["-c", FIND, PACKAGE, module]).process_group(0);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+    let began = Instant::now();
+    while began.elapsed() < SEARCH {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.code(),
+            Ok(None) => thread::sleep(Duration::from_millis(5)),
+            Err(_) => break,
+        }
+    }
+    // It fails where the group has just ended.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    let _ = child.wait();
+    None
 }
 
 fn find_executable(program: &str) -> Result<(), MissingProgram> {

@@ -1,6 +1,6 @@
 //! Process of an external program.
 
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,11 +14,18 @@ use super::protocol::{Heard, Introduction, ProcessError, ProgramAnswer, talk};
 /// Time to end after the end of standard input.
 const END: Duration = Duration::from_millis(500);
 
+/// Script of the watch: it waits for the end of its input, and kills the process group in its argument. The input ends
+/// with this process, however that ends.
+const WATCH: &str = "read -r end; kill -s KILL -- \"-$1\"";
+
 /// A running process, the leader of a process group of its own. Dropping it closes its input. Then the group is killed:
-/// at once after a fault, and otherwise when the leader has ended or had the time to end.
+/// at once after a fault, and otherwise when the leader has ended or had the time to end. The group does not outlive
+/// this process either: a watch kills it then.
 #[derive(Debug)]
 pub(super) struct PolicyProcess {
     child: Child,
+    /// `None` where there is no shell for it.
+    watch: Option<Child>,
     began: Instant,
     greeted: bool,
     faulty: bool,
@@ -44,7 +51,8 @@ impl PolicyProcess {
         // The thread blocks on the pipes in place of the caller. It ends with the process or with the last request.
         thread::spawn(move || talk(input, BufReader::new(output), &line, &waiting, &speak));
         let began = Instant::now();
-        Ok(Self { child, began, greeted: false, faulty: false, requests: Some(requests), answers })
+        let watch = watch(&child).ok();
+        Ok(Self { child, watch, began, greeted: false, faulty: false, requests: Some(requests), answers })
     }
 
     /// Waits for the greeting, which may come until `limit` after the start; but no longer than `patience`.
@@ -106,8 +114,20 @@ impl Drop for PolicyProcess {
             thread::sleep(pause);
             left = left.saturating_sub(pause);
         }
+        // The watch ends before the number of the group is free again.
+        if let Some(watch) = &mut self.watch {
+            let _ = watch.kill();
+            let _ = watch.wait();
+        }
         // It fails where the whole group has ended, as it should have.
         let _ = kill_process_group(leader, Signal::KILL);
         let _ = self.child.wait();
     }
+}
+
+/// Starts the watch of a process group.
+fn watch(leader: &Child) -> io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", WATCH, "sh", &leader.id().to_string()]).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use goodput_agents::policies::explain::{Decision, Explained, Explanation};
 use goodput_agents::policies::external::ChosenAction;
+use goodput_configs::policies::FIGURES;
 use goodput_configs::seeds::HELD_OUT;
 use goodput_console::{CommandError, counted, say};
 use goodput_datasets::{Catalog, read_workload};
@@ -22,6 +23,7 @@ use goodput_eval::studies::explain::{ComparedDecision, JobRow, compare_decision}
 use self::asked::{AskedPolicy, Situation};
 use self::shown::{Shown, ToldAction, Why};
 use crate::args::Explain;
+use crate::command::eval::entry;
 use crate::command::{programs, sim, sim_inputs};
 use crate::config;
 
@@ -64,9 +66,15 @@ fn situation(args: &Explain, asked: &AskedPolicy) -> Result<Situation, CommandEr
     if let Some(path) = &args.config {
         let experiment = config::read(path, &args.sets)?;
         let setup = experiment.setup().map_err(config::setup_error)?;
+        experiment.check_policy("POLICY", &args.policy, &setup).map_err(|error| config::setup_error(error.into()))?;
         let layout = experiment.gym().layout();
+        let scenario = setup.scenario(args.seed.unwrap_or(HELD_OUT));
         return Ok(Situation {
-            scenario: setup.scenario(args.seed.unwrap_or(HELD_OUT)),
+            // The run of a published policy is that of `goodput eval`.
+            scenario: match asked {
+                AskedPolicy::Published(_) => entry(&args.policy, &experiment, &setup)?.under(&scenario),
+                _ => scenario,
+            },
             types: setup.type_names(layout.types),
             layout,
             expected: experiment.expected_peak(&setup),
@@ -77,6 +85,11 @@ fn situation(args: &Explain, asked: &AskedPolicy) -> Result<Situation, CommandEr
     let options = SimOptions { batching, information, ..SimOptions::standard() };
     let workload = read_workload(path, Catalog::shipped()).map_err(sim::data_fault)?.workload;
     let cluster = sim_inputs::cluster(&args.cluster)?;
+    if let AskedPolicy::Published(named) = asked
+        && let Some(problem) = named.lacks(&cluster)
+    {
+        return Err(CommandError::input(format!("{named} {problem}")).with_help(FIGURES));
+    }
     Ok(Situation {
         scenario: Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)),
         layout: layout(USUAL_SLOTS),
