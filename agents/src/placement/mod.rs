@@ -71,7 +71,7 @@ impl Packer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use goodput_env::cluster::{AcceleratorType, Node, NodeId};
+    use goodput_env::cluster::{AcceleratorType, Node, NodeId, TypeId};
 
     fn placed(packer: Packer, free: &[u32], gpus: u32) -> Option<Vec<(u32, u32)>> {
         let cluster = Cluster::homogeneous(free.len() as u32, 8);
