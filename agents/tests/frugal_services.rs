@@ -150,8 +150,8 @@ fn limited(most: u32, per_sec: &[f64]) -> Arc<Service> {
     Arc::new(Service { max_replicas: most, ..Service::clone(&service("a", 200, per_sec)) })
 }
 
-/// One replica of the small type does not do for 400 requests a second, and a service of one replica has no other on the
-/// large type beside it. It changes the type all the same.
+/// One replica of the small type does not suffice for 400 requests a second, and a service of one replica has no room
+/// for another on the large type. The service changes the type all the same.
 #[test]
 fn a_service_leaves_a_type_that_does_not_keep_the_objective_though_it_has_no_room_for_both() {
     let (outcome, seen) = run("per-watt", vec![limited(1, &[10.0, 400.0, 400.0])]);
@@ -159,8 +159,8 @@ fn a_service_leaves_a_type_that_does_not_keep_the_objective_though_it_has_no_roo
     assert!(late(&outcome) < 0.01, "{}", late(&outcome));
 }
 
-/// Three replicas of the large type serve 1,500 requests a second. At 60 a second two of the small type take less, but of
-/// four replicas at most three are on the large type until the calm is over. They go when both on the small type answer.
+/// Three replicas of the large type serve 1,500 requests a second. At 60 a second two of the small type take less. With
+/// four replicas at most, those on the large type stay until both on the small type answer.
 #[test]
 fn no_replica_goes_before_what_is_needed_answers() {
     let hour = SimTime::from_secs(3600);

@@ -166,20 +166,9 @@ fn explain_refuses_a_policy_that_eval_and_sim_refuse() {
     let explain = |policy: &str, more: &[&str]| run(dir.path(), &[&["explain", policy][..], more].concat());
     let (code, _, said) = explain("gavel-per-watt", &["--workload", "w.csv", "--cluster", "gpu:1x4"]);
     assert!(code == 2 && said.contains("accelerator types by"), "{said}");
-    let file = shipped("quickstart.toml").display().to_string();
-    let (code, _, said) = explain(
-        "fifo",
-        &[
-            "--config",
-            &file,
-            "--set",
-            "environment.allocation=dynamic",
-            "--set",
-            "evaluate.policies=[\"kueue\"]",
-            "--set",
-            "tenants=[{name=\"x\"},{name=\"y\"}]",
-        ],
-    );
+    let file = Path::new(WORKSPACE).join("configs/scenario/allocation-modes.toml").display().to_string();
+    let sets = ["--set", "environment.allocation=dynamic", "--set", "evaluate.policies=[\"kueue\"]"];
+    let (code, _, said) = explain("fifo", &[&["--config", &file][..], &sets].concat());
     assert!(code == 2 && said.contains("does not go by an allocation"), "{said}");
 }
 

@@ -157,8 +157,8 @@ fn running(simulator: &Simulator) -> (Placement, u32) {
     (job.state.share().clone(), job.state.restarts)
 }
 
-/// Ten accelerators are four workers, the most of the job: it grows to them, gives some back and loses one without being
-/// stopped.
+/// Ten accelerators are four workers, the most of the job. The job grows to them, gives some back, and loses one, all
+/// without a stop.
 #[test]
 fn a_job_of_more_accelerators_than_workers_is_resized_and_hit_as_any_other() {
     let overlapped = || SimOptions { resize: Resize::Overlapped, ..mixing(10) };

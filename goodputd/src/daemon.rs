@@ -182,7 +182,7 @@ impl Planned {
 /// Time for a program to decide in a plan, milliseconds. The program may take half of it to start, which is a minute.
 const PROGRAM_TURN_MS: u64 = 140_000;
 
-/// What the daemon would do about each snapshot. The state directory of the deployment stays untouched.
+/// Orders that the daemon would give for each snapshot. The state directory of the deployment stays untouched.
 fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<Planned, CommandError> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();

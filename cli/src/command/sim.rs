@@ -59,11 +59,13 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         .with_help(format!("it needs at least: {needs}")));
     }
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, args.seed));
-    let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(CommandError::failed)?;
+    let outcome = Simulator::new(scenario.clone()).run(&mut *policy);
+    // Also where the run has failed: a lost turn or a fault may be the reason.
     program.iter().for_each(programs::warn_of_faults);
     if let Some(problem) = bundle.and_then(|bundle| bundle.fault()) {
         return Err(CommandError::failed(format!("policy {} has no results: {problem}", args.policy)));
     }
+    let outcome = outcome.map_err(CommandError::failed)?;
 
     let jobs = &scenario.workload.jobs;
     let shares = jobs.iter().any(|job| job.request.share.is_some());

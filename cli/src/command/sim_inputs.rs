@@ -45,7 +45,8 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
         None => {
             let LoadedWorkload { mut workload, tenants } =
                 read_workload(&args.workload, catalog).map_err(data_fault)?;
-            if args.allocation.is_some() {
+            // Jobs without a tenant have one without a name.
+            if args.allocation.is_some() && tenants.iter().any(|name| !name.is_empty()) {
                 let tenants = tenants.into_iter().map(Group::named).collect();
                 let declared = Tenants::new(tenants, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
                 workload.tenants = Arc::new(declared);

@@ -10,7 +10,7 @@ use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
 impl ClusterState {
-    /// Whether a change takes a job to as many accelerators of each slice's type, where the run does not charge for that.
+    /// Whether a change takes a job to as many accelerators of each slice's type, and the run charges nothing for that.
     pub(super) fn is_free_move(&self, change: &Change) -> bool {
         let state = &self.jobs.state(change.job);
         let held = &state.placement;

@@ -12,8 +12,8 @@ const NONE: u32 = u32::MAX;
 /// reset.
 pub(crate) const EXPECTED_ACTIVE: usize = 256;
 
-/// Entries of the log of changes before its older half goes: some for each job that may be active at first, so a reader that
-/// looks at every decision misses none.
+/// Entries of the log of changes before its older half goes: some for each job that may be active at first, so that a
+/// reader that looks at every decision misses none.
 const LOGGED: usize = 16 * EXPECTED_ACTIVE;
 
 /// Active jobs by id, iterated in ascending id, which is the order of (submission, trace). The table knows which of

@@ -172,12 +172,13 @@ impl Comparison {
                 run
             })
             .collect();
-        let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        // A fault of a policy is the reason why its run failed, where it did.
         for entry in &self.policies {
             if let Some(problem) = (entry.fault)() {
                 return Err(RunError::Faulty { policy: entry.name.clone(), problem });
             }
         }
+        let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         let policies: Vec<String> = self.policies.iter().map(|entry| entry.name.clone()).collect();
         let reference = self.reference.clone().unwrap_or_else(|| policies[0].clone());
         let summary = Summary::new(&policies, &workloads, &runs, &reference, self.statistics);

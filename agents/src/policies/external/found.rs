@@ -106,8 +106,7 @@ impl ExternalProgram {
     }
 }
 
-/// Exit code of a Python that looks for `module`; `None` where it cannot be asked, which it says when it is started, and
-/// where it does not end in time.
+/// Exit code of a Python that looks for `module`; `None` where Python cannot be started or does not end in time.
 fn searched(python: &str, module: &str) -> Option<i32> {
     let mut command = Command::new(python);
     command.args(["-c", FIND, PACKAGE, module]).process_group(0);
