@@ -79,7 +79,7 @@ fn compare(seed: u64, information: Information, policies: &mut dyn FnMut(&mut Ch
         decisions += 1;
         let view = run.view();
         waiting_jobs_are_listed(&view);
-        if decisions % 7 == 0 {
+        if decisions.is_multiple_of(7) {
             // What a live cluster shows makes a state anew.
             let seen = ClusterState::observed(run.scenario().clone(), &run.observed(), decisions).unwrap();
             waiting_jobs_are_listed(&seen.view());

@@ -82,7 +82,7 @@ fn a_replay_says_that_the_fallback_decided() {
     assert!(said.contains("the fallback decided instead of the policy") && said.contains("snapshot 7: "), "{said}");
 }
 
-/// Processes whose last argument is `mark`.
+/// Number of processes with `mark` as the last argument.
 fn marked(mark: &str) -> usize {
     let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
     lines.filter(|line| line.ends_with(format!("\0{mark}\0").as_bytes())).count()

@@ -132,7 +132,7 @@ fn play(options: SimOptions, most: u32, commands: &[(i64, Placement)], end: i64)
     let mut app = Arc::unwrap_or_clone(two_speeds(4.0));
     app.epochs.iter_mut().for_each(|epoch| *epoch *= 10.0);
     let mut cluster = Cluster::parse("fast:1x8,slow:1x8").unwrap();
-    cluster.nodes.push(cluster.nodes[FAST.index()].clone());
+    cluster.nodes.push(cluster.nodes[FAST.index()]);
     let workload = Workload::new(vec![Arc::new(app)], vec![elastic("a", 0, most)]);
     let mut simulator = Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)));
     let mut left = commands.iter().peekable();

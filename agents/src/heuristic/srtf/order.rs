@@ -6,7 +6,9 @@
 //! exactly, so that the order is that of the exact figures to the last bit.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, btree_set};
+#[expect(clippy::disallowed_types, reason = "looked up by id, and never gone through")]
+use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, btree_set};
 use std::iter::{Peekable, Rev};
 
 use goodput_env::job::JobId;
@@ -31,6 +33,7 @@ pub(super) struct KeptOrder {
     changed: Vec<JobId>,
     /// Knowledge of the view about jobs when the jobs were entered.
     seen_by: Option<(Information, Batching)>,
+    #[expect(clippy::disallowed_types, reason = "looked up by id, and never gone through")]
     standing: HashMap<JobId, (u32, Standing)>,
     /// By accelerators that jobs ask for.
     widths: BTreeMap<u32, Width>,

@@ -1,6 +1,8 @@
 //! The queues of Tiresias as one line, in which a decision touches only the jobs that change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+#[expect(clippy::disallowed_types, reason = "looked up by id, and never gone through")]
+use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
@@ -62,6 +64,7 @@ impl QueuedJob {
 /// Jobs in order of (queue, position).
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueueLine {
+    #[expect(clippy::disallowed_types, reason = "looked up by id, and never gone through")]
     jobs: HashMap<JobId, QueuedJob>,
     /// Jobs that hold accelerators.
     holders: BTreeMap<QueuePlace, JobId>,
