@@ -45,10 +45,11 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
         None => {
             let LoadedWorkload { mut workload, tenants } =
                 read_workload(&args.workload, catalog).map_err(data_fault)?;
-            // Jobs without a tenant have one without a name.
-            if args.allocation.is_some() && tenants.iter().any(|name| !name.is_empty()) {
-                let tenants = tenants.into_iter().map(Group::named).collect();
-                let declared = Tenants::new(tenants, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
+            if args.allocation.is_some() {
+                // Jobs without a tenant have one without a name.
+                let named = tenants.iter().any(|name| !name.is_empty());
+                let groups = tenants.into_iter().filter(|_| named).map(Group::named).collect();
+                let declared = Tenants::new(groups, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
                 workload.tenants = Arc::new(declared);
             }
             workload
