@@ -6,4 +6,6 @@ mod forecast;
 mod presets;
 mod reference;
 mod support;
+mod sweep;
+mod sweep_slurm;
 mod train_forecaster;

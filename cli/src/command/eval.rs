@@ -1,91 +1,41 @@
 //! `goodput eval`: policies on the held-out seeds of an experiment.
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{self, NamedPolicy, PolicyNameError, split_list};
-use goodput_agents::heuristic::ListedPolicy;
-use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram, Faults, PREFIXES};
-use goodput_agents::zoo;
-use goodput_configs::experiment::Experiment;
-use goodput_configs::names::did_you_mean;
-use goodput_configs::policies::{self, EXTERNAL};
-use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
-use goodput_console::{CommandError, say};
-use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
-use goodput_train::comparison;
-use goodput_train::entries::{learned_entry, scenarios};
+use goodput_console::CommandError;
+use goodput_eval::run::{Comparison, Evaluation, RunError};
+use goodput_eval::sweep::{CellStore, SweepPlan};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Eval;
-use crate::command::config::resolved;
-use crate::command::conventions;
 use crate::command::results::{self, ReportContext};
-use crate::command::run::threads;
-use crate::command::sim::bundle;
-use crate::config;
+use crate::command::run::{essential, threads};
+use crate::command::study;
 use crate::progress::{Meter, Verbosity};
 
-/// Runs `goodput eval` and gives its exit code.
+/// Runs `goodput eval` and gives its exit code: a sweep that is planned, run and merged in one process.
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
-    let preset = args.preset.map(|preset| format!("environment.preset={}", preset.name()));
-    let sets: Vec<String> = preset.into_iter().chain(args.sets.iter().cloned()).collect();
-    let experiment = config::read(&args.experiment, &sets)?;
-    conventions::say_overrides(&experiment.environment);
-    let asked: Vec<String> = args.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
-    let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
-    let setup = experiment.setup().map_err(config::setup_error)?;
-    let programs: Vec<ExternalProgram> = names.iter().filter_map(|name| ExternalProgram::by_name(name)).collect();
-    let entries = names.iter().map(|name| match programs.iter().find(|program| program.name() == name.as_str()) {
-        Some(program) => external(program, &experiment, &setup),
-        None => entry(name, &experiment, &setup),
-    });
-    let entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let sweep = study::plan(study::of(&args.study, essential(&results::own_argv()))?)?;
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
-    let config = resolved(&experiment)?;
-    let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
+    let store = CellStore::open(&args.run_dir).map_err(study::fault)?;
     let meter = Meter::new(verbosity);
-    let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
-    comparison.sharing = setup.sharing().clone();
-    comparison.wrappers = experiment.wrappers();
-    comparison.reference = args.reference.as_deref().map(policies::written);
-    let evaluation = compare(&comparison, &meter);
+    let all: Vec<usize> = (0..sweep.layout().runs()).collect();
+    let done = sweep.run(&all, &store, &|done, total| meter.runs(done, total));
+    meter.finish();
     // Also where a run has failed: a lost turn may be the reason.
-    warn_of_faults(&programs);
-    let evaluation = evaluation?;
-    let about = ReportContext {
-        title: format!("{}: comparison", experiment.name),
-        focus: None,
-        argv: results::own_argv(),
-        config: &config,
-        trained: false,
-    };
-    results::write(&dir, &evaluation, &about)?;
-    results::print(&evaluation, args.output)?;
+    study::warn_of_faults(sweep.programs());
+    done.map_err(study::fault)?;
+    let merged = sweep.merge(&store, &args.run_dir, args.jobs_csv).map_err(study::fault)?;
+    if !args.keep_cells && !SweepPlan::is_in(&args.run_dir) {
+        store.remove().map_err(study::fault)?;
+    }
+    results::page(&dir, &merged, &ReportContext::of(sweep.planned()))?;
+    results::print(&merged.summary, args.output)?;
     if args.bound {
-        results::print_bounds(&evaluation, args.output)?;
+        results::print_bounds(&sweep, &merged, args.output)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The experiment's own workload, or each of the files in its place under the file's name.
-fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, CommandError> {
-    let first = args.split.first_seed(experiment.seed, 0);
-    if args.workloads.is_empty() {
-        return comparison::scenarios(experiment, &experiment.evaluate.loads, first, seeds)
-            .map_err(CommandError::input);
-    }
-    let mut all = Vec::new();
-    for path in &args.workloads {
-        let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
-        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(config::setup_error)?;
-        let name = path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
-        let named = |scenario| NamedScenario { name: name.clone(), ..scenario };
-        all.extend(scenarios(&setup, first, seeds).into_iter().map(named));
-    }
-    Ok(all)
 }
 
 /// Runs a comparison with progress.
@@ -96,91 +46,4 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Com
         RunError::Run { .. } => CommandError::failed(error),
         _ => CommandError::input(error),
     })
-}
-
-/// An external program as a policy, once it has shown that it starts.
-fn external(program: &ExternalProgram, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
-    let (layout, expected) = (experiment.gym().layout(), experiment.expected_peak(setup));
-    let types = setup.type_names(layout.types);
-    program.check(&layout, &types).map_err(|error| {
-        CommandError::input(format!("{}: {error}", program.name()))
-            .with_help(format!("it was started as `{}`; {EXTERNAL}", program.command().join(" ")))
-    })?;
-    let program = program.clone();
-    Ok(PolicyEntry::new(program.name().to_owned(), move |seed| {
-        Box::new(ExternalPolicy::new(program.clone(), &layout, &types, seed).with_expected_peak(expected.clone()))
-    }))
-}
-
-/// Says which external programs lost turns, and why.
-fn warn_of_faults(programs: &[ExternalProgram]) {
-    for program in programs {
-        let Faults { turns, abandoned, last } = program.faults();
-        let Some(last) = last else { continue };
-        let gave_up = if abandoned == 0 { String::new() } else { format!(", and was given up in {abandoned} runs") };
-        say(&format!(
-            "warning: {} lost {turns} turns, each of which ended the round{gave_up}; the last fault: {last}",
-            program.name()
-        ));
-    }
-}
-
-/// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
-fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
-    let shipped = name.starts_with(zoo::PREFIX);
-    if !shipped && !Path::new(name).is_file() {
-        let named: NamedPolicy = name.parse().map_err(|error| unnamed(&error))?;
-        experiment.check_policy("--policies", name, setup).map_err(|error| config::setup_error(error.into()))?;
-        conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
-        if !named.is_replica() {
-            return comparison::heuristic(experiment, name, setup).map_err(CommandError::input);
-        }
-        let entry = PolicyEntry::new(named.to_string(), move |seed| named.build(seed, &Sharing::default()));
-        return Ok(comparison::by_preset(&experiment.environment, entry));
-    }
-    let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
-    let label = parent
-        .filter(|folder| !folder.is_empty() && !shipped)
-        .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
-    let bundle = bundle(name)?;
-    let trained = bundle.policy(Default::default()).map_err(CommandError::input)?.information();
-    let given = experiment.environment.information;
-    if std::mem::discriminant(&trained) != std::mem::discriminant(&given) {
-        say(&format!("warning: {name} was trained at information level {trained}; this experiment gives {given}"));
-    }
-    bundle.check_types(setup.cluster()).map_err(|error| {
-        CommandError::input(format!("{name}: {error}")).with_help(
-            "a utility can be learned on several types and used on others: configs/experiment/heterogeneous.toml",
-        )
-    })?;
-    learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(CommandError::input)
-}
-
-/// Error about a name that names no policy, with what to do about it.
-pub fn unnamed(error: &PolicyNameError) -> CommandError {
-    let message = match error {
-        PolicyNameError::Unknown { name } if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
-            return CommandError::input(format!("{name:?} names no program")).with_help(EXTERNAL);
-        }
-        PolicyNameError::Unknown { name } => {
-            let near = did_you_mean(name, compose::names());
-            CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))
-        }
-        _ => CommandError::input(policies::explain(error)),
-    };
-    match error {
-        PolicyNameError::NoReplica { .. } => {
-            let has = |entry: &&ListedPolicy| entry.replica.is_some();
-            let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
-            message.with_help(format!("policies with one: {}", known.join(", ")))
-        }
-        PolicyNameError::Parameter { .. } => message.with_help(policies::PARAMETERS),
-        PolicyNameError::Syntax { .. } => {
-            message.with_help("for example \"tiresias(limits=[3250, 7200], starvation_knob=2)\"")
-        }
-        PolicyNameError::Unknown { .. } => {
-            message.with_help("`goodput list policies` and `goodput list zoo` name all policies")
-        }
-        PolicyNameError::UnknownVariant { .. } => message,
-    }
 }

@@ -10,7 +10,7 @@ pub type PolicyFactory = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
 
 /// Treatment of the log of allocations in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AllocationLog {
+pub(crate) enum AllocationLog {
     /// The log is kept, for the timelines of the report.
     Kept,
     /// The options of the scenario decide.
@@ -52,7 +52,7 @@ impl PolicyEntry {
         self
     }
 
-    pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {
+    pub(crate) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {
         let mut options = scenario.options.clone();
         options.batching = self.batching.unwrap_or(options.batching);
         options.information = self.information.unwrap_or(options.information);
