@@ -1,14 +1,21 @@
 //! Aryl's two phases and its placement, against worked tables and simpler rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::sync::Arc;
+
 use goodput_agents::heuristic::aryl::{
-    ArylDemand, ArylPhases, ArylServer, ArylServers, WorkerRole, fragmentation, workers,
+    Aryl, ArylDemand, ArylPhases, ArylServer, ArylServers, WorkerRole, fragmentation, workers,
 };
-use goodput_env::cluster::{NodeId, TypeId};
-use goodput_env::job::JobId;
+use goodput_env::cluster::{Cluster, NodeId, TypeId};
+use goodput_env::job::{Elasticity, JobId, Work, Workload};
 use goodput_env::placement::Placement;
-use goodput_env::seed::{Stream, keyed};
+use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
+use goodput_env::seed::{Stream, keyed, rng};
+use goodput_env::sim::{Simulator, Status};
 use rand::RngExt;
+
+use crate::support::{applications, fixed, frictionless, on_slow_and_fast};
 
 fn demand(job: u32, base: u32, most: u32, secs: f64) -> ArylDemand {
     ArylDemand { job: JobId(job), base, most, secs, running: false }
@@ -155,4 +162,43 @@ fn less_is_stranded_than_with_the_first_fit() {
     assert!(mean(|pair| pair.0) < mean(|pair| pair.1), "{pairs:?}");
     assert_eq!(fragmentation(&[8, 3, 1, 0], 8), 4.0 / 12.0);
     assert_eq!(fragmentation(&[0, 0], 8), 0.0);
+}
+
+/// One elastic job of 4 to 8 workers on a node of 4 fast accelerators beside two nodes of 4 slow ones, a third as fast.
+/// Without mixing it stays on 4. With all of the ideal speed it takes the slow ones as fractions of workers and ends the
+/// sooner; where a job of two types keeps half of its speed, it would be the slower for them and takes none.
+#[test]
+fn a_job_borrows_slow_accelerators_as_fractions_of_workers_where_it_is_the_faster_for_them() {
+    let mut random = rng(3, Stream::Workload);
+    let mut workload = on_slow_and_fast(Workload::new(applications(&mut random), Vec::new()));
+    let app = workload.applications[0].clone();
+    let mut job = fixed("elastic", 4, 1, 0);
+    job.work = Work::application(0);
+    job.request.batch_size = Some(app.limits.init);
+    job.request.elasticity = Elasticity::Elastic { min: 4, max: 8 };
+    workload.jobs = vec![job];
+    let workload = Arc::new(workload);
+    let run = |mixing: Option<f64>| {
+        let cluster = Arc::new(Cluster::parse("fast:1x4,slow:2x4").unwrap());
+        let information = Information::Oracle;
+        let options = SimOptions { mixing, batching: Batching::Catalog, information, ..frictionless() };
+        let mut simulator = Simulator::new(Arc::new(Scenario::new(cluster, workload.clone(), options, 0)));
+        let (mut policy, mut most) = (Aryl::default(), (0, 0.0));
+        while simulator.run_until_decision().unwrap() == Status::Decision {
+            let plan = policy.decide(&simulator.view());
+            simulator.apply(&plan).unwrap();
+            for job in simulator.view().jobs() {
+                let workers = job.normalised_workers(&job.state.placement).unwrap_or(0.0);
+                most = (job.gpus().max(most.0), workers.max(most.1));
+            }
+        }
+        (simulator.outcome().jobs[0].jct().unwrap().as_secs_f64(), most)
+    };
+    let (alone, held) = run(None);
+    assert_eq!(held, (4, 4.0));
+    let (mixed, (gpus, workers)) = run(Some(1.0));
+    assert_eq!(gpus, 12, "all eight slow ones");
+    assert!(workers > 4.0 && workers < 8.0, "{workers}");
+    assert!(mixed < 0.95 * alone, "{mixed} and {alone}");
+    assert_eq!(run(Some(0.5)), (alone, (4, 4.0)));
 }

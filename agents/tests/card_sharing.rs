@@ -3,17 +3,20 @@
 
 use std::sync::Arc;
 
+use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::heuristic::card_sharing::{LISTED, PartsPolicy};
 use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::placement::fractional::strategy::by_name;
 use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, TieBreak};
-use goodput_env::cluster::{Cluster, TypeId};
+use goodput_env::cluster::{Cluster, Pool, TypeId};
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::model::sharing::{ShareRequest, Spread};
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, rng};
+use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Outcome, Simulator, Status};
+use goodput_env::time::SimTime;
 use rand::RngExt;
 
 use super::support::{fixed, frictionless};
@@ -170,5 +173,74 @@ fn every_other_policy_takes_over_from_jobs_on_parts() {
             let on_parts = run.view().jobs().filter(|job| job.state.placement.share().is_some()).count();
             assert!(decision > 0 || on_parts == 8, "eight jobs on at most six cards");
         }
+    }
+}
+
+/// Two cards of 16,384 MiB. Tenant 0 asks eight times for half of a card's compute and little memory, tenant 1 eight times
+/// for a tenth of the compute and half of the memory: each job takes a quarter of its tenant's dominant resource. In order
+/// of submission tenant 0 fills both cards. By dominant shares both tenants have two jobs.
+#[test]
+fn dominant_shares_count_parts_as_parts() {
+    let of = |tenant: u32, at: i64| {
+        let (compute, memory) = if tenant == 0 { (50, 100) } else { (10, 8_192) };
+        let mut job = sharing(&format!("{tenant}-{at}"), 0, 1, compute, memory, 1_000);
+        job.request.tenant = tenant;
+        job
+    };
+    let jobs: Vec<JobSpec> = (0..8).map(|at| of(0, at)).chain((0..8).map(|at| of(1, at))).collect();
+    let started = |name: &str| {
+        let listed = LISTED.iter().find(|listed| listed.name == name).unwrap();
+        let places = first_places(&mut *listed.build(1), 1, 2, jobs.clone());
+        let count = |places: &[Option<(u32, Vec<u16>)>]| places.iter().flatten().count();
+        (count(&places[..8]), count(&places[8..]))
+    };
+    assert_eq!(started("best-fit"), (4, 0));
+    assert_eq!(started("drf-parts"), (2, 2));
+}
+
+/// Parts on servers that inference lends: they are lent, come back at their deadlines, and every job ends. A job on a
+/// part of a card that is called back is stopped and starts again elsewhere.
+#[test]
+fn parts_run_on_lent_servers_and_leave_them_in_time() {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 1, 4);
+    cluster.add_to(Pool::Inference, "gpu", 4, 4);
+    cluster.types[0].memory_mib = Some(16_384);
+    let waves: Vec<f64> = (0..144).map(|step| if step / 6 % 2 == 0 { 50.0 } else { 900.0 }).collect();
+    let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
+    let service = Service {
+        name: "web".into(),
+        tenant: 0,
+        rates: RateSeries::new(SimTime::from_secs(300), &waves).unwrap(),
+        arrival_cv2: 1.0,
+        work_cv2: 0.0,
+        profiles: [("gpu".to_string(), profile)].into(),
+        reference: "gpu".into(),
+        gpus_per_replica: 1,
+        slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
+        cold_start: SimTime::from_secs(10),
+        drain: SimTime::from_secs(2),
+        min_replicas: 1,
+        max_replicas: 16,
+    };
+    let workload = Workload { services: vec![Arc::new(service)], ..Workload::new(Vec::new(), mixed(300, 7)) };
+    let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), frictionless(), 1));
+    for listed in LISTED {
+        let mut policy = Variant::Reactive.around(listed.build(1), &Sharing::default());
+        let mut run = Simulator::new(scenario.clone());
+        while run.run_until_decision().unwrap() == Status::Decision {
+            let plan = policy.decide(&run.view());
+            run.apply(&plan).unwrap_or_else(|error| panic!("{}: {error}", listed.name));
+            run.wake_at(policy.wake_at());
+            let view = run.view();
+            for node in view.cluster().node_ids().filter(|&node| view.pool(node) == Pool::Inference && !view.lent(node))
+            {
+                assert!(view.cards_on(node).is_empty(), "{}: a part on a server at home", listed.name);
+            }
+        }
+        let outcome = run.outcome();
+        assert!(outcome.jobs.iter().all(|job| job.finish.is_some()), "{}", listed.name);
+        assert!(outcome.loans.returned > 0 && outcome.loans.evictions == 0, "{}: {:?}", listed.name, outcome.loans);
+        assert!(outcome.jobs.iter().any(|job| job.restarts > 0), "{}: no part was called back", listed.name);
     }
 }

@@ -101,8 +101,7 @@ fn the_knapsack_equals_brute_force() {
 fn small_jobs_leave_large_holes_alone() {
     let cluster = Cluster::homogeneous(3, 4);
     let nodes = |packer: Packer| -> Vec<u32> {
-        let mut free = Free::default();
-        free.reset(&[1, 2, 4]);
+        let mut free = Free::listed(&cluster, &[1, 2, 4]);
         [1, 2, 4].map(|gpus| packer.place(&cluster, &mut free, gpus).unwrap().nodes()).to_vec()
     };
     assert_eq!(nodes(Packer::FewestNodes), [1, 1, 1]);

@@ -9,6 +9,7 @@ use crate::support::{on_slow_and_fast, random_workload};
 use goodput_agents::allocation::knapsack::Hull;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::nets::normaliser::Normaliser;
+use goodput_agents::nets::onnx::OnnxNet;
 use goodput_agents::nets::weights::{NetConfig, Weights};
 use goodput_agents::policies::explain::{Decision, Explanation};
 use goodput_agents::policies::linear::Linear;
@@ -85,6 +86,26 @@ fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&C
 
 fn explanations(decision: &Decision) -> Vec<(JobId, Explanation)> {
     decision.scores.iter().filter_map(|(job, _)| Some((*job, decision.explain(*job)?))).collect()
+}
+
+#[test]
+fn contributions_to_the_score_of_a_graph_sum_to_its_difference() {
+    let mut seen = 0;
+    for name in ["tanh", "attention"] {
+        let path = format!("{}/tests/fixtures/onnx/{name}.onnx", env!("CARGO_MANIFEST_DIR"));
+        let net = OnnxNet::new(std::fs::read(path).unwrap(), layout(4)).unwrap();
+        let bundle = bundle(Model::Onnx(net), Batching::Catalog, ESTIMATES);
+        watch(simulator(3, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+            for (job, explanation) in explanations(decision).into_iter().take(2) {
+                let difference = (explanation.score - explanation.usual_score).abs();
+                seen += 1;
+                let residual = explanation.residual().abs();
+                assert!(residual <= 1e-3 * difference.max(1e-3) + 1e-4, "{name}, {job:?}: {residual} of {difference}");
+                assert_eq!(explanation.contributions.len(), 24);
+            }
+        });
+    }
+    assert!(seen > 3, "{seen}");
 }
 
 proptest! {

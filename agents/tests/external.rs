@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::random_workload;
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
@@ -15,7 +15,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Simulator};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::view::ClusterView;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/external_policy.py");
@@ -62,7 +62,7 @@ fn another_process_decides_as_this_one_does() {
 
 #[test]
 fn a_process_that_dies_hangs_or_talks_nonsense_loses_turns_only() {
-    for mode in ["dies", "hangs", "nonsense", "forbidden"] {
+    for mode in ["dies", "hangs", "nonsense", "forbidden", "talks"] {
         let Some(program) = program(mode) else { return };
         let outcome = play(&mut external(&program));
         assert!(outcome.jobs.iter().all(|job| job.jct().is_some()), "{mode}: some jobs are not complete");
@@ -70,6 +70,7 @@ fn a_process_that_dies_hangs_or_talks_nonsense_loses_turns_only() {
         match mode {
             "nonsense" => assert!(faults.turns > 0 && faults.last.unwrap().contains("action 4000000000 is forbidden")),
             "forbidden" => assert!(faults.turns > 0 && faults.last.unwrap().contains("is forbidden by the mask")),
+            "talks" => assert!(faults.turns > 0 && faults.last.unwrap().contains("a reason of 5000 bytes")),
             "dies" => assert!(faults.turns > 0 && faults.last.unwrap().contains("has ended")),
             _ => assert!(faults.turns > 0 && faults.last.unwrap().contains("no answer within 0.3 s")),
         }
@@ -86,6 +87,74 @@ fn a_late_program_is_killed_with_the_processes_that_it_started() {
     let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
     let left = format!("grandchild\0{mark}\0");
     assert_eq!(lines.filter(|line| line.ends_with(left.as_bytes())).count(), 0, "a child of the program is left");
+}
+
+#[test]
+fn the_reasons_of_a_program_stand_beside_its_actions() {
+    for (mode, said) in [("reasons", true), ("first", false)] {
+        let Some(program) = program(mode) else { return };
+        let mut policy = external(&program);
+        let workload = random_workload(&mut rng(3, Stream::Workload), 4, 16);
+        let cluster = Arc::new(Cluster::homogeneous(4, 4));
+        let scenario = Scenario::new(cluster, Arc::new(workload), SimOptions::standard(), 3);
+        let mut simulator = Simulator::new(Arc::new(scenario));
+        assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
+        let (plan, told) = policy.explain(&simulator.view());
+        let (last, changes) = told.split_last().unwrap();
+        assert_eq!((last.job, last.action.as_str()), (None, "wait"));
+        assert!(!changes.is_empty() && changes.iter().all(|told| told.job.is_some()), "{told:?}");
+        let started = plan.changes.iter().all(|change| changes.iter().any(|told| told.job == Some(change.job)));
+        assert!(started, "{plan:?} {told:?}");
+        let expected = if said { format!("the {}th action", told.len()) } else { String::new() };
+        assert_eq!(last.reason, expected);
+        assert_eq!(program.faults().turns, 0);
+    }
+}
+
+#[test]
+fn a_live_round_ends_in_time_and_a_process_that_starts_loses_no_more_than_its_turns() {
+    let turn = Duration::from_millis(200);
+    for (mode, words) in [("hangs", "the round took longer than 0.2 s"), ("mute", "")] {
+        let Some(program) = program(mode) else { return };
+        let program = program.deciding_within(turn);
+        let began = Instant::now();
+        let mut policy = external(&program);
+        let workload = random_workload(&mut rng(3, Stream::Workload), 4, 16);
+        let cluster = Arc::new(Cluster::homogeneous(4, 4));
+        let scenario = Scenario::new(cluster, Arc::new(workload), SimOptions::standard(), 3);
+        let mut simulator = Simulator::new(Arc::new(scenario));
+        assert_eq!(simulator.run_until_decision().unwrap(), Status::Decision);
+        // The first rounds may go by while the process starts; a later one of the process that hangs is late.
+        let mut rounds = 0;
+        while program.faults().turns == 0 && rounds < 20 {
+            let round = Instant::now();
+            policy.decide(&simulator.view());
+            assert!(round.elapsed() < 3 * turn, "{mode}: {:?}", round.elapsed());
+            rounds += 1;
+        }
+        let faults = program.faults();
+        match mode {
+            "mute" => assert_eq!((faults.starting, faults.turns, faults.last), (20, 0, None)),
+            _ => assert!(faults.turns == 1 && faults.last.as_deref() == Some(words), "{faults:?}"),
+        }
+        drop(policy);
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn a_missing_program_is_found_without_running_it() {
+    let find = |name: &str| ExternalProgram::by_name(name).unwrap().find().map_err(|missing| missing.to_string());
+    assert_eq!(find("proc:sh -c exit"), Ok(()));
+    assert!(find("proc:./there-is-none --greedy").unwrap_err().contains("no program \"./there-is-none\""));
+    assert!(find("proc:there-is-none").unwrap_err().contains("in the folders of PATH"));
+    assert!(find("proc:/etc/passwd").unwrap_err().contains("not executable"));
+    if program("first").is_none() {
+        return;
+    }
+    // Either the package that serves classes is missing, or the module.
+    let missing = find("python:there.is_none:Policy").unwrap_err();
+    assert!(missing.contains("goodput-gym") || missing.contains("no module \"there.is_none\""), "{missing}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn scenario(name: &str, seed: u64, jobs: usize, shape: u32, flavour: u32) -> Arc
     let made = policy(name, seed);
     let (batching, information) = (made.batching(), made.information());
     let plain = match flavour {
-        0 => Preset::PolluxOsdi21.options(name, batching, information),
+        0 => Preset::PolluxOsdi21.options(batching, information),
         1 => SimOptions { batching, information: Information::Oracle, ..SimOptions::standard() },
         _ => SimOptions {
             rounds: Rounds { period: Some(SimTime::from_secs(300)), on_churn: true },

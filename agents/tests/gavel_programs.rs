@@ -145,6 +145,27 @@ fn cost_prefers_the_cheaper_type_unless_a_deadline_forbids_it() {
     close(hopeless.row(0)[1], 1.0, 1e-5, "deadlines that cannot be met are dropped");
 }
 
+/// One accelerator of 300 W and one of 100 W. The second job does 1 step while the first does 100, and gains the more on
+/// the frugal type: 0.4 / 100 W against 1 / 300 W, where the first gains 36 / 100 W against 100 / 300 W. By the sum of
+/// steps per watt the first job has the frugal type; by efficiency relative to a job's own best, the second has it.
+#[test]
+fn relative_efficiency_asks_which_job_gains_and_not_whose_steps_are_short() {
+    let instance = whole(&[1, 1], &[&[100.0, 36.0], &[1.0, 0.4]]);
+    let watts = [300.0, 100.0];
+    let summed = max_throughput_per_cost(&instance, &watts, &[]).unwrap();
+    let relative = relative_efficiency(&instance, &watts).unwrap();
+    assert!(summed.row(0)[1] > 0.99 && summed.row(1)[0] > 0.99, "{summed:?}");
+    assert!(relative.row(1)[1] > 0.99 && relative.row(0)[0] > 0.99, "{relative:?}");
+    let of = |shares: &TimeShares, job: usize| (0..2).map(|kind| shares.row(job)[kind] * watts[kind]).sum::<f64>();
+    // Energy of each job's steps, in multiples of those of its best type: 1 + 1.2 against 1.08 + 1.
+    let excess = |shares: &TimeShares| -> f64 {
+        let best = [0.36, 0.004];
+        (0..2).map(|job| of(shares, job) / (shares.rate(&instance, job) / best[job])).sum()
+    };
+    close(excess(&summed), 2.2, 1e-2, "by the sum");
+    close(excess(&relative), 2.08, 1e-2, "by relative efficiency");
+}
+
 #[test]
 fn sharing_lifts_fairness_where_two_jobs_hardly_disturb_each_other() {
     let mut instance = whole(&[1], &[&[2.0], &[2.0]]);

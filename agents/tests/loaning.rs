@@ -126,7 +126,7 @@ fn every_training_policy_runs_with_loaning() {
             let (batching, information) = (policy.batching(), policy.information());
             let standard = SimOptions { batching, information, ..SimOptions::standard() };
             let options = match (flavour as u64 + seed) % 3 {
-                0 => Preset::PolluxOsdi21.options("", batching, information),
+                0 => Preset::PolluxOsdi21.options(batching, information),
                 1 => SimOptions { rounds: Rounds { period: None, on_churn: true }, ..standard },
                 _ => SimOptions {
                     rounds: Rounds { period: Some(secs(300)), on_churn: true },

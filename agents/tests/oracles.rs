@@ -125,8 +125,7 @@ fn pollux_fitness() {
 fn packers() {
     for (key, packer) in [("placement_bestfit", Packer::FewestNodes), ("placement_mostfree", Packer::MostFreeFirst)] {
         let expected = oracle(key);
-        let mut free = Free::default();
-        free.reset(&[1, 2, 4]);
+        let mut free = Free::listed(&Cluster::homogeneous(3, 4), &[1, 2, 4]);
         for (name, gpus) in [("j1", 1), ("j2", 2), ("j4", 4)] {
             let placement = packer.place(&Cluster::homogeneous(3, 4), &mut free, gpus).unwrap();
             let nodes = placement.slices().iter().flat_map(|slice| vec![slice.node; slice.gpus as usize]);

@@ -163,6 +163,7 @@ const CHANGES: &[(&[&str], Situation, &str, &str)] = &[
     (&["kueue"], Situation::Tenants, "", "within_tenant=never"),
     (&["kueue"], Situation::Tenants, "", "within_cohort=never"),
     (&["kueue"], Situation::Tenants, "", "strategies=[]"),
+    (&["gavel-per-watt", "gavel-per-dollar"], Situation::Types, "", "relative=true"),
     (&["kai", "kai-time-aware"], Situation::Tenants, "", "min_runtime_secs=900"),
     (&["kai", "kai-time-aware"], Situation::Tenants, "min_runtime_secs=0, usage_half_life_secs=600", "usage_weight=20"),
     (&["kai", "kai-time-aware"], Situation::Tenants, "usage_weight=5", "usage_half_life_secs=60"),

@@ -45,7 +45,7 @@ fn cluster(shape: u32) -> Cluster {
 fn options(policy: &dyn Policy, flavour: u32) -> SimOptions {
     let (batching, information) = (policy.batching(), policy.information());
     match flavour {
-        0 => Preset::PolluxOsdi21.options("", batching, information),
+        0 => Preset::PolluxOsdi21.options(batching, information),
         1 => SimOptions { batching, information: Information::Oracle, ..SimOptions::standard() },
         _ => SimOptions {
             rounds: Rounds { period: Some(SimTime::from_secs(300)), on_churn: true },

@@ -42,7 +42,7 @@ fn no_policy_trips_over_nodes_that_come_and_go() {
             let made = policy(name, seed);
             let (batching, information) = (made.batching(), made.information());
             let plain = match seed % 2 {
-                0 => Preset::PolluxOsdi21.options(name, batching, information),
+                0 => Preset::PolluxOsdi21.options(batching, information),
                 _ => SimOptions { batching, information, ..SimOptions::standard() },
             };
             let (rental, checkpoint) = (Some(rental), Some(Checkpointing::default()));

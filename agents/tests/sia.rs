@@ -293,7 +293,7 @@ fn run_mixed(name: &str, seed: u64) -> Outcome {
         app.params = [("slow".to_owned(), params), ("fast".to_owned(), fast)].into();
     }
     let mut policy = by_name(name, seed).unwrap();
-    let options = Preset::SiaSosp23.options(name, policy.batching(), policy.information());
+    let options = Preset::SiaSosp23.options_for(&*policy);
     let scenario = Arc::new(Scenario::new(Arc::new(mixed()), Arc::new(workload), options, seed));
     let mut simulator = Simulator::new(scenario);
     while simulator.run_until_decision().unwrap() == Status::Decision {

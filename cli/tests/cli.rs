@@ -1,5 +1,5 @@
 //! Output that a user sees: help, listings, and for each kind of bad input a clear error and exit code 2.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::Path;
@@ -479,6 +479,7 @@ fn explain_refuses_what_it_would_be_wrong_about() {
         ("explain_no_bundle", "x.toml", &x),
         ("explain_misspelt", "fifoo", &x),
         ("explain_unprefixed", "elastc", &x),
+        ("explain_no_program", "proc:./there-is-none", &x),
         ("explain_information", "zoo:quickstart", &x),
         ("explain_no_such_job", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--job", "b"]),
         ("explain_too_late", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--at", "1e9"]),
@@ -490,6 +491,50 @@ fn explain_refuses_what_it_would_be_wrong_about() {
     let services = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/diurnal-loaning.toml");
     let said = run(dir.path(), &["explain", "zoo:quickstart", "--config", services]);
     assert!(said.starts_with("exit: 2") && said.contains("training jobs"), "{said}");
+}
+
+/// The script of the external policies with a mode, where there is a Python to run it.
+fn program(mode: &str) -> Option<String> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("python3 is missing: EXTERNAL POLICIES ARE NOT TESTED ON THE COMMAND LINE");
+        return None;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../agents/tests/fixtures/external_policy.py");
+    Some(format!("proc:python3 {script} {mode}"))
+}
+
+#[test]
+fn an_external_program_is_simulated_and_asked_why() {
+    let (Some(wordy), Some(silent)) = (program("reasons"), program("first")) else { return };
+    let dir = with("x.toml", elastic());
+    fs::write(dir.path().join("w.csv"), format!("{HEADER}a,5,cifar10,1,128\nb,6,cifar10,1,128\n")).unwrap();
+    let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", &wordy, "-o", "csv"]);
+    assert!(said.starts_with("exit: 0") && said.contains("\na,cifar10,5,") && !said.contains("lost"), "{said}");
+    let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", &program("forbidden").unwrap()]);
+    assert!(
+        said.starts_with("exit: 0") && said.contains("lost") && said.contains("is forbidden by the mask"),
+        "{said}"
+    );
+
+    let given = ["--workload", "w.csv", "--at", "0", "-o", "json"];
+    let json = |policy: &str| -> serde_json::Value {
+        let said = run(dir.path(), &[&["explain", policy][..], &given].concat());
+        let json = said.strip_prefix("exit: 0\n--- stdout\n").unwrap_or_else(|| panic!("{said}"));
+        serde_json::from_str(json.split("--- stderr").next().unwrap()).unwrap()
+    };
+    let why = json(&wordy);
+    assert_eq!(
+        (&why["kind"], &why["actions"][0]["job"], &why["actions"][0]["reason"]),
+        (&"program".into(), &"a".into(), &"the 1th action".into()),
+        "{why}"
+    );
+    assert_eq!(json(&silent)["actions"][0]["reason"], "");
+    assert_eq!(json("fifo")["kind"], "published");
+    let explain = |policy: &str| run(dir.path(), &["explain", policy, "--config", "x.toml", "--report", "why.html"]);
+    assert!(explain(&wordy).contains("The program gave these reasons."));
+    assert!(fs::read_to_string(dir.path().join("why.html")).unwrap().contains(", because: the 1th action</li>"));
+    assert!(explain(&silent).contains("gives no reasons: an external program gives the reasons that it sends"));
+    assert!(explain("fifo").contains("fifo gives no reasons. Its rule: oldest first"));
 }
 
 #[test]

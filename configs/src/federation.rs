@@ -149,6 +149,9 @@ impl FederationConfig {
         expect(self.seed <= 1 << 40, "seed", self.seed, "at most 2^40")?;
         self.coordinator.check()?;
         self.environment.options()?;
+        if let Some(allocation) = self.environment.allocation {
+            return Err(value("environment.allocation", allocation.name(), "none where clusters have no tenants"));
+        }
         let gpus = self.server.gpus_per_node;
         expect((1..=1024).contains(&gpus), "server.gpus_per_node", gpus, "1 to 1024")?;
         expect((2..=1000).contains(&self.clusters.len()), "clusters", self.clusters.len(), "2 to 1000 clusters")?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_env::scenario::Allocation;
 use goodput_env::tenant::{Group, Quota, QuotaChange, ShareLimit, Tenants, UNIT_WEIGHT};
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
@@ -151,4 +152,38 @@ pub(crate) fn build(tenants: &[TenantConfig], cohorts: &[CohortConfig], types: &
     }
     Tenants::new(groups, parents, changes, types)
         .map_err(|error| CheckError::at("tenants", format!("tenants: {error}")))
+}
+
+/// Checks that the tenants can share a cluster by `allocation`: there are tenants, and where any of them has a quota,
+/// static ones own something and dynamic ones have a cohort to borrow from.
+///
+/// # Errors
+/// [`CheckError`] naming the tenant.
+pub(crate) fn check_allocation(allocation: Allocation, tenants: &[TenantConfig]) -> Result<(), CheckError> {
+    let key = "environment.allocation";
+    let refused = |problem: String, remedy| {
+        let message = format!("{key} is {:?}, and {problem}", allocation.name());
+        Err(CheckError { remedy: Some(remedy), ..CheckError::at(key, message) })
+    };
+    if tenants.is_empty() {
+        return refused("the file has no tenants".into(), "declare [[tenants]], or remove environment.allocation");
+    }
+    if tenants.iter().all(|tenant| tenant.quota.is_empty()) {
+        return Ok(());
+    }
+    let lacks = |tenant: &&TenantConfig| match allocation.lends() {
+        true => tenant.cohort.is_none(),
+        false => tenant.quota.values().all(|quota| quota.nominal == 0),
+    };
+    match tenants.iter().find(lacks) {
+        None => Ok(()),
+        Some(tenant) if allocation.lends() => {
+            let problem = format!("tenant {:?} has no cohort to lend to and to borrow from", tenant.name);
+            refused(problem, "give every tenant a cohort, or choose a static allocation")
+        }
+        Some(tenant) => {
+            let problem = format!("tenant {:?} owns no accelerators", tenant.name);
+            refused(problem, "give every tenant a quota, give none to any, or choose a dynamic allocation")
+        }
+    }
 }

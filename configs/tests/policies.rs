@@ -131,6 +131,37 @@ fn a_deployment_has_policies_that_know_its_quotas_and_limits() {
 }
 
 #[test]
+fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
+    let read = |allocation: &str, policy: &str, tenants: &str| {
+        let text = format!("[evaluate]\npolicies = [\"{policy}\"]\n[environment]\nallocation = \"{allocation}\"\n");
+        parse::<Experiment>("x.toml", &format!("{}{tenants}", experiment(&text)))
+    };
+    let weights = "[[tenants]]\nname = \"vision\"\n[[tenants]]\nname = \"speech\"\n";
+    let cohort = QUOTA.replace("name", "cohort = \"all\"\nname") + "[[cohorts]]\nname = \"all\"\n";
+    for (allocation, policy, tenants, said) in [
+        ("static", "fifo", weights, Some("is \"fifo\", which does not go by an allocation of the run")),
+        ("dynamic", "kueue-static", weights, Some("is \"kueue-static\", which does not go by an allocation")),
+        ("static", "kueue", "", Some("environment.allocation is \"static\", and the file has no tenants")),
+        ("dynamic", "kueue", QUOTA, Some("tenant \"vision\" has no cohort to lend to")),
+        (
+            "static",
+            "kai",
+            &format!("{QUOTA}{weights}").replace("\"vision\"\n[[", "\"text\"\n[["),
+            Some("owns no accel"),
+        ),
+        ("static", "kubernetes", QUOTA, None),
+        ("dynamic-preemptive", "kai", &cohort, None),
+        ("static-preemptive", "kueue", weights, None),
+    ] {
+        match (read(allocation, policy, tenants), said) {
+            (Ok(_), None) => {}
+            (Err(error), Some(said)) => assert!(error.message.contains(said) && error.help.is_some(), "{error}"),
+            (found, _) => panic!("{allocation}, {policy}: {:?}", found.err()),
+        }
+    }
+}
+
+#[test]
 fn a_policy_by_a_figure_is_refused_where_no_type_has_it() {
     let on = |accelerator: &str, policy: &str| {
         let text = experiment(&format!("[evaluate]\npolicies = [\"{policy}\"]\n")).replace("t4", accelerator);

@@ -1,9 +1,12 @@
 //! Presets of `[environment]`: the conventions they fill in, and the keys that replace them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use goodput_agents::compose::NamedPolicy;
+use goodput_agents::compose::loaning::Sharing;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader::{parse, resolved};
-use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release};
+use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Rounds};
+use goodput_env::time::SimTime;
 
 fn experiment(environment: &str) -> Experiment {
     let text = format!(
@@ -17,7 +20,7 @@ fn experiment(environment: &str) -> Experiment {
 fn every_preset_gives_the_options_of_its_simulator() {
     for preset in Preset::ALL {
         let environment = experiment(&format!("preset = {:?}", preset.name())).environment;
-        let expected = preset.options("", environment.batching, environment.information);
+        let expected = preset.options(environment.batching, environment.information);
         assert_eq!(environment.options().unwrap(), expected, "{}", preset.name());
         assert!(environment.overrides().is_empty(), "{}", preset.name());
         assert_eq!(environment.as_published.batching, preset.batching().is_none());
@@ -55,8 +58,14 @@ fn a_resolved_file_means_the_same() {
 /// Sia's simulator asks policies of Gavel every 360 s, unless the file sets the rounds.
 #[test]
 fn policies_of_gavel_have_rounds_of_their_own_in_sias_simulator() {
-    let rounds = |environment: &str, policy| experiment(environment).environment.rounds_of(policy);
-    assert_eq!(rounds("preset = \"sia-sosp23\"", "gavel-max-min"), Some(Preset::SiaSosp23.rounds("gavel-max-min")));
+    let rounds = |environment: &str, policy: &str| {
+        let made = policy.parse::<NamedPolicy>().unwrap().build(0, &Sharing::default());
+        experiment(environment).environment.rounds_of(&*made)
+    };
+    let every = |secs| Some(Rounds { period: Some(SimTime::from_secs(secs)), on_churn: false });
+    assert_eq!(rounds("preset = \"sia-sosp23\"", "gavel-max-min"), every(360));
+    assert_eq!(rounds("preset = \"sia-sosp23\"", "gavel-fifo-perf+reactive"), every(360));
+    assert_eq!(rounds("preset = \"sia-sosp23\"", "gavel-max-min(round_secs=120)"), every(120));
     assert_eq!(rounds("preset = \"sia-sosp23\"", "sia"), None);
     assert_eq!(rounds("preset = \"sia-sosp23\"\nround_secs = 120.0", "gavel-max-min"), None);
     assert_eq!(rounds("preset = \"gavel-osdi20\"", "gavel-max-min"), None);

@@ -2,9 +2,11 @@
 //! hour, and requests are counted at each change. Run with `cargo xtask bench services`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "clock/mod.rs"]
+mod clock;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use goodput_env::cluster::{Cluster, NodeId, Pool, TypeId};
 use goodput_env::job::Workload;
@@ -71,9 +73,9 @@ fn main() {
         let rounds = Rounds { period: Some(SimTime::from_secs(3600)), on_churn: false };
         let options = SimOptions { rounds, ..SimOptions::standard() };
         let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0));
-        let clock = Instant::now();
+        let start = clock::cpu_secs();
         let outcome = Simulator::new(scenario).run(&mut Hourly).expect("a run");
-        let secs = clock.elapsed().as_secs_f64();
+        let secs = clock::cpu_secs() - start;
         let late: u64 = outcome.services.iter().map(|service| service.violated).sum();
         let all: u64 = outcome.services.iter().map(|service| service.requests).sum();
         println!(

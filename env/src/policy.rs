@@ -55,6 +55,12 @@ pub trait Policy: Send {
         None
     }
 
+    /// Length of the rounds that the policy keeps by itself, as published, however often it is asked; `None` where each
+    /// call is a decision of its own.
+    fn round(&self) -> Option<SimTime> {
+        None
+    }
+
     /// Choice of the batch sizes of jobs under this policy as published.
     fn batching(&self) -> Batching {
         Batching::Requested

@@ -37,8 +37,7 @@ impl Policy for Swap {
 fn run(free_moves: bool) -> Outcome {
     let jobs = vec![fixed("a", 0, 2, 300), fixed("b", 0, 2, 300), fixed("c", 0, 1, 300)];
     let workload = Workload::new(Vec::new(), jobs);
-    let options =
-        SimOptions { free_moves, ..Preset::SiaSosp23.options("", Batching::Requested, Information::Profiled) };
+    let options = SimOptions { free_moves, ..Preset::SiaSosp23.options(Batching::Requested, Information::Profiled) };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(2, 3)), Arc::new(workload), options, 0);
     Simulator::new(Arc::new(scenario)).run(&mut Swap::default()).unwrap()
 }

@@ -93,6 +93,23 @@ fn rewards_sum_to_minus_the_completion_times() {
     }
 }
 
+/// The record of a job counts the accelerator time that it held.
+#[test]
+fn a_timeline_adds_up_to_the_time_that_every_job_held() {
+    let mut env = env(64, 30).with_timeline();
+    for seed in [3, 4] {
+        play(&mut env, seed, |_, _, _| {});
+        let (simulator, timeline) = (env.simulator().unwrap(), env.timeline().unwrap());
+        let mut held = vec![0; simulator.records().len()];
+        for stay in timeline.stays() {
+            held[stay.job.index()] += i64::from(stay.gpus) * (stay.to.unwrap() - stay.from).as_millis();
+        }
+        let attained: Vec<i64> = simulator.records().iter().map(|record| record.attained_gpu_millis).collect();
+        assert_eq!(held, attained);
+        assert_eq!(timeline.waiting().last().unwrap().1, 0);
+    }
+}
+
 #[test]
 fn steps_allocate_nothing() {
     let mut env = env(64, 60);

@@ -10,7 +10,7 @@ use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Allocation, Scenario, SimOptions};
 use goodput_env::sim::{SimError, Simulator};
 use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, TenantError, Tenants, Usage};
 use goodput_env::time::SimTime;
@@ -190,5 +190,47 @@ proptest! {
             prop_assert!(tree.used(&used, tenant, GPU) <= tree.potential(tenant, GPU));
         }
         prop_assert!(tree.used(&used, 6, GPU) <= tree.subtree(6, GPU));
+    }
+}
+
+/// Plan that a policy which knows neither quotas nor preemption would make, and what the guard says of it.
+fn under(allocation: Allocation, tenants: Tenants, plan: &[(u32, Placement)]) -> Result<(), Vec<Violation>> {
+    let mut workload = Workload::new(vec![], vec![of(0, "a", 4), of(0, "b", 2), of(1, "c", 4)]);
+    workload.tenants = Arc::new(tenants);
+    let options = SimOptions { allocation: Some(allocation), ..SimOptions::standard() };
+    let scenario = Scenario::new(Arc::new(Cluster::homogeneous(2, 4)), Arc::new(workload), options, 0);
+    let mut simulator = Simulator::new(Arc::new(scenario));
+    simulator.run_until_decision().unwrap();
+    let set = |plan: &mut Plan, &(job, ref placement): &(u32, Placement)| plan.set(JobId(job), placement.clone());
+    let mut first = Plan::keep();
+    set(&mut first, &(0, Placement::on(NodeId(0), 4)));
+    simulator.apply(&first).unwrap();
+    let mut next = Plan::keep();
+    plan.iter().for_each(|change| set(&mut next, change));
+    match simulator.apply(&next) {
+        Ok(()) => Ok(()),
+        Err(SimError::Refused { violations, .. }) => Err(violations),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Two tenants of eight accelerators. Static: neither holds more than its half, with quotas or by weights; dynamic: one
+/// holds what the other leaves idle. Without preemption no job is stopped.
+#[test]
+fn an_allocation_binds_every_policy() {
+    let weights = || Tenants::new(vec![Group::named("one"), Group::named("two")], vec![], vec![], &["gpu"]).unwrap();
+    let own = |name| group(name, Some("all"), 1000, &[("gpu", 4)]);
+    let quotas = || Tenants::new(vec![own("one"), own("two")], vec![Group::named("all")], vec![], &["gpu"]).unwrap();
+    let more = || [(1, Placement::on(NodeId(1), 2))];
+    let stop = || [(0, Placement::none()), (2, Placement::on(NodeId(0), 4))];
+    let excess = Violation::Quota { tenant: 0, accelerator: "gpu".into(), excess: 2 };
+    for allocation in Allocation::ALL {
+        for tenants in [weights(), quotas()] {
+            let lent = if allocation.lends() { Ok(()) } else { Err(vec![excess.clone()]) };
+            assert_eq!(under(allocation, tenants.clone(), &more()), lent, "{allocation:?}");
+            let stopped =
+                if allocation.preempts() { Ok(()) } else { Err(vec![Violation::Preempted { job: JobId(0) }]) };
+            assert_eq!(under(allocation, tenants, &stop()), stopped, "{allocation:?}");
+        }
     }
 }

@@ -63,8 +63,7 @@ fn mean_jct(policy: &str, seed: u64, folder: &str, workload: u32, interference: 
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).expect("the workload").workload;
     let mut made = compose::by_name(policy, seed).expect("a policy");
-    let options =
-        SimOptions { interference, ..Preset::PolluxOsdi21.options(policy, made.batching(), made.information()) };
+    let options = SimOptions { interference, ..Preset::PolluxOsdi21.options_for(&*made) };
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(jobs), options, seed));
     let outcome = Simulator::new(scenario).run(&mut *made).expect("a run");

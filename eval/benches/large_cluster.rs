@@ -7,6 +7,9 @@
 //! in a cluster they report.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "../../env/benches/clock/mod.rs"]
+mod clock;
+
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -25,7 +28,6 @@ use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Nodes of 8 accelerators, and jobs submitted at once.
 const SIZES: [(u32, u32); 3] = [(8, 16), (125, 100), (1250, 1000)];
@@ -44,12 +46,6 @@ fn main() {
         round(nodes, jobs, &mut slow);
     }
     forward();
-}
-
-/// Seconds that this thread has computed.
-fn cpu_secs() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 fn round(nodes: u32, jobs: u32, slow: &mut Vec<&'static str>) {
@@ -78,9 +74,9 @@ fn round(nodes: u32, jobs: u32, slow: &mut Vec<&'static str>) {
                 }
             }
         }
-        let start = cpu_secs();
+        let start = clock::cpu_secs();
         let plan = learned.decide(&view);
-        own.push(cpu_secs() - start);
+        own.push(clock::cpu_secs() - start);
         simulator.apply(&plan).expect("a plan that the guard lets pass");
         simulator.wake_at(learned.wake_at());
     }
@@ -100,9 +96,9 @@ fn ask(name: &str, view: &ClusterView<'_>) -> f64 {
     view.information = policy.information();
     let mut last = f64::INFINITY;
     for _ in 0..2 {
-        let start = cpu_secs();
+        let start = clock::cpu_secs();
         black_box(policy.decide(&view));
-        last = cpu_secs() - start;
+        last = clock::cpu_secs() - start;
         if last > PATIENCE {
             break;
         }
@@ -138,11 +134,11 @@ fn forward() {
         observation.mask.fill(1);
         let mut best = f64::INFINITY;
         for _ in 0..200 {
-            let start = cpu_secs();
+            let start = clock::cpu_secs();
             for _ in 0..20 {
                 black_box(fused.greedy(black_box(&observation.features), &observation.mask, &mut scratch));
             }
-            best = best.min((cpu_secs() - start) / 20.0);
+            best = best.min((clock::cpu_secs() - start) / 20.0);
         }
         println!("set encoder of width {width}, 64 of 64 slots, batch 1: {:.1} microseconds", best * 1e6);
     }

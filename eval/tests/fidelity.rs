@@ -62,8 +62,7 @@ fn simulate(
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).unwrap().workload;
     let mut made = compose::by_name(policy, seed).unwrap();
-    let options =
-        SimOptions { interference, ..Preset::PolluxOsdi21.options(policy, made.batching(), made.information()) };
+    let options = SimOptions { interference, ..Preset::PolluxOsdi21.options_for(&*made) };
     let scenario = Arc::new(Scenario::new(Arc::new(Cluster::parse("16x4").unwrap()), Arc::new(jobs), options, seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *made).unwrap();
     let name = |job: &goodput_env::sim::JobRecord| scenario.workload.jobs[job.job.index()].request.name.clone();

@@ -160,7 +160,7 @@ fn preemptive_schedules_under_yarn_with_and_without_the_leak() {
         let path = shared().join("reference/tiresias").join(trace);
         let workload = Arc::new(read_workload(&path, Catalog::shipped()).unwrap().workload);
         let cluster = Cluster::homogeneous(nodes, 4);
-        let options = Preset::TiresiasNsdi19.options("", Batching::Requested, Information::Oracle);
+        let options = Preset::TiresiasNsdi19.options(Batching::Requested, Information::Oracle);
         let scenario = Arc::new(Scenario::new(Arc::new(cluster.clone()), workload.clone(), options, 0));
         let yarn = Yarn { nodes_per_switch: nodes };
         let mean = |jcts: &[f64]| jcts.iter().sum::<f64>() / jcts.len() as f64;

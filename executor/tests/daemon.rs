@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 #![allow(clippy::print_stdout, reason = "drills print their counts")]
 
+mod external;
 mod lab;
 mod policy;
 mod report;

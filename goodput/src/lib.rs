@@ -9,6 +9,7 @@
 //!   with paired statistics.
 //! - `configs` (feature `eval`): configuration files, and the scenarios that they describe.
 //! - `train` (feature `train`): the learning loops.
+//! - `cli` (feature `cli`): the program `goodput`, to be run with policies of one's own.
 //!
 //! # Example
 //!
@@ -32,9 +33,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/own-policy` in the repository is a policy of its own, compared with published ones.
+//! `examples/own-policy` in the repository is the program `goodput` with a policy of its own.
 
 pub use goodput_agents as agents;
+#[cfg(feature = "cli")]
+pub use goodput_cli as cli;
 #[cfg(feature = "eval")]
 pub use goodput_configs as configs;
 #[cfg(feature = "eval")]
@@ -48,6 +51,8 @@ pub use goodput_train as train;
 
 /// The names that nearly every program needs.
 pub mod prelude {
+    pub use goodput_agents::heuristic::parameters::Fixed;
+    pub use goodput_agents::heuristic::{ListedPolicy, Traits};
     pub use goodput_env::cluster::{Cluster, NodeId, TypeId};
     pub use goodput_env::job::{JobId, JobRequest, JobSpec, Work, Workload};
     pub use goodput_env::placement::Placement;

@@ -223,7 +223,8 @@ pub struct NewToken {
 pub enum PolicyVerb {
     /// Have another policy decide. It is tried on the present state of the cluster first.
     Set {
-        /// Heuristic, zoo:NAME, or a bundle that the daemon can read at this path.
+        /// Heuristic, zoo:NAME, a bundle that the daemon can read at this path, or an external program
+        /// (proc:COMMAND, python:MODULE:CLASS).
         policy: String,
         /// SHA-256 that the bundle must have [default: that of the file, where this machine has it].
         #[arg(long, value_name = "HEX")]

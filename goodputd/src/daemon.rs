@@ -6,7 +6,7 @@ use std::sync::Arc;
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::{AgentsConfig, EngineConfig, SlurmConfig};
 use goodput_configs::live::leader::LeaderConfig;
-use goodput_configs::reader;
+use goodput_configs::{policies, reader};
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::accelerators::AcceleratorEntry;
 use goodput_datasets::{Accelerators, Catalog};
@@ -163,6 +163,10 @@ fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
+    // A program starts with the plan, and nothing waits for the plan.
+    if settings.policy.name.as_deref().is_some_and(policies::is_program) {
+        settings.reliance.timeout_ms = settings.reliance.timeout_ms.max(60_000);
+    }
     // A plan takes nothing from the daemon that leads.
     settings.leader = LeaderConfig::default();
     let count = snapshots.len();

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use goodput_console::{Cell, CommandError, Listing, say};
-use goodput_executor::daemon::bundle_sha256;
 use goodput_executor::daemon::durability::journal::PolicyChange;
 use goodput_executor::daemon::interface::api::PolicyRequest;
+use goodput_executor::daemon::{absolute, bundle_sha256};
 use serde_json::{Value, json};
 
 use crate::Invocation;
@@ -17,15 +17,15 @@ use crate::listings::moment;
 pub fn run(verb: &PolicyVerb, invocation: Invocation) -> Result<(), CommandError> {
     match verb {
         PolicyVerb::Set { policy, sha256, reason, daemon } => {
-            let is_file = policy.contains('/') || Path::new(policy).is_file();
-            let path = is_file.then(|| std::path::absolute(policy)).transpose().map_err(CommandError::input)?;
-            let sha256 = match (sha256, &path) {
-                (Some(given), _) => Some(given.clone()),
+            let policy = absolute(policy).map_err(CommandError::input)?;
+            let sha256 = match sha256 {
+                Some(given) => Some(given.clone()),
                 // A daemon on another machine finds out that its file is another one.
-                (None, Some(path)) if path.is_file() => Some(bundle_sha256(path).map_err(CommandError::input)?),
-                _ => None,
+                None if Path::new(&policy).is_file() => {
+                    Some(bundle_sha256(Path::new(&policy)).map_err(CommandError::input)?)
+                }
+                None => None,
             };
-            let policy = path.map_or_else(|| policy.clone(), |path| path.to_string_lossy().into_owned());
             let request = PolicyRequest { policy, sha256, reason: reason.clone() };
             changed(Client::new(daemon, invocation)?.post("/v1/policy", &request)?)
         }

@@ -16,8 +16,11 @@
 - `sb3.ClusterVecEnv`: the form in which Stable-Baselines3 takes several environments.
 - `export`: a net that was trained here as a policy bundle, for `goodput eval`, `explain` and `live`; `Bundle`: a policy
   bundle that decides here.
-- `env.expert("tiresias")`: what a published policy would do; `POLICIES` names all.
+- `policies["tiresias"]`: a published policy; `policies["tiresias"](env)` says what it would do in `env`.
+- `forecast`: forecasts of load series with quantiles.
+- `rllib` and `torchrl`: the forms in which RLlib and TorchRL take environments.
 - `read_run`: results of `goodput eval` as data frames.
+- `sweep`: the cells of `goodput sweep plan` on a cluster of Ray.
 - `EXPERIMENTS`: names of the experiments that ship; a path of a file of one's own will do as well.
 """
 
@@ -28,9 +31,12 @@ from typing import TYPE_CHECKING, Any
 from goodput_gym._config import EXPERIMENTS
 from goodput_gym._core import POLICIES as _POLICIES
 from goodput_gym._core import Bundle, __version__
+from goodput_gym._policies import Heuristic, policies
 from goodput_gym._runs import Run, read_run
+from goodput_gym._sweep import sweep
 
 if TYPE_CHECKING:
+    from goodput_gym import forecast
     from goodput_gym._env import ClusterEnv
     from goodput_gym._export import export
     from goodput_gym._spaces import Expert, Feature
@@ -44,15 +50,19 @@ __all__ = [
     "ClusterVectorEnv",
     "Expert",
     "Feature",
+    "Heuristic",
     "Run",
     "__version__",
     "export",
+    "forecast",
+    "policies",
     "read_run",
     "register",
+    "sweep",
 ]
 
 POLICIES: tuple[str, ...] = tuple(_POLICIES)
-"""Names of the published policies, for `env.expert`."""
+"""Names of the published policies, which are the keys of `policies`."""
 
 _LAZY = {
     "ClusterEnv": "_env",
@@ -62,6 +72,9 @@ _LAZY = {
     "export": "_export",
 }
 """Names from modules that import Gymnasium."""
+
+_MODULES = ("forecast",)
+"""Modules that are imported when they are asked for."""
 
 ENV_ID = "goodput_gym/Cluster-v0"
 
@@ -79,6 +92,8 @@ def register() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"goodput_gym.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'goodput_gym' has no attribute {name!r}")
     return getattr(importlib.import_module(f"goodput_gym.{_LAZY[name]}"), name)

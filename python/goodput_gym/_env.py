@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_gym import _config
+from goodput_gym import _config, _gantt
 from goodput_gym._core import Environments
 from goodput_gym._spaces import Described, master_seed, refuse_options, spaces, whole_actions
 
@@ -59,11 +59,17 @@ class ClusterEnv(Described, gymnasium.Env):
     present_value
         Discount rewards to the beginning of the workload, for a learner that can discount only by decision: with its
         `gamma = 1`, a return is then the discounted one. Needs `half_life_secs`.
+    round_actions
+        Most actions of a round: the mask then leaves its end alone, where the round may end. The actions of a round take
+        no time and pay nothing, so that an untrained learner fills rounds with them; a small number, such as 8, gives
+        it more rounds. A deployed policy has no such limit. Experts need None, because their plans may take more.
     render_mode
-        `"ansi"`: `render()` returns the cluster and its jobs as text.
+        What `render()` returns. `"ansi"`: the cluster and its jobs as text. `"rgb_array"`: a picture of the nodes over
+        time, uint8 of shape `(650, 1100, 3)`. `"gantt"`: that picture as a `matplotlib.figure.Figure`, to save, or
+        to show in a notebook after `%matplotlib inline`. The last two need matplotlib: `pip install 'goodput-gym[render]'`.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata = {"render_modes": list(_gantt.MODES), "render_fps": 1}
 
     def __init__(
         self,
@@ -77,10 +83,10 @@ class ClusterEnv(Described, gymnasium.Env):
         observation: str = "flat",
         half_life_secs: float | None = None,
         present_value: bool = False,
+        round_actions: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode not in (None, "ansi"):
-            raise ValueError(f"render_mode is {render_mode!r}, expected None or 'ansi'")
+        _gantt.check_mode(render_mode)
         core = Environments(
             *_config.read(config),
             _config.sets(sets),
@@ -91,6 +97,8 @@ class ClusterEnv(Described, gymnasium.Env):
             on_forbidden,
             half_life_secs,
             present_value,
+            _gantt.is_picture(render_mode),
+            round_actions,
         )
         self._describe(core)
         self.observation_space, self.action_space = spaces(self, observation)
@@ -131,9 +139,9 @@ class ClusterEnv(Described, gymnasium.Env):
         mask: NDArray[np.bool_] = self._arrays["masks"][0].astype(np.bool_)
         return mask
 
-    def render(self) -> str | None:
-        """The cluster and its jobs as text, where `render_mode` is `"ansi"`."""
-        return self._core.text(0) if self.render_mode == "ansi" else None
+    def render(self) -> Any:
+        """The cluster as `render_mode` says; None without a mode."""
+        return _gantt.render(self._core, 0, self.render_mode)
 
     def _observe(self, mask: NDArray[np.int8]) -> Any:
         flat = self._arrays["observations"][0].copy()

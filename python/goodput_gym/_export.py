@@ -5,12 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_gym import _core
+from goodput_gym import _core, _onnx
 from goodput_gym._spaces import Described
 
 Arrays = dict[str, NDArray[np.float32]]
@@ -18,17 +19,26 @@ Layers = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0, steps: int = 0) -> str:
-    """Writes a net as a policy bundle, which `goodput eval`, `goodput explain` and `goodput live` take, and returns its
-    SHA-256.
+    """Writes a net as a policy bundle, which `goodput eval`, `goodput sim`, `goodput explain` and `goodput live` take,
+    and returns its SHA-256.
+
+    A perceptron with ReLU, or a set encoder as goodput has it, becomes a bundle of that kind, which decides fastest.
+    Any other net becomes an ONNX graph in a bundle of the kind `onnx`, written by the exporter of torch.
 
     Parameters
     ----------
     source
-        A learner or policy of Stable-Baselines3, a torch module, or its state dict. Three kinds of names are known:
-        those of Stable-Baselines3's `MlpPolicy`; `actor` and `critic` as two `nn.Sequential` (`actor.0.weight`,
-        `actor.2.weight`, ...); and goodput's own (`actor1`, ..., `actor_out`, or `slot1`, ... of a set encoder).
-        Matrices are torch's, `(outputs, inputs)`. Between layers the net must have ReLU; a state dict does not say
-        what it has. A layer or a normalisation that a bundle has no place for is an error.
+        A learner or policy of Stable-Baselines3, a torch module, its state dict, or the path of an ONNX file.
+
+        Perceptrons and set encoders are known by three kinds of names: those of Stable-Baselines3's `MlpPolicy`;
+        `actor` and `critic` as two `nn.Sequential` (`actor.0.weight`, `actor.2.weight`, ...); and goodput's own
+        (`actor1`, ..., `actor_out`, or `slot1`, ... of a set encoder). Matrices are torch's, `(outputs, inputs)`. A
+        state dict does not say what lies between layers: it is taken to be ReLU.
+
+        Another module maps the observation, float32 `(1, obs_dim)`, to scores `(1, actions)`, of which the greatest
+        allowed one decides; of several outputs, the first one. A module without a forward pass has an `actor` that
+        does so. An ONNX file has the observation as its one input, the scores as its first output, and its weights
+        inside.
     env
         The `ClusterEnv`, `ClusterVectorEnv` or `sb3.ClusterVecEnv` on which it was trained, wrapped or not.
     path
@@ -39,11 +49,20 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
     described = _described(env)
     for part in (source, env):
         _refuse_normalised(part)
-    _refuse_other_modules(source)
-    layers, sizes = _layers(_arrays(source))
-    kind = "set" if "slot1" in layers else "mlp"
     config = hashlib.sha256(described._core.resolved().encode()).hexdigest()
-    return _core.export(described._core, os.fspath(path), kind, sizes, layers, list(sys.argv), seed, steps, config)
+    origin = list(sys.argv), seed, steps, config
+    if isinstance(source, (str, os.PathLike)):
+        return _core.export_graph(described._core, os.fspath(path), Path(source).read_bytes(), *origin)
+    try:
+        _refuse_other_modules(source)
+        layers, sizes = _layers(_arrays(source))
+    except ValueError:
+        graph = _onnx.graph(getattr(source, "policy", source), len(described.features))
+        if graph is None:
+            raise
+        return _core.export_graph(described._core, os.fspath(path), graph, *origin)
+    kind = "set" if "slot1" in layers else "mlp"
+    return _core.export(described._core, os.fspath(path), kind, sizes, layers, *origin)
 
 
 def _described(env: Any) -> Described:
@@ -61,8 +80,8 @@ _WRAPPERS = ("NormalizeObservation", "VecNormalize")
 
 
 def _refuse_other_modules(source: Any) -> None:
-    """Refuses a net with another module than layers with ReLU between them, such as Tanh, the default of
-    Stable-Baselines3."""
+    """Refuses, as a perceptron, a net with another module than layers with ReLU between them, such as Tanh, the
+    default of Stable-Baselines3."""
     net = getattr(source, "policy", source)
     if not hasattr(net, "modules"):
         return
@@ -73,8 +92,7 @@ def _refuse_other_modules(source: Any) -> None:
         # Modules of torch itself compute; others hold them.
         if kind.__module__.startswith("torch.nn.") and kind.__name__ not in _MODULES:
             raise ValueError(
-                f"the net has {kind.__name__} ({name}), and bundles have Linear layers with ReLU between them; "
-                "with Stable-Baselines3, train with policy_kwargs={'activation_fn': torch.nn.ReLU}"
+                f"the net has {kind.__name__} ({name}), and a perceptron has Linear layers with ReLU between them"
             )
 
 

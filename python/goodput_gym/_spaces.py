@@ -71,6 +71,12 @@ class Described:
         """The experiment in TOML with every default filled in, as runs of goodput keep it."""
         return self._core.resolved()
 
+    @property
+    def stream_seeds(self) -> NDArray[np.uint64]:
+        """Seed of the first workload of each environment's stream, uint64 of shape `(num_envs,)`: the next episode has
+        the next number. Environments of one number play one stream. Meaningful after `reset`."""
+        return np.array(self._core.seeds(), dtype=np.uint64)
+
     def expert(self, policy: str) -> "Expert":
         """A published policy that says what it would do in this environment, state by state.
 

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from goodput_gym import _config
+from goodput_gym import _config, _gantt
 from goodput_gym._core import Environments
 from goodput_gym._spaces import Described, master_seed, refuse_options, spaces, whole_actions
 
@@ -34,7 +34,7 @@ class ClusterVectorEnv(Described, VectorEnv):
 
     Parameters
     ----------
-    config, sets, split, on_forbidden, observation, half_life_secs, present_value, render_mode
+    config, sets, split, on_forbidden, observation, half_life_secs, present_value, round_actions, render_mode
         As of `ClusterEnv`.
     num_envs
         Number of environments.
@@ -67,11 +67,11 @@ class ClusterVectorEnv(Described, VectorEnv):
         copy: bool = True,
         half_life_secs: float | None = None,
         present_value: bool = False,
+        round_actions: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         mode = dict(AutoresetMode.__members__).get(str(autoreset_mode)) or AutoresetMode(autoreset_mode)
-        if render_mode not in (None, "ansi"):
-            raise ValueError(f"render_mode is {render_mode!r}, expected None or 'ansi'")
+        _gantt.check_mode(render_mode)
         core = Environments(
             *_config.read(config),
             _config.sets(sets),
@@ -82,9 +82,11 @@ class ClusterVectorEnv(Described, VectorEnv):
             on_forbidden,
             half_life_secs,
             present_value,
+            _gantt.is_picture(render_mode),
+            round_actions,
         )
         self._describe(core)
-        self.metadata = {"autoreset_mode": mode, "render_modes": ["ansi"], "render_fps": 1}
+        self.metadata = {"autoreset_mode": mode, "render_modes": list(_gantt.MODES), "render_fps": 1}
         self.num_envs, self.render_mode = num_envs, render_mode
         self.single_observation_space, self.single_action_space = spaces(self, observation)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -174,9 +176,11 @@ class ClusterVectorEnv(Described, VectorEnv):
         """Masks of allowed actions, bool of shape `(num_envs, actions)`."""
         return self._out(self._mask.view(np.bool_))
 
-    def render(self) -> tuple[str, ...] | None:
-        """Every cluster and its jobs as text, where `render_mode` is `"ansi"`."""
-        return tuple(map(self._core.text, range(self.num_envs))) if self.render_mode == "ansi" else None
+    def render(self) -> tuple[Any, ...] | None:
+        """Every cluster as `render_mode` says, a tuple of `num_envs`; None without a mode."""
+        if self.render_mode is None:
+            return None
+        return tuple(_gantt.render(self._core, env, self.render_mode) for env in range(self.num_envs))
 
     def _observe(self, mask: NDArray[np.int8]) -> Any:
         flat = self._out(self._obs)

@@ -1,4 +1,4 @@
-"""Policies in Python for `goodput eval --policies python:MODULE:CLASS`.
+"""Policies in Python by the name `python:MODULE:CLASS`, wherever goodput takes the name of a policy.
 
 The class is made without arguments, or, where it has an argument without a default, with the greeting: a dict of the
 shapes `obs_dim`, `actions`, `slots`, `slot_features`, `globals` and `verbs`, of `features` and `action_names`, of
@@ -8,6 +8,8 @@ Then `act(observation, mask)` is called for every action of a round:
     class Cautious:
         def act(self, observation, mask):                 # float32 (obs_dim,), bool (actions,)
             return len(mask) - 1 if mask[-1] else int(mask.argmax())
+
+`act` may give a reason with the action, which `goodput explain` shows: `return action, "the oldest job"`.
 
 An exception ends the process and costs its turn: the round ends. What the class prints goes to standard error.
 """
@@ -24,13 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 PROTOCOL = 1
+LONGEST_REASON = 4096
+"""Longest reason that goodput takes, bytes of UTF-8; the rest is cut off."""
 
 
 class Policy(Protocol):
     """A policy that plays rounds."""
 
-    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> int:
-        """The number of an action that the mask allows; the last one ends the round."""
+    def act(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> int | tuple[int, str]:
+        """The number of an action that the mask allows, alone or with a reason; the last one ends the round."""
         ...
 
 
@@ -57,13 +61,16 @@ def serve(target: str, requests: BinaryIO, answers: BinaryIO) -> None:
         theirs = greeting["protocol"]
         raise SystemExit(f"goodput speaks protocol {theirs}, this package {PROTOCOL}: take both from one release")
     policy = load(target, greeting)
-    answers.write(json.dumps({"protocol": PROTOCOL}).encode() + b"\n")
+    answers.write(json.dumps({"protocol": PROTOCOL, "reasons": True}).encode() + b"\n")
     answers.flush()
     floats, actions = greeting["obs_dim"], greeting["actions"]
     while requests.read(1) == b"d":
         observation = np.frombuffer(requests.read(4 * floats), "<f4")
         mask = np.frombuffer(requests.read(actions), np.bool_)
-        answers.write(struct.pack("<I", int(policy.act(observation, mask))))
+        answer = policy.act(observation, mask)
+        action, reason = answer if isinstance(answer, tuple) else (answer, "")
+        text = reason.encode()[:LONGEST_REASON]
+        answers.write(struct.pack("<II", int(action), len(text)) + text)
         answers.flush()
 
 

@@ -92,8 +92,9 @@ class ClusterVecEnv(VecEnv):  # type: ignore[misc,unused-ignore]
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> list[Any]:
-        """Nothing: the environments are drawn as text."""
-        return [None] * self.num_envs
+        """Pictures of the environments where `render_mode` is `"rgb_array"`, uint8 `(height, width, 3)`."""
+        drawn = self.envs.render() if self.envs.render_mode == "rgb_array" else None
+        return [None] * self.num_envs if drawn is None else list(drawn)
 
     def close(self) -> None:
         """Frees nothing: the environments live in this process."""

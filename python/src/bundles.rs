@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
+use goodput_agents::nets::onnx::OnnxNet;
 use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 use goodput_agents::policies::deployed::Deployed;
 use goodput_agents::zoo;
@@ -75,10 +76,28 @@ pub fn export(
         return Err(refused(format!("a net of kind {kind} does not have the layers {}", unused.join(", "))));
     }
     let weights = Weights::from_data(&config, *envs.shape(), data).map_err(refused)?;
-    let provenance = Provenance { argv, seed, steps, config_sha256 };
+    save(envs, &path, Model::Net(weights), Provenance { argv, seed, steps, config_sha256 })
+}
+
+/// Writes an ONNX graph as a bundle, and returns its SHA-256.
+#[pyfunction]
+pub fn export_graph(
+    envs: &Environments,
+    path: PathBuf,
+    graph: &[u8],
+    argv: Vec<String>,
+    seed: u64,
+    steps: u64,
+    config_sha256: String,
+) -> PyResult<String> {
+    let net = OnnxNet::new(graph, *envs.shape()).map_err(refused)?;
+    save(envs, &path, Model::Onnx(net), Provenance { argv, seed, steps, config_sha256 })
+}
+
+fn save(envs: &Environments, path: &Path, model: Model, provenance: Provenance) -> PyResult<String> {
     let facts = envs.facts();
-    let bundle = PolicyBundle::trained(Model::Net(weights), facts.decoder, &facts.types, facts.gpus, provenance);
-    bundle.save(&path).map_err(refused)?;
+    let bundle = PolicyBundle::trained(model, facts.decoder, &facts.types, facts.gpus, provenance);
+    bundle.save(path).map_err(refused)?;
     Ok(bundle.sha256())
 }
 
@@ -116,7 +135,7 @@ impl DeployedBundle {
         })
     }
 
-    /// Kind of the policy: set, mlp or linear.
+    /// Kind of the policy: set, mlp, onnx or linear.
     #[getter]
     fn kind(&self) -> &'static str {
         self.kind

@@ -7,31 +7,25 @@ use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader::{self, Document};
 use goodput_configs::seeds::STREAMS;
-use goodput_env::gym::{
-    Autoreset, ClusterEnv, Cursor, EnvError, Environment, Feature, Layout, Player, ResetOptions, StepRow,
-};
-use goodput_env::time::SimTime;
+use goodput_env::gym::{ClusterEnv, Cursor, Environment, Feature, Layout, ObservationMut, Player, ResetOptions};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::options::{OnForbidden, Options};
+use crate::pictures::{self, Picture};
 use crate::rows::Arrays;
 use crate::screen;
+use crate::seat::EnvironmentSeat;
 use crate::threads::Threads;
 
 /// Arguments of the constructor, in order, from which a pickled object is made again.
-type Arguments = (String, String, Vec<String>, usize, usize, String, String, String, Option<f64>, bool);
+type Arguments =
+    (String, String, Vec<String>, usize, usize, String, String, String, Option<f64>, bool, bool, Option<usize>);
 
 /// Position of an environment: seed of its stream, number of episodes begun, and actions of the last one.
 type Position = (u64, u64, Vec<u32>);
-
-/// Environment with the action that it takes next.
-struct EnvironmentSeat {
-    player: Player<ClusterEnv>,
-    action: usize,
-}
 
 /// Facts of the experiment that concern the policies that play it.
 pub struct PolicyFacts {
@@ -64,7 +58,7 @@ impl Environments {
     /// Environments of the experiment `text`, with `sets` (`KEY=VALUE`) applied. `name` is for messages.
     #[new]
     #[pyo3(signature = (name, text, sets, num_envs, threads, split, autoreset, on_forbidden, half_life_secs,
-        present_value))]
+        present_value, timeline, round_actions))]
     #[allow(clippy::too_many_arguments, reason = "the constructor of a class of Python, called in one place")]
     fn new(
         py: Python<'_>,
@@ -78,8 +72,10 @@ impl Environments {
         on_forbidden: String,
         half_life_secs: Option<f64>,
         present_value: bool,
+        timeline: bool,
+        round_actions: Option<usize>,
     ) -> PyResult<Self> {
-        let options = Options::read(&split, &autoreset, &on_forbidden, half_life_secs, present_value)?;
+        let options = Options::read(&split, &autoreset, &on_forbidden, half_life_secs, present_value, round_actions)?;
         if num_envs == 0 || threads == 0 {
             let wrong = if num_envs == 0 { "num_envs" } else { "threads" };
             return Err(PyValueError::new_err(format!("{wrong} is 0, expected at least 1")));
@@ -98,10 +94,11 @@ impl Environments {
             resolved: reader::resolved(&experiment).map_err(|error| unread(&error))?,
         };
         let env = experiment.cluster_env(setup).with_discount(options.discount);
+        let env = if timeline { env.with_timeline() } else { env };
         let layout = env.layout();
         Ok(Self {
             // Seeds come with the first reset.
-            seats: (0..num_envs).map(|_| EnvironmentSeat { player: Player::new(env.clone(), 0), action: 0 }).collect(),
+            seats: (0..num_envs).map(|_| EnvironmentSeat::new(env.clone())).collect(),
             layout,
             facts,
             options,
@@ -118,6 +115,8 @@ impl Environments {
                 on_forbidden,
                 half_life_secs,
                 present_value,
+                timeline,
+                round_actions,
             ),
         })
     }
@@ -162,6 +161,11 @@ impl Environments {
         Ok(())
     }
 
+    /// The first seed of the stream of episodes of every environment.
+    fn seeds(&self) -> Vec<u64> {
+        self.seats.iter().map(|seat| seat.player.seed()).collect()
+    }
+
     /// Begins the next episode of every environment, or of those that `which` names.
     #[pyo3(signature = (which = None))]
     fn reset(&mut self, py: Python<'_>, which: Option<Vec<bool>>) -> PyResult<()> {
@@ -182,13 +186,8 @@ impl Environments {
     /// Steps every environment with its action, and returns the environments with an action that was replaced.
     fn step(&mut self, py: Python<'_>, actions: PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
         let replaced = self.choose(actions.as_slice()?)?;
-        let Options { autoreset, discount, present_value, .. } = self.options;
-        let whole = discount.filter(|_| present_value);
-        self.arrays.each(py, &mut self.seats, self.threads.here()?, |EnvironmentSeat { player, action }, row| {
-            let now = player.env().simulator().map_or(SimTime::ZERO, |simulator| simulator.now());
-            let weight = whole.map_or(1.0, |discount| discount.after(now.as_secs_f64()));
-            step(player, *action, autoreset, weight, row)
-        })?;
+        let options = self.options;
+        self.arrays.each(py, &mut self.seats, self.threads.here()?, |seat, row| seat.step(&options, row))?;
         Ok(replaced)
     }
 
@@ -200,6 +199,11 @@ impl Environments {
     /// Environment `at` as text.
     fn text(&self, at: usize) -> PyResult<String> {
         Ok(screen::text(self.seat(at)?.player.env()))
+    }
+
+    /// Contents of a picture of environment `at`.
+    fn picture(&self, at: usize) -> PyResult<Picture> {
+        Ok(pictures::picture(self.seat(at)?.player.env()))
     }
 
     /// The experiment in TOML with every default filled in.
@@ -229,8 +233,13 @@ impl Environments {
             seat.action = cursors.len();
             cursors.push(Cursor { episode, actions });
         }
+        let options = self.options;
         self.arrays.each(py, &mut self.seats, self.threads.here()?, |seat, row| {
-            seat.player.restore(&cursors[seat.action], &ResetOptions::default(), row.observation)
+            let ObservationMut { features, mask } = row.observation;
+            let observation = ObservationMut { features, mask: &mut *mask };
+            seat.player.restore(&cursors[seat.action], &ResetOptions::default(), observation)?;
+            seat.close(&options, mask);
+            Ok(())
         })
     }
 }
@@ -262,14 +271,14 @@ impl Environments {
     /// Checks the action of every environment before any is stepped, and returns the environments with an action that
     /// was replaced.
     fn choose(&mut self, actions: &[i64]) -> PyResult<Vec<usize>> {
-        let Options { autoreset, on_forbidden, .. } = self.options;
+        let (options, on_forbidden) = (self.options, self.options.on_forbidden);
         if actions.len() != self.seats.len() {
             let (count, given) = (self.seats.len(), actions.len());
             return Err(PyValueError::new_err(format!("{given} actions, expected {count}: one for each environment")));
         }
         let mut replaced = Vec::new();
         for (at, (seat, &action)) in self.seats.iter_mut().zip(actions).enumerate() {
-            let allows = |action: usize| seat.player.allows(action, autoreset);
+            let allows = |action: usize| seat.allows(action, &options);
             let asked = usize::try_from(action).ok();
             seat.action = match (asked.filter(|&action| allows(action)), on_forbidden) {
                 (Some(action), _) => action,
@@ -297,29 +306,6 @@ impl Environments {
         }
         Ok(replaced)
     }
-}
-
-/// Steps one environment, and weighs its reward.
-fn step(
-    player: &mut Player<ClusterEnv>,
-    action: usize,
-    autoreset: Autoreset,
-    weight: f64,
-    row: StepRow<'_>,
-) -> Result<(), EnvError> {
-    let StepRow { observation, final_features, reward, elapsed_secs, terminated, truncated, jct_mean_secs } = row;
-    let row = StepRow {
-        observation,
-        final_features,
-        reward: &mut *reward,
-        elapsed_secs,
-        terminated,
-        truncated,
-        jct_mean_secs,
-    };
-    player.step(action, autoreset, &ResetOptions::default(), row)?;
-    *reward *= weight;
-    Ok(())
 }
 
 /// Error of an experiment that cannot be read, with its advice.

@@ -1,5 +1,7 @@
 //! Options of environments, as Python writes them.
 
+use std::num::NonZeroUsize;
+
 use goodput_configs::seeds::Split;
 use goodput_env::gym::{Autoreset, Discount};
 use pyo3::exceptions::PyValueError;
@@ -27,6 +29,8 @@ pub struct Options {
     pub discount: Option<Discount>,
     /// Whether rewards are discounted to the beginning of the workload.
     pub present_value: bool,
+    /// Most actions of a round; it must end then, where it may. `None`: as many as are allowed.
+    pub round_actions: Option<NonZeroUsize>,
 }
 
 impl Options {
@@ -40,7 +44,12 @@ impl Options {
         on_forbidden: &str,
         half_life_secs: Option<f64>,
         present_value: bool,
+        round_actions: Option<usize>,
     ) -> PyResult<Self> {
+        let round_actions = match round_actions.map(NonZeroUsize::new) {
+            Some(None) => return Err(PyValueError::new_err("round_actions is 0, expected at least 1, or None")),
+            given => given.flatten(),
+        };
         if present_value && half_life_secs.is_none() {
             return Err(PyValueError::new_err("present_value needs half_life_secs, the half-life of the discount"));
         }
@@ -60,6 +69,7 @@ impl Options {
             on_forbidden: named("on_forbidden", on_forbidden, treatments)?,
             discount,
             present_value,
+            round_actions,
         })
     }
 }

@@ -1,7 +1,8 @@
 //! The wheel in fresh virtual environments: the checkers of Gymnasium and of Stable-Baselines3, and the tests in
 //! Python.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,9 +11,35 @@ use xtask::wheel;
 /// Packages of the tests.
 const TESTS: [&str; 4] = ["gymnasium", "numpy", "pytest", "polars"];
 
-/// Stable-Baselines3 that runs on Debian's torch 1.13, and what it needs from the index.
-const SB3: [&str; 6] = ["numpy<2", "gymnasium", "pytest", "cloudpickle", "pandas<2.3", "matplotlib<3.11"];
+/// Packages of the tests with torch: Stable-Baselines3 that runs on Debian's torch 1.13, frames, and pictures.
+const SB3: [&str; 9] = [
+    "numpy<2",
+    "gymnasium",
+    "pytest",
+    "cloudpickle",
+    "pandas<2.3",
+    "matplotlib<3.11",
+    "polars",
+    "nbclient",
+    "ipykernel",
+];
 const SB3_ALONE: [&str; 3] = ["--no-deps", "stable-baselines3==2.4.1", "sb3-contrib==2.4.0"];
+
+/// Tests that need torch, pandas or matplotlib.
+const TORCH: [&str; 6] =
+    ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py", "test_notebooks.py"];
+
+/// Tests that need what `python/tests/learners.txt` lists.
+const TODAY: [&str; 3] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py"];
+
+/// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
+/// continuous integration does without.
+const LEARNERS: &str = "GOODPUT_LEARNERS";
+
+/// Says something that the harness must not keep to itself, as it does with what tests print.
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
 
 /// The wheel in `folder`, packed around the extension module that was built with this test.
 fn packed(python: &str, folder: &Path) -> String {
@@ -21,18 +48,19 @@ fn packed(python: &str, folder: &Path) -> String {
 }
 
 /// Runs Python tests in an environment that has the wheel.
-fn pytest(python: &Path, files: &[&str]) {
+fn pytest(python: &Path, variables: &[(&str, &Path)], files: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     // Outside the source, so that the installed package is imported.
-    let outside = python.parent().unwrap();
+    let outside = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut pytest = Command::new(python);
+    pytest.envs(variables.iter().copied());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]);
     // Beside the tests of the whole workspace, where it is built.
     match std::env::current_exe().unwrap().ancestors().nth(2).map(|folder| folder.join("goodput")) {
         Some(program) if program.exists() => {
             pytest.env("GOODPUT", program);
         }
-        _ => eprintln!("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
+        _ => say("the program goodput is not built: ITS POLICIES IN PYTHON ARE NOT TESTED"),
     }
     let status = pytest.args(files.iter().map(|file| folder.join(file))).current_dir(outside).status().unwrap();
     assert!(status.success(), "{files:?} in {}", python.display());
@@ -41,7 +69,7 @@ fn pytest(python: &Path, files: &[&str]) {
 /// Says what is not tested, which is a failure in continuous integration.
 fn untested(reason: &str) {
     assert!(std::env::var_os("CI").is_none(), "{reason}");
-    eprintln!("{reason}: THE PACKAGE goodput-gym IS NOT TESTED");
+    say(&format!("{reason}: THE PACKAGE goodput-gym IS NOT TESTED"));
 }
 
 /// An environment in a fresh folder called `name` that has `packages` and the wheel; `None` without a network.
@@ -50,7 +78,7 @@ fn environment(python: &str, name: &str, system: bool, packages: &[&[&str]]) -> 
     let own = wheel::environment(python, &folder.join("venv"), system, &[]).unwrap();
     if !wheel::reaches_index(&own, &folder.join("index")) {
         // A network is not ours to install, so its absence is no failure anywhere.
-        eprintln!("pip does not reach the index of packages: THE PACKAGE goodput-gym IS NOT TESTED");
+        say("pip does not reach the index of packages: THE PACKAGE goodput-gym IS NOT TESTED");
         return None;
     }
     let wheel = packed(python, &folder.join("wheel"));
@@ -65,7 +93,7 @@ fn the_wheel_passes_its_tests_in_a_fresh_environment() {
         return untested("Python 3.10 or newer with venv is missing");
     };
     if let Some(python) = environment(python, "gymnasium", false, &[&TESTS]) {
-        pytest(&python, &["test_env.py", "test_vector.py", "test_policy.py", "test_export.py", "test_book.py"]);
+        pytest(&python, &[], &["test_env.py", "test_vector.py", "test_policy.py", "test_export.py", "test_book.py"]);
     }
 }
 
@@ -73,12 +101,29 @@ fn the_wheel_passes_its_tests_in_a_fresh_environment() {
 fn stable_baselines3_trains_on_the_wheel() {
     // PyTorch is large, so that continuous integration may lack it.
     let Some(python) = wheel::python(&["torch"]) else {
-        eprintln!(
-            "PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch"
-        );
+        say("PyTorch is missing: THE PACKAGE IS NOT TESTED WITH STABLE-BASELINES3. apt-get install python3-torch");
         return;
     };
     if let Some(python) = environment(python, "sb3", true, &[&SB3, &SB3_ALONE]) {
-        pytest(&python, &["test_sb3.py", "test_book.py"]);
+        pytest(&python, &[], &TORCH);
     }
+}
+
+#[test]
+fn learners_of_today_train_on_the_wheel() {
+    let Some(python) = std::env::var_os(LEARNERS).map(PathBuf::from) else {
+        return say(&format!(
+            "{LEARNERS} names no Python: THE PACKAGE IS NOT TESTED WITH PYTORCH 2, STABLE-BASELINES3 2.9 AND RLLIB. \
+             pip install -r python/tests/learners.txt"
+        ));
+    };
+    // The environment is not ours to change, so that the wheel goes beside it.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learners");
+    let (wheel, own) = (packed("python3", &folder.join("wheel")), folder.join("packages"));
+    if own.exists() {
+        std::fs::remove_dir_all(&own).unwrap();
+    }
+    wheel::install(&python, &["--no-deps", "--target", own.to_str().unwrap(), &wheel]).unwrap();
+    let tests: Vec<&str> = TORCH.into_iter().chain(TODAY).collect();
+    pytest(&python, &[("PYTHONPATH", &own)], &tests);
 }

@@ -162,6 +162,18 @@ def test_experts_of_a_vector_are_asked_together(small):
         envs.expert("tiresas")
 
 
+def test_policies_are_a_mapping_by_name(small):
+    policies = goodput_gym.policies
+    assert tuple(policies) == goodput_gym.POLICIES and len(policies) == len(goodput_gym.POLICIES) > 20
+    env = gymnasium.make("goodput_gym/Cluster-v0", **small)
+    env.reset(seed=1)
+    assert policies["sia"](env).actions().shape == (1,)
+    assert policies["gandiva"](env, quantum_secs=60).name == "gandiva(quantum_secs=60)"
+    with pytest.raises(KeyError, match="did you mean 'tiresias'"):
+        policies["tiresas"]
+    assert "tiresas" not in policies and policies.get("tiresas") is None
+
+
 def test_an_expert_forgets_an_episode_when_its_seed_is_played_again(small):
     env = ClusterEnv(**small)
 

@@ -24,8 +24,17 @@ def requests(masks):
 
 def actions(answer):
     line, rest = answer.split(b"\n", 1)
-    assert json.loads(line) == {"protocol": 1}
-    return list(struct.unpack(f"<{len(rest) // 4}I", rest))
+    assert json.loads(line) == {"protocol": 1, "reasons": True}
+    return [action for action, _ in answers(rest)]
+
+
+def answers(rest):
+    found = []
+    while rest:
+        action, length = struct.unpack("<II", rest[:8])
+        found.append((action, rest[8 : 8 + length].decode()))
+        rest = rest[8 + length :]
+    return found
 
 
 def test_a_class_answers_every_request(tmp_path, monkeypatch):
@@ -43,9 +52,19 @@ def test_a_class_answers_every_request(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     masks = [[0, 1, 1], [0, 0, 1], [1, 0, 1]]
-    answers = io.BytesIO()
-    policy.serve("mine:First", io.BytesIO(requests(masks)), answers)
-    assert actions(answers.getvalue()) == [1, 2, 0]
+    answered = io.BytesIO()
+    policy.serve("mine:First", io.BytesIO(requests(masks)), answered)
+    assert actions(answered.getvalue()) == [1, 2, 0]
+    # A reason follows the action.
+    (tmp_path / "wordy.py").write_text(
+        "class Wordy:\n"
+        "    def act(self, observation, mask):\n"
+        "        return 2, 'é' * 3000\n"
+    )
+    answered = io.BytesIO()
+    policy.serve("wordy:Wordy", io.BytesIO(requests(masks[:1])), answered)
+    [(action, reason)] = answers(answered.getvalue().split(b"\n", 1)[1])
+    assert action == 2 and reason == "é" * 2048
     # An argument with a default is the class's own.
     (tmp_path / "own.py").write_text(
         "class Own:\n"

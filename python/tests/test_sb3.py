@@ -43,17 +43,19 @@ def test_what_gives_wrong_observations_is_refused():
             ClusterVecEnv("quickstart", 2, sets=SETS, **option)
 
 
-def test_an_exported_policy_decides_as_its_net(tmp_path):
+@pytest.mark.parametrize(("activation", "kind"), [("ReLU", "mlp"), ("Tanh", "onnx")])
+def test_an_exported_policy_decides_as_its_net(tmp_path, activation, kind):
     import torch
 
     from goodput_gym import Bundle, export
 
     envs = ClusterVecEnv("quickstart", 4, sets=SETS, seed=1)
-    relu = {"activation_fn": torch.nn.ReLU}
-    model = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=128, policy_kwargs=relu, seed=0)
+    between = {"activation_fn": getattr(torch.nn, activation)}
+    model = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=128, policy_kwargs=between, seed=0)
     model.learn(512)
     export(model, envs, tmp_path / "policy.bundle", steps=model.num_timesteps)
     bundle, env = Bundle(str(tmp_path / "policy.bundle")), ClusterEnv("quickstart", sets=SETS)
+    assert bundle.kind == kind
     observation, _ = env.reset(seed=1)
     for _ in range(1000):
         mask = env.action_masks()
@@ -66,37 +68,96 @@ def test_an_exported_policy_decides_as_its_net(tmp_path):
         with pytest.raises(ValueError, match="VecNormalize"):
             export(model, wrapped, tmp_path / "other.bundle")
     export(model, VecNormalize(envs, norm_obs=False), tmp_path / "other.bundle")
-    tanh = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=128)
-    with pytest.raises(ValueError, match="Tanh"):
-        export(tanh, envs, tmp_path / "other.bundle")
 
 
-@pytest.mark.parametrize("activation", ["ReLU", "Tanh", None])
-def test_a_module_of_torch_decides_alike_or_is_refused(tmp_path, activation):
+def transformer(env):
+    """A transformer over the job slots of an environment, with a value beside the scores."""
     import torch
     from torch import nn
+
+    slots, features, verbs = env.slots, env.slot_features, env.verbs
+
+    class Transformer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.slot, self.cluster = nn.Linear(features, 16), nn.Linear(env.cluster_features, 16)
+            self.encoder = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
+            self.verbs, self.wait, self.value = nn.Linear(16, verbs), nn.Linear(16, 1), nn.Linear(16, 1)
+
+        def forward(self, observation):
+            rows = observation[:, : slots * features].reshape(-1, slots, features)
+            jobs = self.slot(rows) + self.cluster(observation[:, slots * features :]).unsqueeze(1)
+            jobs = self.encoder(torch.tanh(jobs))
+            whole = jobs.mean(1)
+            return torch.cat([self.verbs(jobs).flatten(1), self.wait(whole)], 1), self.value(whole)
+
+    return Transformer()
+
+
+def sequences(env, activation):
+    """Actor and critic as two sequences."""
+    from torch import nn
+
+    between = [] if activation is None else [getattr(nn, activation)()]
+    return nn.ModuleDict({
+        "actor": nn.Sequential(nn.Linear(len(env.features), 16), *between, nn.Linear(16, len(env.action_names))),
+        "critic": nn.Sequential(nn.Linear(len(env.features), 16), *between, nn.Linear(16, 1)),
+    })
+
+
+NETS = {
+    "relu": ("mlp", lambda env: sequences(env, "ReLU")),
+    "tanh": ("onnx", lambda env: sequences(env, "Tanh")),
+    "linear": ("onnx", lambda env: sequences(env, None)),
+    "transformer": ("onnx", transformer),
+}
+
+
+@pytest.mark.parametrize(("kind", "make"), NETS.values(), ids=NETS)
+def test_a_module_of_torch_decides_alike(tmp_path, kind, make):
+    import torch
 
     from goodput_gym import Bundle, export
 
     torch.manual_seed(1)
     env = ClusterEnv("quickstart", sets=SETS)
-    between = [] if activation is None else [getattr(nn, activation)()]
-    net = nn.ModuleDict({
-        "actor": nn.Sequential(nn.Linear(len(env.features), 16), *between, nn.Linear(16, len(env.action_names))),
-        "critic": nn.Sequential(nn.Linear(len(env.features), 16), *between, nn.Linear(16, 1)),
-    })
-    path = tmp_path / "policy.bundle"
-    if activation != "ReLU":
-        with pytest.raises(ValueError, match="ReLU between"):
-            export(net, env, path)
-        return
+    net, path = make(env), tmp_path / "policy.bundle"
     export(net, env, path)
     bundle = Bundle(path)
+    assert bundle.kind == kind
+    net.eval()
+    scorer = net["actor"] if hasattr(net, "actor") else lambda row: net(row)[0]
     observation, info = env.reset(seed=1)
-    for _ in range(500):
-        scores = net["actor"](torch.from_numpy(observation)).detach().numpy()
+    for _ in range(1000):
+        with torch.no_grad():
+            scores = scorer(torch.from_numpy(observation).unsqueeze(0))[0].numpy()
         action = int(np.where(info["action_mask"], scores, -np.inf).argmax())
         assert bundle.act(observation, info["action_mask"]) == bundle.act(observation, env.action_masks()) == action
         observation, _, terminated, truncated, info = env.step(action)
         if terminated or truncated:
             observation, info = env.reset()
+
+
+def test_a_graph_that_does_not_fit_is_named(tmp_path):
+    import torch
+    from torch import nn
+
+    from goodput_gym import export
+
+    env, path = ClusterEnv("quickstart", sets=SETS), tmp_path / "policy.bundle"
+    dim, actions = len(env.features), len(env.action_names)
+    with pytest.raises(ValueError, match=rf"f32 \[1, {actions - 1}\], expected f32 \[1, {actions}\]: a score"):
+        export(nn.Sequential(nn.Linear(dim, 8), nn.Tanh(), nn.Linear(8, actions - 1)), env, path)
+
+    class Determinant(nn.Module):
+        def forward(self, observation):
+            return torch.det(observation[:, :4].reshape(-1, 2, 2)).unsqueeze(1) * observation[:, :actions]
+
+    with pytest.raises(ValueError, match="Det operator not supported"):
+        export(Determinant(), env, path)
+    (tmp_path / "net.onnx").write_bytes(b"no graph")
+    with pytest.raises(ValueError, match="the net cannot be read"):
+        export(tmp_path / "net.onnx", env, path)
+    with pytest.raises(FileNotFoundError):
+        export(tmp_path / "none.onnx", env, path)
+    assert not path.exists()

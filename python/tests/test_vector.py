@@ -229,6 +229,36 @@ def test_a_pickled_vector_continues_like_the_original(mode):
         over = one[2] | one[3]
 
 
+def test_a_round_ends_after_its_last_action():
+    envs = vector(3, round_actions=2)
+    _, infos = envs.reset(seed=9)
+    wait, length, longest = len(envs.action_names) - 1, np.zeros(3, dtype=int), 0
+    for step in range(STEPS):
+        closed = (length >= 2) & (infos["action_mask"][:, wait] == 1)
+        assert (infos["action_mask"][closed].sum(axis=1) == 1).all()
+        longest = max(longest, int(length.max()))
+        if step == 300:
+            assert np.array_equal(pickle.loads(pickle.dumps(envs)).action_masks(), envs.action_masks())
+        actions = allowed(infos["action_mask"], step)
+        *_, terminated, truncated, infos = envs.step(actions)
+        length = np.where((actions == wait) | terminated | truncated, 0, length + 1)
+    assert longest >= 2
+    # An action that the mask forbids is refused, although the cluster would take it.
+    free, bound = vector(1), vector(1, round_actions=1)
+    masks = [envs.reset(seed=9)[1]["action_mask"] for envs in (free, bound)]
+    for step in range(200):
+        forbidden = np.flatnonzero((masks[0][0] == 1) & (masks[1][0] == 0))
+        if len(forbidden):
+            with pytest.raises(ValueError, match="not allowed"):
+                bound.step(forbidden[:1])
+            break
+        actions = allowed(masks[1], step)
+        masks = [envs.step(actions)[4]["action_mask"] for envs in (free, bound)]
+    assert len(forbidden)
+    with pytest.raises(ValueError, match="round_actions is 0"):
+        vector(1, round_actions=0)
+
+
 def test_masked_observations_and_text():
     envs = vector(2, observation="masked", render_mode="ansi")
     observations, infos = envs.reset(seed=9)

@@ -103,6 +103,34 @@ fn four_ways_to_divide_a_cluster_trade_throughput_for_determinism() {
     assert!(of(dynamic, "jct_mean_secs") < of(fixed, "jct_mean_secs"));
 }
 
+/// The four allocations of a run. Under `kueue` they are the four policies that carry theirs in their names, to the
+/// digit; under `kai` and `kubernetes-binpack` static ones keep every deadline, and those without preemption restart no job.
+/// What `kai` lends with preemption is used and paid with restarts.
+#[test]
+fn an_allocation_is_a_preset_of_every_policy_that_knows_quotas() {
+    let metrics = ["restarts_mean", "deadlines_met", "utilization", "jct_mean_secs"];
+    let named = by_policy("allocation-modes.toml", &[], &metrics);
+    let of = |allocation: &str| {
+        let allocation = format!("environment.allocation={allocation}");
+        let sets = [&*allocation, "evaluate.policies=[\"kueue\", \"kai\", \"kubernetes-binpack\"]"];
+        by_policy("allocation-modes.toml", &sets, &metrics)
+    };
+    let [fixed, urgent, lend, dynamic] = ["static", "static-preemptive", "dynamic", "dynamic-preemptive"].map(of);
+    for (own, name) in
+        [(&fixed, "kueue-static"), (&urgent, "kueue-static-preemptive"), (&lend, "kueue-lend"), (&dynamic, "kueue")]
+    {
+        assert_eq!(own["kueue"], named[name], "{name}");
+    }
+    for policy in ["kai", "kubernetes-binpack"] {
+        assert_eq!((fixed[policy][0], lend[policy][0]), (0.0, 0.0), "{policy} stops no job");
+        assert_eq!((fixed[policy][1], urgent[policy][1]), (1.0, 1.0), "{policy} keeps every deadline");
+        assert!(lend[policy][1] < 0.5, "{policy}: what is lent for good blocks the steady tenant: {lend:?}");
+        assert!(lend[policy][2] > fixed[policy][2] + 0.2, "{policy} uses what idles: {lend:?} {fixed:?}");
+    }
+    assert!(dynamic["kai"][0] > 0.0 && dynamic["kai"][1] == 1.0, "{dynamic:?}");
+    assert!(dynamic["kai"][3] < fixed["kai"][3], "{dynamic:?} {fixed:?}");
+}
+
 /// Waste, long occupation and fragmentation, before and after.
 #[test]
 fn what_is_wasted_is_recovered() {

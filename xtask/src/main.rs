@@ -369,11 +369,11 @@ fn suite() -> bool {
     }
 }
 
-/// Builds and runs the policy that is written outside the workspace.
+/// Builds and tests the policy that is written outside the workspace.
 fn example() -> bool {
     let target = root().join("target").display().to_string();
     let manifest = root().join("examples/own-policy/Cargo.toml").display().to_string();
-    run("cargo", &["run", "--release", "--quiet", "--manifest-path", &manifest, "--target-dir", &target])
+    run("cargo", &["test", "--release", "--manifest-path", &manifest, "--target-dir", &target])
 }
 
 /// Builds the book, where mdBook is installed or can be.

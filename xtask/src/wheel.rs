@@ -7,8 +7,8 @@ use std::{env, fs};
 
 use crate::source::root;
 
-/// Tools that write the metadata of a wheel and pack it.
-const TOOLS: [&str; 2] = ["maturin>=1.9.4,<2", "wheel"];
+/// Tools that write the metadata of a wheel, pack it, and read which libraries of the system it needs.
+const TOOLS: [&str; 3] = ["maturin>=1.9.4,<2", "wheel", "auditwheel>=6.2,<7"];
 
 /// Oldest Python that the package supports.
 const OLDEST: &str = "(3, 10)";
@@ -74,7 +74,8 @@ pub fn program() -> Result<PathBuf> {
 }
 
 /// Packs a wheel of the package around its extension module, with `program` where one is given, into `folder`, and
-/// gives its path. maturin writes the metadata; it and the packer are installed once, below `target/tools`.
+/// gives its path. maturin writes the metadata; it and the packer are installed once, below `target/tools`. The tag of
+/// the platform names the oldest C library that suffices, so that pip refuses the wheel where it would not run.
 ///
 /// # Errors
 /// Python is missing, a tool cannot be installed or fails, or a file cannot be copied; with the output of the tool.
@@ -84,7 +85,7 @@ pub fn pack(python: &str, library: &Path, program: Option<&Path>, folder: &Path)
     fs::create_dir_all(&tools)?;
     let lock = fs::File::create(tools.with_extension("lock"))?;
     lock.lock()?;
-    if !tools.join("bin/maturin").exists() {
+    if !tools.join("bin/auditwheel").exists() {
         environment(python, &tools, false, &TOOLS)?;
     }
     let stage = folder.join("unpacked");
@@ -111,8 +112,32 @@ pub fn pack(python: &str, library: &Path, program: Option<&Path>, folder: &Path)
     let mut packer = Command::new(tools.join("bin/python"));
     said(packer.args(["-m", "wheel", "pack"]).arg(&stage).arg("--dest-dir").arg(folder))?;
     fs::remove_dir_all(&stage)?;
-    let mut wheels = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
-    wheels.next().unwrap_or_else(|| Err(Error::other("no wheel was packed")))
+    let wheel = only_file(folder)?;
+    if let Some(tag) = platform(&tools, &wheel)? {
+        let mut tagger = Command::new(tools.join("bin/python"));
+        said(tagger.args(["-m", "wheel", "tags", "--remove", "--platform-tag", &tag]).arg(&wheel))?;
+    }
+    only_file(folder)
+}
+
+/// The platform tag that suits what a wheel links, as auditwheel reads it; `None` on other systems than Linux, which
+/// auditwheel does not know.
+fn platform(tools: &Path, wheel: &Path) -> Result<Option<String>> {
+    if !cfg!(target_os = "linux") {
+        return Ok(None);
+    }
+    let shown = said(Command::new(tools.join("bin/auditwheel")).arg("show").arg(wheel))?;
+    // Lines are wrapped anywhere.
+    let words = String::from_utf8_lossy(&shown.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let tag = words.split_once("platform tag: \"").and_then(|(_, rest)| rest.split_once('"'));
+    let tag = tag.ok_or_else(|| Error::other(format!("auditwheel names no platform tag: {words}")))?;
+    Ok(Some(tag.0.to_owned()))
+}
+
+/// The file in a folder that has one.
+fn only_file(folder: &Path) -> Result<PathBuf> {
+    let mut files = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    files.next().unwrap_or_else(|| Err(Error::other("no wheel was packed")))
 }
 
 fn target() -> PathBuf {

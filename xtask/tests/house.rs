@@ -47,9 +47,10 @@ const MAY_USE: [(&str, &[&str]); 16] = [
             "goodput-configs",
             "goodput-eval",
             "goodput-train",
+            "goodput-cli",
         ],
     ),
-    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env"]),
+    ("goodput-python", &["goodput-agents", "goodput-configs", "goodput-env", "goodput-forecast"]),
     ("xtask", &[]),
 ];
 

@@ -18,7 +18,7 @@ impl PolicyBundle {
     /// What is wrong with the bundle's decoder options.
     pub fn policy(&self, expected: ExpectedPeak) -> Result<Box<dyn Policy>, serde_json::Error> {
         Ok(match &self.model {
-            Model::Net(_) | Model::Linear(_) => Box::new(self.playing()?.with_expected_peak(expected)),
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => Box::new(self.playing()?.with_expected_peak(expected)),
             Model::Utility(utility) => {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
@@ -65,6 +65,7 @@ impl PolicyBundle {
         let normaliser = self.normaliser.clone();
         match &self.model {
             Model::Net(weights) => Deployed::net(weights, normaliser),
+            Model::Onnx(net) => Deployed::onnx(net, normaliser),
             Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
             Model::Utility(_) => Deployed::waits(),
         }

@@ -15,6 +15,7 @@ impl PolicyBundle {
     pub fn explained(&self, expected: ExpectedPeak) -> Result<Explained, serde_json::Error> {
         let model = match &self.model {
             Model::Net(weights) => ScoredModel::Net(weights.clone()),
+            Model::Onnx(net) => ScoredModel::Onnx(net.clone()),
             Model::Linear(linear) => ScoredModel::Linear(linear.clone()),
             Model::Utility(utility) => {
                 return Ok(Explained::dividing(utility, Decoder::deserialize(&self.card.decoder)?));

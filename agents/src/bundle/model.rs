@@ -4,6 +4,7 @@ use goodput_env::gym::Layout;
 
 use super::card::{Card, Provenance};
 use crate::nets::normaliser::Normaliser;
+use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{NetConfig, Weights};
 use crate::policies::linear::Linear;
 use crate::policies::rounds::Decoder;
@@ -47,6 +48,8 @@ pub struct PolicyBundle {
 pub enum Model {
     /// A set encoder or a perceptron.
     Net(Weights),
+    /// An ONNX graph.
+    Onnx(OnnxNet),
     /// A linear priority function.
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
@@ -80,6 +83,7 @@ impl PolicyBundle {
     pub const fn layout(&self) -> &Layout {
         match &self.model {
             Model::Net(weights) => weights.layout(),
+            Model::Onnx(net) => net.layout(),
             Model::Linear(linear) => linear.layout(),
             Model::Utility(_) => &NO_ROUNDS,
         }
@@ -88,13 +92,13 @@ impl PolicyBundle {
     /// Whether the model plays rounds of the gym, from observations of its [layout](Self::layout).
     /// A utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
-        matches!(self.model, Model::Net(_) | Model::Linear(_))
+        !matches!(self.model, Model::Utility(_))
     }
 
     /// Hash of the schema that this program's policies of this kind and shape are trained on.
     pub(super) fn schema(&self) -> String {
         match &self.model {
-            Model::Net(_) | Model::Linear(_) => self.layout().schema_hash(),
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => self.layout().schema_hash(),
             Model::Utility(utility) => utility.theta.schema_hash(),
         }
     }
@@ -111,13 +115,14 @@ impl PolicyBundle {
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
+    /// Name of the kind of policy: `set`, `mlp`, `onnx`, `linear` or `utility`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
                 NetConfig::Set(_) => "set",
                 NetConfig::Mlp(_) => "mlp",
             },
+            Model::Onnx(_) => "onnx",
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
         }

@@ -10,14 +10,17 @@ use sha2::{Digest, Sha256};
 use super::card::Card;
 use super::error::BundleError;
 use super::model::{FORMAT, Model, PolicyBundle};
-use crate::nets::archive::{Archive, ArchiveError, Entry, write};
+use crate::nets::archive::{Archive, ArchiveError, Blob, Entry, write_with};
 use crate::nets::normaliser::Normaliser;
+use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
 use crate::policies::linear::Linear;
 use crate::policies::utility::{Experience, Group, Theta, Utility};
 
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
 const LARGEST: usize = 4096;
+/// Name of an ONNX graph among the tensors.
+const GRAPH: &str = "graph.onnx";
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.bundle";
 
@@ -37,6 +40,7 @@ struct Manifest {
 enum Kind {
     Set(SetConfig),
     Mlp(MlpConfig),
+    Onnx,
     Linear,
     Utility(StoredUtility),
 }
@@ -115,6 +119,10 @@ impl PolicyBundle {
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
+            Kind::Onnx => {
+                let net = OnnxNet::new(archive.bytes(GRAPH)?, layout);
+                Model::Onnx(net.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?)
+            }
             Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
@@ -137,6 +145,7 @@ impl PolicyBundle {
     pub fn to_bytes(&self) -> Vec<u8> {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
+        let mut blobs: Vec<Blob<'_>> = Vec::new();
         let theta: Vec<f32> =
             self.utility().iter().flat_map(|utility| utility.theta.values()).map(|value| value as f32).collect();
         if let Some(utility) = self.utility() {
@@ -152,6 +161,10 @@ impl PolicyBundle {
                     NetConfig::Mlp(config) => Kind::Mlp(config.clone()),
                 }
             }
+            Model::Onnx(net) => {
+                blobs.push((GRAPH, net.bytes()));
+                Kind::Onnx
+            }
             Model::Linear(linear) => {
                 let (verbs, wait) = linear.weights().split_at(layout.verbs * layout.slot_features);
                 tensors.push(("verbs.weight".into(), vec![layout.verbs, layout.slot_features], verbs));
@@ -166,7 +179,8 @@ impl PolicyBundle {
             tensors.push(("normaliser.deviation".into(), vec![deviation.len()], deviation));
         }
         let normaliser_limit = parts.map(|(_, _, limit)| limit);
-        write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+        let manifest = Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() };
+        write_with(MANIFEST, &manifest, &tensors, &blobs)
     }
 
     /// SHA-256, in hexadecimal, of [`Self::to_bytes`].
@@ -176,7 +190,7 @@ impl PolicyBundle {
 
     fn utility(&self) -> Option<&Utility> {
         match &self.model {
-            Model::Net(_) | Model::Linear(_) => None,
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => None,
             Model::Utility(utility) => Some(utility),
         }
     }

@@ -22,5 +22,5 @@ mod wrappers;
 
 pub use conventions::preset_of;
 pub use naming::{NamedPolicy, PolicyNameError, REPLICA, split_list, value_text, with_parameters};
-pub use registry::{by_name, names, policies};
+pub use registry::{RegisterError, by_name, names, policies, register};
 pub use wrappers::Wrappers;

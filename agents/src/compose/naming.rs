@@ -16,7 +16,7 @@ use super::loaning::{Sharing, Variant};
 use super::registry::policies;
 use crate::heuristic::deepboot::requests::{ReclaimLoss, RequestScheduler};
 use crate::heuristic::deepboot::{SUFFIX, WithAtsI};
-use crate::heuristic::gavel::Expense;
+use crate::heuristic::gavel::expense_of;
 use crate::heuristic::parameters::{ParameterError, ParameterValues, Prepared};
 use crate::heuristic::{ListedPolicy, card_sharing};
 
@@ -104,7 +104,9 @@ impl NamedPolicy {
 
     /// End of a sentence about the policy, where it weighs types by a figure that no type of `cluster` has.
     pub fn lacks(&self, cluster: &Cluster) -> Option<String> {
-        let expense = Expense::of_policy(self.entry.name).filter(|expense| !expense.is_known(&cluster.types))?;
+        let of_services = self.variant().and_then(Variant::expense);
+        let weighed = expense_of(self.entry.name).into_iter().chain(of_services);
+        let expense = weighed.into_iter().find(|expense| !expense.is_known(&cluster.types))?;
         let names: Vec<&str> = cluster.types.iter().map(|kind| kind.name.as_str()).collect();
         let figure = expense.figure();
         Some(format!("weighs accelerator types by {figure}, and {figure} is known of none of {}", names.join(", ")))

@@ -63,18 +63,27 @@ impl Fifo {
 impl Policy for Fifo {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        self.free.reset(view.free());
-        for job in view.jobs().filter(|job| !job.state.is_allocated()) {
+        if view.total_free() == 0 {
+            return plan;
+        }
+        self.free.reset(view);
+        // With fewer free accelerators in every type, a wider job fits no better than one that did not fit.
+        let mut too_wide = u32::MAX;
+        for job in view.waiting() {
             if self.free.total() == 0 {
                 break;
             }
             let gpus = job.request().gpus;
+            if gpus >= too_wide {
+                continue;
+            }
             let placement = match self.scheme {
                 Some(scheme) => scheme.place(view.cluster(), &mut self.free, gpus),
                 None => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
             };
             match placement {
                 Some(placement) => plan.set(job.id(), placement),
+                None if self.backfill && self.scheme.is_none() => too_wide = gpus,
                 None if self.backfill => {}
                 None => break,
             }

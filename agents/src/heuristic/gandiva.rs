@@ -128,7 +128,7 @@ impl Gandiva {
     fn rotate(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         self.rotated = view.now;
         self.queue.sort_by_key(|entry| entry.whole);
-        self.free.reset(view.free());
+        self.free.reset(view);
         for entry in self.queue.iter().filter(|entry| entry.running) {
             self.free.release(&entry.bound);
         }
@@ -169,7 +169,7 @@ impl Gandiva {
 
     /// Starts waiting jobs that fit on idle accelerators, on their own nodes first.
     fn fill(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
-        self.free.reset(view.free());
+        self.free.reset(view);
         for own in [true, false] {
             for entry in self.queue.iter_mut().filter(|entry| !entry.running) {
                 if self.free.total() == 0 {

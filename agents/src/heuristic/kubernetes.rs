@@ -65,26 +65,27 @@ impl Kubernetes {
 
 impl Policy for Kubernetes {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        let most_urgent = view.jobs().filter(|job| !job.state.is_allocated()).map(|job| job.request().priority).max();
-        let running = view.jobs().filter(|job| job.state.is_allocated()).map(|job| job.request().priority).min();
+        let most_urgent = view.waiting().map(|job| job.request().priority).max();
         let Some(most_urgent) = most_urgent else { return Plan::keep() };
-        let preempts = running.is_some_and(|least| least < most_urgent);
+        let preempts = || {
+            view.preempts() && view.jobs().any(|job| job.state.is_allocated() && job.request().priority < most_urgent)
+        };
         // No accelerator is free, and no waiting job is important enough to evict another.
-        if view.total_free() == 0 && !preempts {
+        if view.total_free() == 0 && !preempts() {
             return Plan::keep();
         }
 
         let mut snapshot = snapshot(view);
-        let mut framework = Framework::new(PrioritySort)
-            .with(ResourcesFit(self.nodes), 1)
-            .with(NodeAffinity, 2)
-            .with(Preemption, 0)
-            .with(Gang::new(PERMIT_TIMEOUT), 0);
+        let mut framework = Framework::new(PrioritySort).with(ResourcesFit(self.nodes), 1).with(NodeAffinity, 2);
+        if view.preempts() {
+            framework = framework.with(Preemption, 0);
+        }
+        framework = framework.with(Gang::new(PERMIT_TIMEOUT), 0);
         if let Some(tree) = view.quotas() {
             framework = framework.with(QuotaFit::new(tree.clone(), &snapshot), 0);
         }
         let mut lines = Lines::new(view.shapes());
-        view.jobs().filter(|job| !job.state.is_allocated()).for_each(|job| lines.push(job.id(), view.priority(&job)));
+        view.waiting().for_each(|job| lines.push(job.id(), view.priority(&job)));
         run(view, &mut framework, &mut snapshot, &mut lines.together())
     }
 }

@@ -115,7 +115,7 @@ impl Policy for Optimus {
 
         // A job that keeps its count keeps its nodes; the others are placed smallest first.
         let counts = &self.counts;
-        self.free.reset(view.free());
+        self.free.reset(view);
         self.order.clear();
         self.order.extend((0..jobs.len() as u32).filter(|&at| jobs[at as usize].gpus() != counts[at as usize]));
         for &at in &self.order {

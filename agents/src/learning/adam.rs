@@ -7,6 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::nets::simd::widest;
+
 /// Decay rates and the constant that keeps the division finite.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -56,12 +58,14 @@ impl Adam {
         let correction = |beta: f32| 1.0 - f64::from(beta).powf(self.step as f64);
         let size = (f64::from(learning_rate) / correction(beta1)) as f32;
         let root = correction(beta2).sqrt() as f32;
-        for (i, (parameter, &g)) in parameters.iter_mut().zip(gradient).enumerate() {
-            let (m, v) = (&mut self.first[i], &mut self.second[i]);
-            *m = beta1 * *m + (1.0 - beta1) * g;
-            *v = beta2 * *v + (1.0 - beta2) * g * g;
-            *parameter -= size * *m / (v.sqrt() / root + epsilon);
-        }
+        let moments = self.first.iter_mut().zip(&mut self.second);
+        widest(|| {
+            for ((parameter, &g), (m, v)) in parameters.iter_mut().zip(gradient).zip(moments) {
+                *m = beta1 * *m + (1.0 - beta1) * g;
+                *v = beta2 * *v + (1.0 - beta2) * g * g;
+                *parameter -= size * *m / (v.sqrt() / root + epsilon);
+            }
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::learning::learner::{Diverged, Learner};
 use crate::learning::objective::{Objective, Outputs};
 use crate::nets::layers::affine::host;
+use crate::nets::shard::Source;
 
 /// The constants of the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,10 +77,11 @@ impl Learner {
         random: &mut impl Rng,
     ) -> Result<ImitationStats, Diverged> {
         let count = batch.check(self);
+        let source = self.source(batch.observations, batch.masks);
         let mut stats = ImitationStats::default();
         for _ in 0..config.epochs {
             for rows in Self::minibatches(count, config.minibatch, random) {
-                let (terms, mut gradient) = self.evaluate_imitation(config, batch, &rows);
+                let (terms, mut gradient) = self.evaluate_imitation(config, batch, &source, &rows);
                 let norm = self.step(&mut gradient, config.max_grad_norm, learning_rate, stats.minibatches)?;
                 stats.add(&terms);
                 stats.grad_norm += f64::from(norm);
@@ -97,19 +99,20 @@ impl Learner {
         batch: &ImitationBatch<'_>,
     ) -> (ImitationStats, Vec<f32>) {
         let rows: Vec<u32> = (0..batch.check(self) as u32).collect();
-        self.evaluate_imitation(config, batch, &rows)
+        self.evaluate_imitation(config, batch, &self.source(batch.observations, batch.masks), &rows)
     }
 
     fn evaluate_imitation(
         &self,
         config: &ImitationConfig,
         batch: &ImitationBatch<'_>,
+        source: &Source<'_>,
         rows: &[u32],
     ) -> (ImitationStats, Vec<f32>) {
         let total: f32 = rows.iter().map(|&row| batch.weight(row)).sum();
         // Where no row of a minibatch counts, its shares become 0 and not NaN.
         let objective = Imitation { config, batch, rows: rows.len() as f32, total: total.max(1e-8) };
-        let (gradient, reports) = self.gradient(batch.observations, batch.masks, rows, &objective);
+        let (gradient, reports) = self.gradient(source, rows, &objective);
         let mut terms = ImitationStats::default();
         reports.iter().for_each(|report| terms.add(report));
         (terms, gradient)

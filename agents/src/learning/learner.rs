@@ -9,6 +9,7 @@ use crate::learning::adam::{Adam, AdamConfig};
 use crate::learning::objective::{Objective, gradient};
 use crate::nets::archive::{Archive, ArchiveError, write};
 use crate::nets::shard::Source;
+use crate::nets::simd::widest;
 use crate::nets::weights::{NetConfig, Weights, WeightsError};
 
 /// Weights under training.
@@ -122,16 +123,19 @@ impl Learner {
         Ok(learner)
     }
 
+    /// Rows of a batch, as the net reads them.
+    pub(super) fn source<'a>(&self, observations: &'a [f32], masks: &'a [u8]) -> Source<'a> {
+        Source::new(*self.weights.layout(), observations, masks)
+    }
+
     /// The gradient of `objective` over `rows`.
     pub(super) fn gradient<O: Objective>(
         &self,
-        observations: &[f32],
-        masks: &[u8],
+        source: &Source<'_>,
         rows: &[u32],
         objective: &O,
     ) -> (Vec<f32>, Vec<O::Report>) {
-        let source = Source { layout: *self.weights.layout(), observations, masks };
-        gradient(&self.weights, &source, rows, &self.device, self.threads, objective)
+        gradient(&self.weights, source, rows, &self.device, self.threads, objective)
     }
 
     /// Cuts the gradient to `max_norm` and makes one step. Gives the norm before the cut.
@@ -161,11 +165,22 @@ impl Learner {
 /// Cuts `gradient` to `max_norm` and gives the norm that it had; `None` where that is not finite.
 fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
     // Squares of single precision may overflow or vanish, so they are summed in double.
-    let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
+    let norm = widest(|| sum_of_squares(gradient)).sqrt() as f32;
     if norm > max_norm {
         // PyTorch's `clip_grad_norm_` adds the 1e-6 too.
         let scale = max_norm / (norm + 1e-6);
-        gradient.iter_mut().for_each(|g| *g *= scale);
+        widest(|| gradient.iter_mut().for_each(|g| *g *= scale));
     }
     norm.is_finite().then_some(norm)
+}
+
+/// Sum of squares in double precision. Eight sums side by side do not wait for one another.
+#[inline(always)]
+fn sum_of_squares(values: &[f32]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for chunk in chunks {
+        sums.iter_mut().zip(chunk).for_each(|(sum, &value)| *sum += f64::from(value) * f64::from(value));
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>()
 }

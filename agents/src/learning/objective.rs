@@ -7,7 +7,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::nets::backward::{NetOutput, forward};
+use crate::nets::backward::{NetOutput, add, forward};
 use crate::nets::fused::Fused;
 use crate::nets::layers::affine::host;
 use crate::nets::shard::{Shard, Source};
@@ -90,7 +90,7 @@ pub(super) fn gradient<O: Objective>(
         NetConfig::Mlp(_) => MLP_ROWS,
     };
     let shards: Vec<(&[u32], &[usize])> = sorted.chunks(size).zip(extents.chunks(size)).collect();
-    let one = |rows: &[u32], extents: &[usize]| {
+    let one = |rows: &[u32], extents: &[usize], total: &mut [f32]| {
         // Rows are sorted, so the last one of a shard needs the most slots.
         let shard = Shard::gather(source, rows, extents.last().copied().unwrap_or(1));
         let (output, pass) = forward(weights, &shard, device);
@@ -121,33 +121,34 @@ pub(super) fn gradient<O: Objective>(
             entropy: slopes(&outputs.entropy),
             divergence: slopes(&outputs.divergence),
         };
-        (pass.backward(&NetOutput { scores: softmax.slopes(&columns), values }), report)
+        pass.backward(&NetOutput { scores: softmax.slopes(&columns), values }, total);
+        report
     };
 
-    total(weights.data().len(), in_parallel(&shards, threads, |(rows, extents)| one(rows, extents)))
-}
-
-/// The sum of gradients in order, and what was reported with them.
-fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
-    let mut total: Option<Vec<f32>> = None;
+    let parameters = weights.data().len();
+    let mut total = vec![0.0; parameters];
+    if threads.min(shards.len()) <= 1 {
+        let reports = shards.iter().map(|(rows, extents)| one(rows, extents, &mut total)).collect();
+        return (total, reports);
+    }
+    // Each shard is added in turn to a sum that begins with 0, so that the bits are those of one thread.
+    let of_shards = in_parallel(&shards, threads, |(rows, extents)| {
+        let mut own = vec![0.0; parameters];
+        let report = one(rows, extents, &mut own);
+        (own, report)
+    });
     let mut reports = Vec::with_capacity(of_shards.len());
-    for (gradient, report) in of_shards {
-        match &mut total {
-            Some(total) => total.iter_mut().zip(&gradient).for_each(|(sum, part)| *sum += part),
-            None => total = Some(gradient),
-        }
+    for (own, report) in of_shards {
+        add(&mut total, &own);
         reports.push(report);
     }
-    (total.unwrap_or_else(|| vec![0.0; parameters]), reports)
+    (total, reports)
 }
 
 /// Result of each shard, in order, computed by so many threads. The most expensive shards come last, so
 /// shards are assigned in turn from the end: every thread gets its share of them.
 fn in_parallel<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = threads.clamp(1, shards.len().max(1));
-    if threads == 1 {
-        return shards.iter().map(one).collect();
-    }
+    let threads = threads.min(shards.len());
     let mut results: Vec<Option<R>> = shards.iter().map(|_| None).collect();
     let mut assigned: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
     for (i, task) in results.iter_mut().zip(shards).rev().enumerate() {

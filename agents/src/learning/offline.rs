@@ -95,7 +95,8 @@ impl Learner {
     pub fn critic_gradient(&self, batch: &OfflineBatch<'_>, targets: &[f32]) -> (f64, Vec<f32>) {
         let rows = batch.check(self.weights());
         let objective = Regression { actions: batch.actions, targets, rows: rows as f32 };
-        let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
+        let source = self.source(batch.observations, batch.masks);
+        let (gradient, reports) = self.gradient(&source, &all(rows), &objective);
         let [error] = sum(&reports);
         (error, gradient)
     }

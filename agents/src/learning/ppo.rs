@@ -14,6 +14,7 @@ use crate::learning::learner::{Diverged, Learner};
 use crate::learning::objective::{Objective, Outputs};
 use crate::nets::fused::Fused;
 use crate::nets::layers::affine::host;
+use crate::nets::shard::Source;
 
 /// The constants of the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,10 +126,11 @@ impl Learner {
         random: &mut impl Rng,
     ) -> Result<PpoStats, Diverged> {
         let count = batch.check(self);
+        let source = self.source(batch.observations, batch.masks);
         let mut stats = PpoStats::default();
         'update: for _ in 0..config.epochs {
             for rows in Self::minibatches(count, config.minibatch, random) {
-                let (terms, mut gradient) = self.evaluate(config, rates, batch, reference, &rows);
+                let (terms, mut gradient) = self.evaluate(config, rates, batch, &source, reference, &rows);
                 // The check comes before the step: nothing is learnt from a policy that is too far
                 // already.
                 if config.target_kl > 0.0 && terms.approx_kl > 1.5 * f64::from(config.target_kl) {
@@ -155,7 +157,8 @@ impl Learner {
         reference: Option<&Fused>,
     ) -> PpoGradient {
         let rows: Vec<u32> = (0..batch.check(self) as u32).collect();
-        let (terms, gradient) = self.evaluate(config, rates, batch, reference, &rows);
+        let source = self.source(batch.observations, batch.masks);
+        let (terms, gradient) = self.evaluate(config, rates, batch, &source, reference, &rows);
         let loss = terms.policy_loss + f64::from(config.value_coefficient) * terms.value_loss
             - f64::from(rates.entropy) * terms.entropy
             + f64::from(rates.reference_kl) * terms.reference_kl;
@@ -167,6 +170,7 @@ impl Learner {
         config: &PpoConfig,
         rates: PpoRates,
         batch: &PpoBatch<'_>,
+        source: &Source<'_>,
         reference: Option<&Fused>,
         rows: &[u32],
     ) -> (PpoStats, Vec<f32>) {
@@ -181,7 +185,7 @@ impl Learner {
             mean: mean as f32,
             deviation: deviation as f32 + 1e-8,
         };
-        let (gradient, reports) = self.gradient(batch.observations, batch.masks, rows, &objective);
+        let (gradient, reports) = self.gradient(source, rows, &objective);
         let mut terms = PpoStats::default();
         reports.iter().for_each(|report| terms.add(report));
         (terms, gradient)

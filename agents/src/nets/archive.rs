@@ -1,5 +1,5 @@
-//! Named f32 tensors and one JSON header in a safetensors file: the form of bundles and of a
-//! learner's checkpoint.
+//! Named f32 tensors, named bytes and one JSON header in a safetensors file: the form of bundles and of a learner's
+//! checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -52,6 +52,14 @@ pub enum ArchiveError {
         /// Type and shape it has.
         found: String,
     },
+    /// Numbers where bytes should be.
+    #[error("tensor `{name}` is {found}, expected bytes")]
+    NoBytes {
+        /// Name of the tensor.
+        name: String,
+        /// Type and shape it has.
+        found: String,
+    },
     /// A NaN or an infinity.
     #[error("tensor `{name}` is not finite at {index}")]
     NotFinite {
@@ -65,13 +73,22 @@ pub enum ArchiveError {
 /// A tensor to be written: name, shape, numbers.
 pub type Entry<'a> = (String, Vec<usize>, &'a [f32]);
 
+/// Bytes to be written under a name.
+pub type Blob<'a> = (&'a str, &'a [u8]);
+
 /// The bytes of an archive; the same input gives the same bytes.
 pub fn write(key: &str, header: &impl Serialize, tensors: &[Entry<'_>]) -> Vec<u8> {
+    write_with(key, header, tensors, &[])
+}
+
+/// As [`write`], with named bytes beside the tensors.
+pub fn write_with(key: &str, header: &impl Serialize, tensors: &[Entry<'_>], blobs: &[Blob<'_>]) -> Vec<u8> {
     let bytes = |data: &[f32]| data.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-    let stored: BTreeMap<&str, (&[usize], Vec<u8>)> =
-        tensors.iter().map(|(name, shape, data)| (name.as_str(), (shape.as_slice(), bytes(data)))).collect();
-    let views = stored.iter().map(|(name, (shape, data))| {
-        (*name, TensorView::new(Dtype::F32, shape.to_vec(), data).expect("the shape of an entry holds its numbers"))
+    let numbers = tensors.iter().map(|(name, shape, data)| (name.as_str(), (Dtype::F32, shape.clone(), bytes(data))));
+    let blobs = blobs.iter().map(|(name, data)| (*name, (Dtype::U8, vec![data.len()], data.to_vec())));
+    let stored: BTreeMap<&str, (Dtype, Vec<usize>, Vec<u8>)> = numbers.chain(blobs).collect();
+    let views = stored.iter().map(|(name, (kind, shape, data))| {
+        (*name, TensorView::new(*kind, shape.clone(), data).expect("the shape of an entry holds its numbers"))
     });
     let header = serde_json::to_string(header).expect("headers are plain structs with string keys");
     // One key only: the map has no order to leak into the bytes.
@@ -126,6 +143,18 @@ impl<'a> Archive<'a> {
     pub fn header<T: DeserializeOwned>(&self, key: &str) -> Result<T, ArchiveError> {
         let text = self.metadata.get(key).ok_or_else(|| ArchiveError::NoHeader { key: key.to_owned() })?;
         serde_json::from_str(text).map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })
+    }
+
+    /// The bytes under `name`.
+    ///
+    /// # Errors
+    /// When they are missing, or are numbers.
+    pub fn bytes(&self, name: &str) -> Result<&[u8], ArchiveError> {
+        let view = self.tensors.tensor(name).map_err(|_| ArchiveError::MissingTensor { name: name.to_owned() })?;
+        match view.dtype() {
+            Dtype::U8 => Ok(view.data()),
+            kind => Err(ArchiveError::NoBytes { name: name.to_owned(), found: format!("{kind:?} {:?}", view.shape()) }),
+        }
     }
 
     /// The finite numbers of a tensor of this shape.

@@ -9,6 +9,7 @@
 //! - [`archive`]: named tensors and a header in one file.
 //! - [`distribution`]: masked categorical distributions on the host.
 //! - [`fused`]: the forward pass in plain Rust; rollouts, evaluation and the executor use it.
+//! - [`onnx`]: nets of any other shape, as ONNX graphs.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
 //! - with the feature `learn`: [`layers`], the same nets in burn, and their gradients.
 
@@ -17,6 +18,8 @@ pub mod distribution;
 pub mod fused;
 pub mod init;
 pub mod normaliser;
+pub mod onnx;
+pub(crate) mod simd;
 pub mod weights;
 
 #[cfg(feature = "learn")]

@@ -17,9 +17,19 @@ pub(crate) struct Source<'a> {
     pub observations: &'a [f32],
     /// `[rows, actions]`, 1 = allowed.
     pub masks: &'a [u8],
+    /// Slots that each row needs: up to its last occupied one.
+    extents: Vec<usize>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Reads once how many slots each row needs; epochs visit the rows again and again, in random order.
+    pub fn new(layout: Layout, observations: &'a [f32], masks: &'a [u8]) -> Self {
+        // Tensors have no empty dimension, so one slot is kept where no job is.
+        let extent = |row: &[f32]| layout.extent(row).max(1);
+        let extents = observations.chunks_exact(layout.obs_dim()).map(extent).collect();
+        Self { layout, observations, masks, extents }
+    }
+
     fn observation(&self, row: u32) -> &[f32] {
         let size = self.layout.obs_dim();
         &self.observations[row as usize * size..(row as usize + 1) * size]
@@ -32,8 +42,7 @@ impl Source<'_> {
 
     /// Slots a row needs: up to its last occupied one.
     pub fn extent(&self, row: u32) -> usize {
-        // Tensors have no empty dimension, so one slot is kept where no job is.
-        self.layout.extent(self.observation(row)).max(1)
+        self.extents[row as usize]
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::nets::distribution::exp;
 use crate::nets::shard::Shard;
+use crate::nets::simd::widest;
 
 /// Numbers of each row, `[rows]`, or the slopes of a loss along them.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl Softmax {
             z.iter_mut().zip(penalty).for_each(|(z, &penalty)| *z += penalty);
             columns.score.push(z[taken[row]]);
             let peak = z.iter().fold(f32::NEG_INFINITY, |peak, &z| if z > peak { z } else { peak });
-            p.iter_mut().zip(&*z).for_each(|(p, &z)| *p = exp(z - peak));
+            widest(|| p.iter_mut().zip(&*z).for_each(|(p, &z)| *p = exp(z - peak)));
             let total: f32 = p.iter().sum();
             let (share, shift) = (1.0 / total, peak + total.ln());
             p.iter_mut().for_each(|p| *p *= share);

@@ -6,7 +6,7 @@
 //! that shrinks keeps what it can, and only a job that would outgrow the fewest nodes moves.
 
 use goodput_env::cluster::{Cluster, NodeId};
-use goodput_env::placement::{Placement, pack};
+use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Resize;
 use goodput_env::view::{ClusterView, JobView};
@@ -20,7 +20,7 @@ use super::{Free, Packer};
 /// accelerator gets that, or is stopped where it cannot run on it. What makes a job no faster because it
 /// is on a further node stays free.
 pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
-    free.reset(view.free());
+    free.reset(view);
     let cluster = view.cluster();
     let mut larger: Vec<&(JobView<'_>, u32)> = Vec::new();
     let mut moving: Vec<&(JobView<'_>, u32)> = Vec::new();
@@ -139,19 +139,17 @@ fn grown(view: &ClusterView<'_>, free: &mut Free, held: &Placement, gpus: u32) -
         after.push((slice.node, slice.gpus + more));
     }
     let room = (fewest_nodes(cluster, held, gpus) as usize).checked_sub(after.len())?;
-    // This is a copy, because nothing may be taken where the result spans too many nodes.
-    let mut nodes = free.nodes().to_vec();
-    for (&(node, now), slice) in after.iter().zip(held.slices()) {
-        nodes[node.index()] -= now - slice.gpus;
+    let more: Placement =
+        after.iter().zip(held.slices()).map(|(&(node, now), slice)| (node, now - slice.gpus)).collect();
+    take(free, &more);
+    let rest = free.pack(kind, left);
+    if rest.as_ref().is_none_or(|rest| rest.slices().len() > room) {
+        // Nothing may be taken where the result spans too many nodes.
+        free.release(&more);
+        rest.iter().for_each(|rest| free.release(rest));
+        return None;
     }
-    if left > 0 {
-        let rest = pack(cluster, &mut nodes, kind, left)?;
-        if rest.slices().len() > room {
-            return None;
-        }
-        after.extend(rest.slices().iter().map(|slice| (slice.node, slice.gpus)));
-    }
-    free.reset(&nodes);
+    after.extend(rest.iter().flat_map(|rest| rest.slices()).map(|slice| (slice.node, slice.gpus)));
     Some(after.into_iter().collect())
 }
 

@@ -1,37 +1,37 @@
 //! A working copy of the free accelerators, which a policy spends while it plans.
 
 use goodput_env::cluster::{Cluster, NodeId, TypeId};
-use goodput_env::placement::{Placement, pack};
+use goodput_env::placement::Placement;
+use goodput_env::state::{Copied, FreeNodes};
+use goodput_env::view::ClusterView;
 
 /// Free accelerators by node. Kept by a policy across decisions, so that planning allocates
-/// nothing.
+/// nothing, and a decision copies only what has changed since the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Free {
-    nodes: Vec<u32>,
-    total: u32,
+    nodes: FreeNodes,
+    copied: Copied,
 }
 
 impl Free {
-    /// Starts from `free` accelerators by node.
-    pub fn reset(&mut self, free: &[u32]) {
-        self.nodes.clear();
-        self.nodes.extend_from_slice(free);
-        self.total = free.iter().sum();
+    /// Starts from what is free in a view.
+    pub fn reset(&mut self, view: &ClusterView<'_>) {
+        self.nodes.copy_from(view.free_nodes(), &mut self.copied);
+    }
+
+    /// Free accelerators by node, as `free` lists them.
+    pub fn listed(cluster: &Cluster, free: &[u32]) -> Self {
+        Self { nodes: FreeNodes::new(cluster, free), copied: Copied::default() }
     }
 
     /// Free accelerators in all nodes.
     pub fn total(&self) -> u32 {
-        self.total
+        self.nodes.total()
     }
 
     /// Free accelerators on `node`.
     pub fn on(&self, node: NodeId) -> u32 {
-        self.nodes[node.index()]
-    }
-
-    /// Free accelerators by node.
-    pub fn nodes(&self) -> &[u32] {
-        &self.nodes
+        self.nodes.on(node)
     }
 
     /// Whether all of `placement` is free; it names each node once. Parts of cards are not: only whole ones count here.
@@ -41,34 +41,25 @@ impl Free {
 
     /// Takes `gpus` of the free accelerators of `node`.
     pub fn take(&mut self, node: NodeId, gpus: u32) {
-        self.nodes[node.index()] -= gpus;
-        self.total -= gpus;
+        self.nodes.take(node, gpus);
     }
 
     /// Frees what a job holds. A part of a card frees nothing, because other jobs may hold the rest of the card.
     pub fn release(&mut self, placement: &Placement) {
-        if placement.share().is_some() {
-            return;
-        }
-        for slice in placement.slices() {
-            self.nodes[slice.node.index()] += slice.gpus;
-            self.total += slice.gpus;
+        if placement.share().is_none() {
+            placement.slices().iter().for_each(|slice| self.nodes.release(slice.node, slice.gpus));
         }
     }
 
     /// Free accelerators of type `kind`.
-    pub fn of_type(&self, cluster: &Cluster, kind: TypeId) -> u32 {
-        if cluster.types.len() <= 1 {
-            return self.total;
-        }
-        let nodes = cluster.nodes.iter().zip(&self.nodes);
-        nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
+    pub fn of_type(&self, kind: TypeId) -> u32 {
+        self.nodes.of_type(kind)
     }
 
     /// Takes `gpus` of type `kind` on as few nodes as possible; `None`, and nothing taken, where
     /// there are not so many.
-    pub fn pack(&mut self, cluster: &Cluster, kind: TypeId, gpus: u32) -> Option<Placement> {
-        self.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus))
+    pub fn pack(&mut self, kind: TypeId, gpus: u32) -> Option<Placement> {
+        self.nodes.pack(kind, gpus)
     }
 
     /// The type with most free accelerators, the first of those on ties; `None` if it has fewer
@@ -84,33 +75,13 @@ impl Free {
     }
 
     fn roomiest(&self, cluster: &Cluster) -> (u32, TypeId) {
-        if cluster.types.len() <= 1 {
-            return (self.total, TypeId(0));
-        }
-        let types = cluster.type_ids().map(|kind| (self.of_type(cluster, kind), kind));
+        let types = cluster.type_ids().map(|kind| (self.of_type(kind), kind));
         types.reduce(first_largest).unwrap_or((0, TypeId(0)))
     }
 
-    /// The node of type `kind` with most free accelerators, the lowest id of those.
-    pub(super) fn emptiest(&self, cluster: &Cluster, kind: TypeId) -> NodeId {
-        if cluster.types.len() <= 1 {
-            // Two passes without branches are several times faster than one that carries the
-            // position along.
-            let most = self.nodes.iter().copied().fold(0, u32::max);
-            return NodeId::at(self.nodes.iter().position(|&free| free == most).unwrap_or(0));
-        }
-        let of_type = (0..self.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
-        of_type
-            .map(|node| (self.nodes[node], node))
-            .reduce(first_largest)
-            .map_or(NodeId(0), |(_, node)| NodeId::at(node))
-    }
-
-    /// Lets a packer of plain slices take `gpus`.
-    pub(super) fn with_nodes<T>(&mut self, gpus: u32, take: impl FnOnce(&mut [u32]) -> Option<T>) -> Option<T> {
-        let taken = take(&mut self.nodes)?;
-        self.total -= gpus;
-        Some(taken)
+    /// The node of type `kind` with most free accelerators, the lowest id of those; `None` where nothing is free.
+    pub(super) fn emptiest(&self, kind: TypeId) -> Option<NodeId> {
+        self.nodes.emptiest(kind)
     }
 }
 

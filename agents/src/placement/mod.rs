@@ -18,7 +18,7 @@ pub use skew::{Consolidation, ModelTensors, Skew, TENSORS};
 pub use yarn::Yarn;
 
 use goodput_env::cluster::{Cluster, TypeId};
-use goodput_env::placement::{Placement, pack};
+use goodput_env::placement::Placement;
 
 /// Choice of nodes for a job. Lower node ids win ties. All accelerators of a job are of one type:
 /// the one with most free accelerators, the first of those on ties.
@@ -41,8 +41,8 @@ impl Packer {
     pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
         let kind = free.roomiest_type(cluster, gpus)?;
         match self {
-            Self::MostFreeFirst => Some(most_free_first(cluster, free, kind, gpus)),
-            Self::FewestNodes => free.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus)),
+            Self::MostFreeFirst => most_free_first(free, kind, gpus),
+            Self::FewestNodes => free.pack(kind, gpus),
         }
     }
 }
@@ -69,18 +69,17 @@ impl Packer {
 }
 
 /// `gpus` must fit.
-fn most_free_first(cluster: &Cluster, free: &mut Free, kind: TypeId, gpus: u32) -> Placement {
+fn most_free_first(free: &mut Free, kind: TypeId, gpus: u32) -> Option<Placement> {
     let mut placement = Placement::none();
     let mut left = gpus;
     while left > 0 {
-        let node = free.emptiest(cluster, kind);
+        let node = free.emptiest(kind)?;
         let here = free.on(node).min(left);
-        debug_assert!(here > 0, "the caller made sure that {gpus} accelerators fit");
         free.take(node, here);
         placement.push(node, here);
         left -= here;
     }
-    placement
+    Some(placement)
 }
 
 #[cfg(test)]
@@ -90,8 +89,7 @@ mod tests {
 
     fn placed(packer: Packer, free: &[u32], gpus: u32) -> Option<Vec<(u32, u32)>> {
         let cluster = Cluster::homogeneous(free.len() as u32, 8);
-        let mut working = Free::default();
-        working.reset(free);
+        let mut working = Free::listed(&cluster, free);
         let placement = packer.place(&cluster, &mut working, gpus)?;
         assert_eq!(working.total() + gpus, free.iter().sum::<u32>());
         Some(placement.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
@@ -118,8 +116,7 @@ mod tests {
         let nodes = [(0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node::new(TypeId(accelerator), gpus));
         let cluster = Cluster { types: types.into(), nodes: nodes.into() };
         for packer in [Packer::MostFreeFirst, Packer::FewestNodes] {
-            let mut free = Free::default();
-            free.reset(&[4, 3, 2]);
+            let mut free = Free::listed(&cluster, &[4, 3, 2]);
             let first = packer.place(&cluster, &mut free, 5).unwrap();
             assert_eq!(first.slices().iter().map(|slice| slice.node.0).collect::<Vec<_>>(), [1, 2]);
             assert_eq!(packer.place(&cluster, &mut free, 5), None);

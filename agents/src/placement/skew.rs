@@ -156,8 +156,7 @@ mod tests {
 
     fn placed(free: &[u32], gpus: u32, model: &str) -> Option<Vec<(u32, u32)>> {
         let cluster = Cluster::homogeneous(free.len() as u32, 4);
-        let mut working = Free::default();
-        working.reset(free);
+        let mut working = Free::listed(&cluster, free);
         let rule = Skew::default();
         let placement = rule.place(&cluster, &mut working, gpus, rule.of_model(model, None));
         let taken = placement.as_ref().map_or(0, |placement| placement.gpus());

@@ -61,8 +61,7 @@ mod tests {
 
     fn placed(free: &[u32], nodes_per_switch: u32, gpus: u32) -> Option<Vec<(u32, u32)>> {
         let cluster = Cluster::homogeneous(free.len() as u32, 4);
-        let mut working = Free::default();
-        working.reset(free);
+        let mut working = Free::listed(&cluster, free);
         let placement = Yarn { nodes_per_switch }.place(&cluster, &mut working, gpus)?;
         Some(placement.slices().iter().map(|slice| (slice.node.0, slice.gpus)).collect())
     }

@@ -1,11 +1,13 @@
 //! Nets and linear policies ready to score what they see, with all buffers they need.
 
+use crate::nets::distribution::argmax;
 use crate::nets::fused::{Fused, Scratch};
 use crate::nets::normaliser::Normaliser;
+use crate::nets::onnx::{OnnxNet, OnnxScorer};
 use crate::nets::weights::Weights;
 use crate::policies::linear::Linear;
 
-/// A policy and its buffers; deciding allocates nothing.
+/// A policy and its buffers; deciding allocates nothing, but for an ONNX graph.
 #[derive(Clone, Debug)]
 pub struct Deployed {
     decider: Decider,
@@ -16,6 +18,7 @@ pub struct Deployed {
 #[derive(Clone, Debug)]
 enum Decider {
     Net(Box<(Fused, Scratch)>),
+    Onnx(Box<OnnxScorer>),
     Linear(Linear, Vec<f32>),
     Waits,
 }
@@ -27,6 +30,12 @@ impl Deployed {
         let scratch = net.scratch();
         let observation = Vec::with_capacity(weights.layout().obs_dim());
         Self { decider: Decider::Net(Box::new((net, scratch))), normaliser, observation }
+    }
+
+    /// An ONNX graph, likewise.
+    pub fn onnx(net: &OnnxNet, normaliser: Option<Normaliser>) -> Self {
+        let observation = Vec::with_capacity(net.layout().obs_dim());
+        Self { decider: Decider::Onnx(Box::new(net.at_work())), normaliser, observation }
     }
 
     /// A linear policy, likewise.
@@ -42,12 +51,16 @@ impl Deployed {
     }
 
     /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask
-    /// `[actions]`.
+    /// `[actions]`. An ONNX graph that fails takes the last action, which ends the round.
     pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);
         match decider {
             Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
+            Decider::Onnx(net) => match net.logits(observation) {
+                Ok(logits) => argmax(logits, mask),
+                Err(_) => mask.len().saturating_sub(1),
+            },
             Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
             Decider::Waits => mask.len().saturating_sub(1),
         }
@@ -62,12 +75,13 @@ impl Deployed {
     }
 
     /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a
-    /// utility, which scores sizes of jobs instead.
+    /// utility, which scores sizes of jobs instead. They are no numbers where an ONNX graph fails.
     pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);
         match decider {
             Decider::Net(net) => net.0.logits(observation, &mut net.1),
+            Decider::Onnx(net) => net.scores(observation),
             Decider::Linear(linear, logits) => {
                 linear.logits(observation, logits);
                 logits

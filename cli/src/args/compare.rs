@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use goodput_console::OutputFormat;
-use goodput_env::scenario::Preset;
+use goodput_env::scenario::{Allocation, Preset};
 
 use super::environment::split;
 use goodput_configs::seeds::Split;
@@ -48,7 +48,8 @@ pub struct StudyOptions {
     /// Experiment files: their clusters, workloads, environments and held-out seeds. The first one lists the policies.
     #[arg(value_name = "EXPERIMENT.toml", required = true)]
     pub experiments: Vec<PathBuf>,
-    /// Policies by name with their parameters, bundles, or zoo:NAME [default: those of the file].
+    /// Policies by name with their parameters, bundles, zoo:NAME, or external programs (proc:COMMAND,
+    /// python:MODULE:CLASS) [default: those of the file].
     #[arg(long, value_name = "NAME|BUNDLE,...")]
     pub policies: Vec<String>,
     /// Workload files instead of the experiment's own workload; once for each.
@@ -66,6 +67,9 @@ pub struct StudyOptions {
     /// Conventions of a published simulator instead of the file's preset; keys of the file replace them.
     #[arg(long, value_parser = super::preset(), value_name = "NAME")]
     pub preset: Option<Preset>,
+    /// Way in which tenants share the cluster, instead of the file's `environment.allocation`.
+    #[arg(long, value_parser = super::allocation(), value_name = "NAME")]
+    pub allocation: Option<Allocation>,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,

@@ -23,7 +23,7 @@ pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
-pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, preset};
+pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 pub use self::sweep::{SlurmArray, SweepCommand};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
@@ -51,8 +51,7 @@ pub enum Command {
     /// Run a comparison as many small tasks, on one machine or on many, and put their results together.
     #[command(subcommand)]
     Sweep(SweepCommand),
-    /// Explain a decision of a trained policy: its ranking beside published policies, and the features
-    /// behind it.
+    /// Explain a decision of a policy: its ranking beside published policies, and the features behind it.
     Explain(Explain),
     /// Export a trained policy with its model card.
     Export(Export),

@@ -46,9 +46,10 @@ Example: one job of a trace, with a page of pictures
       --cluster 16x4 --job imagenet-11 --report why.html")]
 #[command(group(clap::ArgGroup::new("situation").required(true).args(["config", "workload"])))]
 pub struct Explain {
-    /// Trained policy: a bundle, or a shipped one as in zoo:elastic.
-    #[arg(value_name = "BUNDLE")]
-    pub bundle: String,
+    /// Policy: a bundle, or a shipped one as in zoo:elastic. Of a published policy and of an external program
+    /// (proc:COMMAND, python:MODULE:CLASS), the decision is shown with the reasons that the program sends.
+    #[arg(value_name = "POLICY")]
+    pub policy: String,
     /// Experiment file: its cluster, workload and environment.
     #[arg(long, value_name = "EXPERIMENT.toml")]
     pub config: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use goodput_console::OutputFormat;
-use goodput_env::scenario::Preset;
+use goodput_env::scenario::{Allocation, Preset};
 
 /// Options of `sim`.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     pub workload: PathBuf,
     /// Policy by name (see `goodput list policies`) with its parameters as in 'gandiva(quantum_secs=600)', a policy
-    /// bundle, or zoo:NAME (see `goodput list zoo`).
+    /// bundle, zoo:NAME (see `goodput list zoo`), or an external program (proc:COMMAND, python:MODULE:CLASS).
     #[arg(long, value_name = "NAME|BUNDLE")]
     pub policy: String,
     /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`; or a cluster file of the Tiresias simulator.
@@ -33,6 +33,9 @@ pub struct Sim {
     /// Conventions of a published simulator (see `goodput list presets`).
     #[arg(long, value_parser = sim_preset(), value_name = "NAME")]
     pub preset: Option<SimPreset>,
+    /// Way in which the workload's tenants share the cluster, by equal weights, under kueue, kai* and kubernetes*.
+    #[arg(long, value_parser = allocation(), value_name = "NAME")]
+    pub allocation: Option<Allocation>,
     /// Measured profiles, a directory per application, instead of the catalog; read as the preset's simulator
     /// reads them.
     #[arg(long, value_name = "DIR")]
@@ -97,6 +100,13 @@ fn sim_preset() -> impl TypedValueParser<Value = SimPreset> {
 pub fn preset() -> impl TypedValueParser<Value = Preset> {
     let names = PossibleValuesParser::new(Preset::ALL.map(Preset::name));
     names.try_map(|name| Preset::by_name(&name).ok_or("no such preset"))
+}
+
+/// Parser of the name of an allocation.
+pub fn allocation() -> impl TypedValueParser<Value = Allocation> {
+    let names = PossibleValuesParser::new(Allocation::ALL.map(Allocation::name));
+    let by_name = |name: String| Allocation::ALL.into_iter().find(|allocation| allocation.name() == name);
+    names.try_map(move |name| by_name(name).ok_or("no such allocation"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! Conventions of a run: those of a preset, the options that replace some of them, and replicas outside of theirs.
 
 use goodput_agents::compose::preset_of;
+use goodput_configs::policies;
 use goodput_configs::scenario::EnvironmentConfig;
 use goodput_console::{CommandError, say};
 use goodput_env::model::SwitchCost;
@@ -8,13 +9,14 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Preset, SimOptions};
 
 use crate::args::{InformationLevel, Sim};
+use crate::config::setup_error;
 
 /// Options of a run of `goodput sim`. What replaces a convention of the preset is said.
 pub fn options(args: &Sim, policy: &dyn Policy) -> Result<SimOptions, CommandError> {
     warn_of_replica(&args.policy, args.conventions(), "--preset");
     let (batching, information) = (policy.batching(), policy.information());
     let mut options = match args.conventions() {
-        Some(preset) => preset.options(&args.policy, batching, information),
+        Some(preset) => preset.options_for(policy),
         None => SimOptions { batching, information, ..SimOptions::standard() },
     };
     let replaces = |option: &str, given: &dyn std::fmt::Display, usual: &dyn std::fmt::Display| {
@@ -44,6 +46,8 @@ pub fn options(args: &Sim, policy: &dyn Policy) -> Result<SimOptions, CommandErr
         options.switch_cost = given;
     }
     options.interference = args.interference;
+    policies::check_allocation("--policy", &args.policy, args.allocation).map_err(|error| setup_error(error.into()))?;
+    options.allocation = args.allocation;
     Ok(options)
 }
 

@@ -10,7 +10,7 @@ use goodput_train::run_dir::RunDir;
 use crate::args::Eval;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{essential, threads};
-use crate::command::study;
+use crate::command::{programs, study};
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput eval` and gives its exit code: a sweep that is planned, run and merged in one process.
@@ -24,7 +24,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     let done = sweep.run(&all, &store, &|done, total| meter.runs(done, total));
     meter.finish();
     // Also where a run has failed: a lost turn may be the reason.
-    study::warn_of_faults(sweep.programs());
+    sweep.programs().iter().for_each(programs::warn_of_faults);
     done.map_err(study::fault)?;
     let merged = sweep.merge(&store, &args.run_dir, args.jobs_csv).map_err(study::fault)?;
     if !args.keep_cells && !SweepPlan::is_in(&args.run_dir) {

@@ -10,6 +10,7 @@ pub mod export;
 pub mod federate;
 pub mod forecast;
 pub mod list;
+mod programs;
 pub mod reference;
 pub mod reproduce;
 pub mod results;

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::policies::FIGURES;
 use goodput_configs::scenario::prepare_shares;
 use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::DataError;
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::ExpectedPeak;
+use goodput_env::gym::{ExpectedPeak, USUAL_SLOTS, layout};
 use goodput_env::placement::ShareRequest;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
-use super::{conventions, sim_inputs, sim_pods};
+use super::{conventions, programs, sim_inputs, sim_pods};
 use crate::args::{Sim, SimPreset};
 use crate::command::study::unnamed;
 
@@ -36,7 +37,11 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
             args.interference
         )));
     }
-    let mut policy = policy(&args.policy, args.seed, &cluster)?;
+    let program = programs::named(&args.policy)?;
+    let mut policy = match &program {
+        Some(program) => external(program, args.seed)?,
+        None => policy(&args.policy, args.seed, &cluster)?,
+    };
     let workload = sim_inputs::workload(args, &cluster)?;
     prepare_shares(&mut cluster, &workload).map_err(|problem| {
         CommandError::input(format!("{}: {problem}", args.workload.display()))
@@ -53,6 +58,7 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     }
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, args.seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(CommandError::failed)?;
+    program.iter().for_each(programs::warn_of_faults);
 
     let jobs = &scenario.workload.jobs;
     let shares = jobs.iter().any(|job| job.request.share.is_some());
@@ -86,8 +92,15 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// An external program as a policy on the usual number of slots, once it has shown that it starts.
+fn external(program: &ExternalProgram, seed: u64) -> Result<Box<dyn Policy>, CommandError> {
+    let layout = layout(USUAL_SLOTS);
+    programs::check(program, &layout, &[])?;
+    Ok(Box::new(ExternalPolicy::new(program.clone(), &layout, &[], seed)))
+}
+
 /// A policy by name, or from a bundle, for `cluster`.
-pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
+fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
         bundle.check_types(cluster).map_err(|error| CommandError::input(format!("{name}: {error}")))?;

@@ -1,13 +1,15 @@
 //! Inputs of `goodput sim`: the cluster, the applications and the workload, from files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use goodput_configs::scenario::{SetupError, known_speeds, too_large};
 use goodput_console::CommandError;
-use goodput_datasets::{Accelerators, Catalog, DataError, import, read_workload};
+use goodput_datasets::{Accelerators, Catalog, DataError, LoadedWorkload, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::scenario::Preset;
+use goodput_env::tenant::{Group, Tenants};
 
 use super::sim::data_fault;
 use crate::args::Sim;
@@ -40,7 +42,16 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
         None if args.conventions() == Some(Preset::SiaSosp23) && is_csv(&args.workload) => {
             import::sia_workloads::read(&args.workload, catalog).map_err(data_fault)?
         }
-        None => read_workload(&args.workload, catalog).map_err(data_fault)?.workload,
+        None => {
+            let LoadedWorkload { mut workload, tenants } =
+                read_workload(&args.workload, catalog).map_err(data_fault)?;
+            if args.allocation.is_some() {
+                let tenants = tenants.into_iter().map(Group::named).collect();
+                let declared = Tenants::new(tenants, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
+                workload.tenants = Arc::new(declared);
+            }
+            workload
+        }
     };
     known_speeds(cluster, &workload).map_err(|error| match error {
         SetupError::Value { value, expected, .. } => {

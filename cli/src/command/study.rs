@@ -5,7 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_agents::compose::{self, PolicyNameError, split_list};
 use goodput_agents::heuristic::ListedPolicy;
-use goodput_agents::policies::external::{ExternalProgram, Faults, PREFIXES};
 use goodput_configs::experiment::{self, Experiment, SweepPoint};
 use goodput_configs::names::did_you_mean;
 use goodput_configs::policies::{self, EXTERNAL};
@@ -18,13 +17,14 @@ use goodputd::config_file::command_error;
 
 use crate::args::StudyOptions;
 use crate::command::config::resolved;
-use crate::command::conventions;
+use crate::command::{conventions, programs};
 use crate::config;
 
 /// Study of a command line. `argv` is the command that runs it in one process.
 pub fn of(options: &StudyOptions, argv: Vec<String>) -> Result<SweepStudy, CommandError> {
     let preset = options.preset.map(|preset| format!("environment.preset={}", preset.name()));
-    let sets: Vec<String> = preset.into_iter().chain(options.sets.iter().cloned()).collect();
+    let allocation = options.allocation.map(|allocation| format!("environment.allocation={}", allocation.name()));
+    let sets: Vec<String> = preset.into_iter().chain(allocation).chain(options.sets.iter().cloned()).collect();
     let (mut workloads, mut configs, mut first) = (Vec::new(), Vec::new(), None::<Experiment>);
     let several = options.experiments.len() > 1;
     for path in &options.experiments {
@@ -87,8 +87,11 @@ pub fn build() -> Result<String, CommandError> {
     build_of(&program.map_err(CommandError::failed)?).map_err(fault)
 }
 
-/// Warns of a policy that may not be what the user expects.
+/// Refuses a program that is not there, and warns of a policy that may not be what the user expects.
 fn warn(name: &str, experiment: &Experiment) -> Result<(), CommandError> {
+    if programs::named(name)?.is_some() {
+        return Ok(());
+    }
     let Some(LearnedPolicy { bundle, .. }) = LearnedPolicy::by_name(name).map_err(|error| fault(error.into()))? else {
         conventions::warn_of_replica(name, experiment.environment.preset, "--preset");
         return Ok(());
@@ -99,19 +102,6 @@ fn warn(name: &str, experiment: &Experiment) -> Result<(), CommandError> {
         say(&format!("warning: {name} was trained at information level {trained}; this experiment gives {given}"));
     }
     Ok(())
-}
-
-/// Says which external programs lost turns, and why.
-pub fn warn_of_faults(programs: &[ExternalProgram]) {
-    for program in programs {
-        let Faults { turns, abandoned, last } = program.faults();
-        let Some(last) = last else { continue };
-        let gave_up = if abandoned == 0 { String::new() } else { format!(", and was given up in {abandoned} runs") };
-        say(&format!(
-            "warning: {} lost {turns} turns, each of which ended the round{gave_up}; the last fault: {last}",
-            program.name()
-        ));
-    }
 }
 
 /// Error of a sweep, with its remedy.
@@ -142,9 +132,6 @@ pub fn fault(error: SweepError) -> CommandError {
 /// Error about a name that names no policy, with what to do about it.
 pub fn unnamed(error: &PolicyNameError) -> CommandError {
     let message = match error {
-        PolicyNameError::Unknown { name } if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
-            return CommandError::input(format!("{name:?} names no program")).with_help(EXTERNAL);
-        }
         PolicyNameError::Unknown { name } => {
             let near = did_you_mean(name, compose::names());
             CommandError::input(format!("there is no policy and no bundle file {name:?}{near}"))

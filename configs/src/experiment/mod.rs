@@ -262,6 +262,9 @@ impl Experiment {
         if let (Some(agent), Some(teacher)) = (&self.agent, self.agent.as_ref().and_then(AgentConfig::teacher)) {
             known::teacher(agent.teacher_key(), teacher)?;
         }
+        if let (Some(allocation), Some(_)) = (self.environment.allocation, &self.agent) {
+            return Err(value("environment.allocation", allocation.name().into(), "none in a file with an [agent]"));
+        }
         if let Some(sigma) = self.evaluate.estimates_sigma.filter(|sigma| !(0.0..=10.0).contains(sigma)) {
             return Err(value("evaluate.estimates_sigma", sigma.to_string(), "0 to 10"));
         }
@@ -312,6 +315,7 @@ impl Experiment {
     pub fn check_policy(&self, key: impl Into<Cow<'static, str>>, name: &str, setup: &Setup) -> Result<(), CheckError> {
         let key = key.into();
         policies::check_quotas(key.clone(), name, &self.tenants, &self.cohorts)?;
+        policies::check_allocation(key.clone(), name, self.environment.allocation)?;
         policies::check_types(key, name, setup.cluster())
     }
 

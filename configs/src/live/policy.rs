@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use goodput_env::gym::USUAL_SLOTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ pub struct PolicyConfig {
     #[serde(default)]
     pub bundle: Option<PathBuf>,
     /// Name of a heuristic, with its parameters: `"tiresias(starvation_knob=2)"`, or a table
-    /// `{ name = "tiresias", starvation_knob = 2.0 }`. Either this or `bundle`.
+    /// `{ name = "tiresias", starvation_knob = 2.0 }`; or an external program, `"proc:COMMAND"` or
+    /// `"python:MODULE:CLASS"`. Either this or `bundle`.
     #[serde(default, deserialize_with = "policies::optional_name")]
     #[schemars(with = "Option<PolicyText>")]
     pub name: Option<String>,
@@ -27,6 +29,18 @@ pub struct PolicyConfig {
     /// Whether users' estimates of durations are shown to the policy: `profiled`, or `estimate`.
     #[serde(default)]
     pub information: InformationSetting,
+    /// Job slots in the observations of an external program; other policies have no use for the key.
+    #[serde(default = "usual_slots", skip_serializing_if = "are_usual_slots")]
+    pub slots: usize,
+}
+
+const fn usual_slots() -> usize {
+    USUAL_SLOTS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn are_usual_slots(slots: &usize) -> bool {
+    *slots == USUAL_SLOTS
 }
 
 impl PolicyConfig {
@@ -35,6 +49,9 @@ impl PolicyConfig {
     /// # Errors
     /// [`CheckError`] with the names that are near.
     pub fn check(&self) -> Result<(), CheckError> {
+        if !(1..=4096).contains(&self.slots) {
+            return Err(CheckError::value("policy.slots", self.slots, "1 to 4096"));
+        }
         either("policy", ["policy.name", "policy.bundle"], self.name.as_deref(), self.bundle.as_deref())
     }
 }
@@ -64,7 +81,7 @@ pub struct RelianceConfig {
     pub fallback: String,
     /// Shortest time for which the fallback decides, seconds.
     pub fallback_secs: f64,
-    /// So many refused plans among the last ten are too many.
+    /// So many refused plans and lost turns of an external program among the last ten are too many.
     pub invalid_of_ten: usize,
 }
 
@@ -89,7 +106,8 @@ pub struct ShadowConfig {
     /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
-    /// Name of a heuristic, as text or as a table with its parameters. Either this or `bundle`.
+    /// Name of a heuristic, as text or as a table with its parameters, or an external program. Either this or
+    /// `bundle`.
     #[serde(default, deserialize_with = "policies::optional_name")]
     #[schemars(with = "Option<PolicyText>")]
     pub name: Option<String>,
@@ -126,8 +144,8 @@ impl ShadowConfig {
     }
 }
 
-/// Checks that a table names one policy, which is known: a heuristic, or a bundle. Whether a file
-/// is there is found out by the daemon that opens it.
+/// Checks that a table names one policy, which is known: a heuristic, an external program that is there, or a
+/// bundle. Whether the file of a bundle is there is found out by the daemon that opens it.
 fn either(
     table: &'static str,
     [name_key, bundle_key]: [&'static str; 2],
@@ -135,7 +153,7 @@ fn either(
     bundle: Option<&Path>,
 ) -> Result<(), CheckError> {
     match (name, bundle) {
-        (Some(name), None) => policies::check_heuristic(name_key, name),
+        (Some(name), None) => policies::check_named(name_key, name),
         (None, Some(bundle)) => policies::check_bundle(bundle_key, bundle),
         _ => Err(CheckError::at(table, format!("[{table}] name one: bundle = \"FILE\" or name = \"HEURISTIC\""))),
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use goodput_agents::compose::loaning::Variant;
 use goodput_agents::compose::{self, NamedPolicy, PolicyNameError};
 use goodput_agents::heuristic::parameters::ParameterError;
-use goodput_agents::policies::external::{ExternalProgram, PREFIXES};
+use goodput_agents::policies::external::ExternalProgram;
 use goodput_agents::zoo;
 
 use crate::error::CheckError;
@@ -20,6 +20,8 @@ pub use entry::PolicyText;
 pub(crate) use entry::names;
 pub(crate) use entry::{name, optional_name};
 pub use suitable::FIGURES;
+#[cfg(feature = "scenarios")]
+pub use suitable::check_allocation;
 #[cfg(feature = "scenarios")]
 pub(crate) use suitable::check_types;
 pub(crate) use suitable::{check_limits, check_quotas};
@@ -35,25 +37,31 @@ pub(crate) fn check_heuristic(key: impl Into<Cow<'static, str>>, name: &str) -> 
     name.parse::<NamedPolicy>().map(drop).map_err(|error| refused(key.into(), &error))
 }
 
+/// Checks that `name` is a published policy, or names an external program that is there.
+pub(crate) fn check_named(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
+    if !ExternalProgram::is_meant_by(name) {
+        return check_heuristic(key, name);
+    }
+    let key = key.into();
+    let Some(program) = ExternalProgram::by_name(name) else {
+        return Err(CheckError::at(key, format!("{name:?} names no program; {EXTERNAL}")));
+    };
+    program.find().map_err(|missing| CheckError::at(key, format!("{name}: {missing}")))
+}
+
 /// Checks that a bundle is a policy that ships, or a file, which need not be there yet.
 pub(crate) fn check_bundle(key: &'static str, bundle: &Path) -> Result<(), CheckError> {
     let shipped = bundle.to_str().and_then(|text| text.strip_prefix(zoo::PREFIX));
     shipped.and_then(shipped_problem).map_or(Ok(()), |problem| Err(CheckError::at(key, problem)))
 }
 
-/// Checks that `name` is a published policy, a shipped one, a file, or names an external program.
+/// Checks that `name` is a published policy, a shipped one, a file, or names an external program that is there.
 #[cfg(feature = "scenarios")]
 pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
-    if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-        return match ExternalProgram::by_name(name) {
-            Some(_) => Ok(()),
-            None => Err(CheckError::at(key, format!("{name:?} names no program; {EXTERNAL}"))),
-        };
-    }
     match name.strip_prefix(zoo::PREFIX) {
         Some(shipped) => shipped_problem(shipped).map_or(Ok(()), |problem| Err(CheckError::at(key, problem))),
         None if Path::new(name).exists() => Ok(()),
-        None => check_heuristic(key, name),
+        None => check_named(key, name),
     }
 }
 
@@ -71,6 +79,11 @@ fn refused(key: Cow<'static, str>, error: &PolicyNameError) -> CheckError {
 /// Name as results write it, without parameters at their defaults; a name that names no published policy as it is.
 pub fn written(name: &str) -> String {
     name.parse::<NamedPolicy>().map_or_else(|_| name.to_owned(), |named| named.to_string())
+}
+
+/// Whether `name` is meant to name an external program.
+pub fn is_program(name: &str) -> bool {
+    ExternalProgram::is_meant_by(name)
 }
 
 /// Sentence about a name that names no policy, with the nearest name that does.
@@ -118,15 +131,9 @@ mod tests {
 
     #[test]
     fn policies_are_published_or_shipped() {
-        for known in [
-            "fifo",
-            "srtf@replica",
-            "fifo+forecast",
-            "gandiva(quantum_secs=60)+none",
-            "zoo:elastic",
-            "proc:./it",
-            "python:a.b:C",
-        ] {
+        for known in
+            ["fifo", "srtf@replica", "fifo+forecast", "gandiva(quantum_secs=60)+none", "zoo:elastic", "proc:sh -c exit"]
+        {
             assert_eq!(problem(known), None, "{known}");
         }
         for (name, words) in [
@@ -145,6 +152,9 @@ mod tests {
             ("srtf(x=1)@replica", "takes no parameters"),
             ("proc:", "write proc:COMMAND"),
             ("python:module", "python:MODULE:CLASS"),
+            ("proc:./there-is-none --greedy", "there is no program \"./there-is-none\""),
+            ("proc:there-is-none", "in the folders of PATH"),
+            ("proc:/etc/passwd", "not executable"),
         ] {
             let found = problem(name).unwrap_or_default();
             assert!(found.contains(words), "{name}: {found}");

@@ -4,15 +4,22 @@ use std::borrow::Cow;
 
 use goodput_agents::compose::NamedPolicy;
 #[cfg(feature = "scenarios")]
+use goodput_agents::heuristic::ALLOCATABLE;
+#[cfg(feature = "scenarios")]
 use goodput_env::cluster::Cluster;
+#[cfg(feature = "scenarios")]
+use goodput_env::scenario::Allocation;
 
 use crate::error::CheckError;
 use crate::tenants::{CohortConfig, TenantConfig};
 
 const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
 
-const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack or \
-                           hami-spread, or remove share_limit";
+const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out the \
+                                  allocation";
+
+const WITH_LIMITS: &str = "choose fgd, best-fit, dot-product, gpu-clustering, gpu-packing, hami-binpack, hami-spread or \
+                           drf-parts, or remove share_limit";
 
 /// Advice where a policy weighs accelerator types by a figure that none of them has.
 pub const FIGURES: &str = "name a type of which `goodput list accelerators` has the figure, or choose another policy";
@@ -58,6 +65,26 @@ pub(crate) fn check_limits(key: &'static str, name: &str, tenants: &[TenantConfi
         Some(tenant) => {
             let problem = format!("knows no limits of shares, and tenant {:?} has a share_limit", tenant.name);
             Err(refused(key.into(), name, &problem, WITH_LIMITS))
+        }
+    }
+}
+
+/// Checks that a policy keeps to the allocation of a run, where it has one.
+///
+/// # Errors
+/// [`CheckError`] at `key` that names the allocation.
+#[cfg(feature = "scenarios")]
+pub fn check_allocation(
+    key: impl Into<Cow<'static, str>>,
+    name: &str,
+    allocation: Option<Allocation>,
+) -> Result<(), CheckError> {
+    let keeps = |policy: NamedPolicy| ALLOCATABLE.contains(&policy.entry().name);
+    match allocation.filter(|_| !name.parse().is_ok_and(keeps)) {
+        None => Ok(()),
+        Some(allocation) => {
+            let problem = format!("does not go by an allocation of the run, and it is {:?}", allocation.name());
+            Err(refused(key.into(), name, &problem, WITHOUT_ALLOCATION))
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use goodput_env::gym::{EnvOptions, Reward};
+use goodput_env::gym::{EnvOptions, Reward, USUAL_SLOTS};
 use goodput_env::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
-use goodput_env::scenario::{Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
+use goodput_env::scenario::{Allocation, Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use schemars::JsonSchema;
@@ -39,9 +39,17 @@ pub struct EnvironmentConfig {
     pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// Part of the ideal speed, above 0 and at most 1, that a job on accelerators of several types keeps; absent: a job
+    /// holds one type. A slower accelerator counts as a fraction of a worker. `aryl` gives jobs of several types.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixing: Option<f64>,
     /// Sharing of accelerators by jobs that ask for parts of them; absent: as its keys default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<CardSharingConfig>,
+    /// Way in which tenants share the cluster: static or dynamic, with preemption or without; absent: by their quotas
+    /// as declared, and policies preempt by their own rules. For `[[tenants]]`, under `kueue`, `kai*` and `kubernetes*`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Allocation>,
     /// Faults of the cluster; absent: nothing fails.
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; absent: only jobs that are stopped by plan save their work.
@@ -98,7 +106,9 @@ impl Default for EnvironmentConfig {
             resize: Resize::StopRestart,
             instances: InstancesConfig::default(),
             interference: 0.0,
+            mixing: None,
             sharing: None,
+            allocation: None,
             faults: None,
             checkpoint: None,
             rental: None,
@@ -110,7 +120,7 @@ impl Default for EnvironmentConfig {
             shared_profiles: false,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
-            slots: 64,
+            slots: USUAL_SLOTS,
             service_slots: 0,
             pool_actions: false,
             tenant_features: false,
@@ -157,6 +167,13 @@ impl EnvironmentConfig {
         if !(0.0..1.0).contains(&self.interference) {
             return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
         }
+        if let Some(kept) = self.mixing.filter(|kept| !(*kept > 0.0 && *kept <= 1.0)) {
+            return Err(value("environment.mixing", kept.to_string(), "above 0 and at most 1"));
+        }
+        if let Some(kept) = self.mixing.filter(|_| self.batching.is_measured()) {
+            let expected = "none where batching is agent or throughput: agents measure one type at a time";
+            return Err(value("environment.mixing", kept.to_string(), expected));
+        }
         if self.shared_profiles && !self.batching.is_measured() {
             return Err(value(
                 "environment.shared_profiles",
@@ -202,7 +219,9 @@ impl EnvironmentConfig {
             resize,
             instances: self.instances.options()?,
             interference: self.interference,
+            mixing: self.mixing,
             sharing: self.sharing.unwrap_or_default().options()?,
+            allocation: self.allocation,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
             rental: self.rental,

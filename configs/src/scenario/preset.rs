@@ -1,6 +1,7 @@
 //! Preset of an environment: the conventions of a published simulator as values of keys, and the keys that
 //! replace them.
 
+use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, Preset, Rounds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,7 @@ impl EnvironmentConfig {
     /// Environment with the conventions of `preset`, and the defaults elsewhere.
     pub fn under(preset: Preset) -> Self {
         let own = Self::default();
-        let options = preset.options("", own.batching, own.information);
+        let options = preset.options(own.batching, own.information);
         Self {
             preset: Some(preset),
             round_secs: options.rounds.period.map(|period| period.as_secs_f64()),
@@ -121,13 +122,13 @@ impl EnvironmentConfig {
         pairs.filter(|pair| pair.given != pair.preset).collect()
     }
 
-    /// Rounds of the heuristic called `policy` where the preset gives it other ones than the rest.
-    pub fn rounds_of(&self, policy: &str) -> Option<Rounds> {
+    /// Rounds of a heuristic where the preset gives it other ones than the rest.
+    pub fn rounds_of(&self, policy: &dyn Policy) -> Option<Rounds> {
         let preset = self.preset?;
-        let usual = preset.rounds("");
+        let usual = preset.rounds(None);
         let kept =
             self.on_churn == usual.on_churn && self.round_secs == usual.period.map(|period| period.as_secs_f64());
-        let own = preset.rounds(policy);
+        let own = preset.rounds(policy.round());
         (kept && own != usual).then_some(own)
     }
 

@@ -125,6 +125,7 @@ impl Setup {
     /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is
     /// not declared.
     pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
+        self.options().allocation.map_or(Ok(()), |allocation| tenants::check_allocation(allocation, tenants))?;
         if tenants.is_empty() && cohorts.is_empty() {
             return Ok(self);
         }

@@ -1,5 +1,6 @@
 //! Every plan passes here, in simulation and live: no policy can break the cluster.
 
+mod balance;
 mod pools;
 mod quotas;
 mod share_limits;
@@ -15,6 +16,7 @@ use crate::plan::{Change, Plan};
 use crate::request::{Assign, RequestId, Target};
 use crate::service::ServiceId;
 use crate::view::ClusterView;
+use balance::Balance;
 use quotas::QuotaCheck;
 use shares::ShareCheck;
 
@@ -60,6 +62,12 @@ pub enum Violation {
         min: u32,
         /// Most accelerators that the job can use.
         max: u32,
+    },
+    /// A running job would be stopped in a run without preemption.
+    #[error("job {} would be stopped, and this run goes without preemption", .job.0)]
+    Preempted {
+        /// Job of the change.
+        job: JobId,
     },
     /// One job on two types of accelerator.
     #[error("job {} is placed on more than one type of accelerator", .job.0)]
@@ -170,7 +178,7 @@ pub enum Violation {
 /// The check, with buffers of its own so that checking allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    balance: Vec<i64>,
+    balance: Balance,
     seen: Vec<JobId>,
     shares: ShareCheck,
     quotas: QuotaCheck,
@@ -179,7 +187,7 @@ pub struct Guard {
 impl Guard {
     /// A guard with room for plans of `changes` changes on `nodes` nodes.
     pub fn with_capacity(nodes: usize, changes: usize) -> Self {
-        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), ..Self::default() }
+        Self { balance: Balance::with_capacity(nodes), seen: Vec::with_capacity(changes), ..Self::default() }
     }
 
     /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed;
@@ -191,8 +199,7 @@ impl Guard {
     /// else is in order.
     pub fn check(&mut self, view: &ClusterView<'_>, plan: &Plan) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
-        self.balance.clear();
-        self.balance.extend(view.idle.iter().map(|&free| i64::from(free)));
+        self.balance.reset(view.idle.len());
         self.seen.clear();
         self.seen.extend(plan.changes.iter().map(|change| change.job));
         self.seen.sort_unstable();
@@ -213,7 +220,7 @@ impl Guard {
                 && !shares(&known.state.placement)
             {
                 for held in known.state.placement.slices() {
-                    self.balance[held.node.index()] += i64::from(held.gpus);
+                    self.balance.add(held.node, i64::from(held.gpus));
                 }
             }
             if let Some(partner) = change.partner
@@ -222,8 +229,15 @@ impl Guard {
                 violations.push(Violation::Sharing { job, partner, problem: problem.into() });
             }
             let (min, max, gpus) = (known.min_gpus(), known.request().max_gpus(), change.placement.gpus());
-            if gpus > 0 && !(min..=max).contains(&gpus) {
+            let mixes = view.mixing().is_some()
+                && known.is_mixed(&change.placement)
+                && change.partner.is_none()
+                && view.may_mix(&known, &change.placement);
+            if gpus > 0 && !(min..=max).contains(&gpus) && !(mixes && gpus >= min) {
                 violations.push(Violation::Gang { job, gpus, min, max });
+            }
+            if gpus == 0 && known.gpus() > 0 && !view.preempts() {
+                violations.push(Violation::Preempted { job });
             }
             let mut accelerator = None;
             for slice in change.placement.slices() {
@@ -235,9 +249,9 @@ impl Guard {
                     violations.push(Violation::Unhealthy { job, node: slice.node });
                 }
                 if change.counts() && !shares(&change.placement) {
-                    self.balance[slice.node.index()] -= i64::from(slice.gpus);
+                    self.balance.add(slice.node, -i64::from(slice.gpus));
                 }
-                if *accelerator.get_or_insert(node.accelerator) != node.accelerator {
+                if *accelerator.get_or_insert(node.accelerator) != node.accelerator && !mixes {
                     violations.push(Violation::MixedTypes { job });
                 }
             }
@@ -247,9 +261,8 @@ impl Guard {
         pools::check_loans(view, plan, &mut violations);
         pools::check_services(view, plan, &mut self.balance, &mut violations);
         self.check_assignments(view, plan, &mut violations);
-        for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
-            violations.push(Violation::Capacity { node: NodeId::at(node), missing: balance.unsigned_abs() as u32 });
-        }
+        let short = self.balance.short(view);
+        violations.extend(short.map(|(node, missing)| Violation::Capacity { node, missing }));
         if violations.is_empty() {
             share_limits::check(view, plan, &mut violations);
         }
@@ -276,7 +289,7 @@ impl Guard {
             let (problem, node) = match target {
                 _ if twice => (Some("it, or its instance, is named twice"), None),
                 _ if !waits => (Some("it does not wait"), None),
-                Target::Node(node) if node.index() >= self.balance.len() => (Some("there is no such node"), None),
+                Target::Node(node) if !self.balance.knows(node) => (Some("there is no such node"), None),
                 Target::Node(node) => (pools::unanswerable(view, plan, node), Some(node)),
                 Target::Instance(id) => match view.instances().get(id) {
                     None => (Some("there is no such instance"), None),
@@ -290,7 +303,7 @@ impl Guard {
             };
             violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));
             if let Some(node) = node {
-                self.balance[node.index()] -= 1;
+                self.balance.add(node, -1);
             }
         }
     }

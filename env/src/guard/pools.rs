@@ -2,6 +2,7 @@
 //! servers, room for replicas.
 
 use super::Violation;
+use super::balance::Balance;
 use crate::cluster::{NodeId, Pool};
 use crate::plan::{Change, Plan, Scale};
 use crate::service::ServiceId;
@@ -12,18 +13,21 @@ use crate::view::ClusterView;
 /// Training runs where it may after the plan, and on a server that is called back goes on with what
 /// it has there.
 pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
-    if !view.cluster().has_pools() {
+    if !view.has_pools() {
         return;
     }
     for Change { job, placement, .. } in &plan.changes {
         let held = view.job(*job).map(|job| job.state.placement.slices()).unwrap_or_default();
         for slice in placement.slices().iter().filter(|slice| slice.node.index() < view.cluster().nodes.len()) {
             let node = slice.node;
-            let here = held.iter().filter(|held| held.node == node).map(|held| held.gpus).sum();
             let called = plan.reclaim.iter().any(|reclaim| reclaim.node == node);
             let open = (view.may_train(node) && !called) || plan.lend.contains(&node);
+            if open {
+                continue;
+            }
+            let here = held.iter().filter(|held| held.node == node).map(|held| held.gpus).sum();
             let there: u32 = placement.slices().iter().filter(|of| of.node == node).map(|of| of.gpus).sum();
-            if !open && there > here {
+            if there > here {
                 violations.push(Violation::NotForTraining { job: *job, node });
             }
         }
@@ -80,17 +84,14 @@ pub(super) fn unanswerable(view: &ClusterView<'_>, plan: &Plan, node: NodeId) ->
 pub(super) fn check_services(
     view: &ClusterView<'_>,
     plan: &Plan,
-    balance: &mut [i64],
+    balance: &mut Balance,
     violations: &mut Vec<Violation>,
 ) {
     // Before anything is entered: what training leaves on each server.
-    let empty = |node: NodeId, balance: &[i64]| {
-        let taken = i64::from(view.idle_on(node)) - balance[node.index()];
-        i64::from(view.trained_on(node)) + taken <= 0
-    };
+    let empty = |node: NodeId, balance: &Balance| i64::from(view.trained_on(node)) - balance.change(node) <= 0;
     let mut serves = Vec::new();
     for scale in &plan.scale {
-        let home = scale.node.index() < balance.len() && {
+        let home = balance.knows(scale.node) && {
             let called = plan.reclaim.iter().any(|reclaim| reclaim.node == scale.node);
             let returning = matches!(view.loan(scale.node), Loan::Returning { .. });
             (view.may_serve(scale.node) && !plan.lend.contains(&scale.node))
@@ -110,7 +111,7 @@ pub(super) fn check_services(
             continue;
         }
         let change = Exchange::of(view, scale);
-        balance[node.index()] += i64::from(change.freed) - i64::from(change.taken);
+        balance.add(node, i64::from(change.freed) - i64::from(change.taken));
         if change.taken == 0 {
             continue;
         }

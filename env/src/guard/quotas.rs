@@ -1,5 +1,7 @@
 //! Whether a plan keeps tenants within their quotas.
 
+use smallvec::SmallVec;
+
 use super::Violation;
 use crate::cluster::{Cluster, TypeId};
 use crate::job::JobId;
@@ -30,30 +32,30 @@ impl QuotaCheck {
         let tenant_of = |job: JobId| view.job(job).map_or(0, |job| job.request().tenant as usize);
         self.before.reset(tree);
         for job in view.jobs().filter(|job| job.state.counts()) {
-            if let Some((kind, gpus)) = holding(cluster, &job.state.placement)
-                && (job.request().tenant as usize) < tree.tenants()
-            {
-                tree.add(&mut self.before, job.request().tenant as usize, kind, gpus);
+            if (job.request().tenant as usize) < tree.tenants() {
+                for (kind, gpus) in holding(cluster, &job.state.placement) {
+                    tree.add(&mut self.before, job.request().tenant as usize, kind, gpus);
+                }
             }
         }
         self.after.clone_from(&self.before);
         for change in &plan.changes {
             let (tenant, state) = (tenant_of(change.job), view.job(change.job).map(|job| job.state));
             let held = state.filter(|state| state.counts());
-            if let Some((kind, gpus)) = held.and_then(|state| holding(cluster, &state.placement))
-                && tenant < tree.tenants()
-            {
+            let Some(state) = held.filter(|_| tenant < tree.tenants()) else { continue };
+            for (kind, gpus) in holding(cluster, &state.placement) {
                 tree.remove(&mut self.after, tenant, kind, gpus);
             }
         }
         // All releases come before any addition, so the order within a plan does not matter.
         for change in plan.changes.iter().filter(|change| change.counts()) {
             let tenant = tenant_of(change.job);
-            let Some((kind, gpus)) = holding(cluster, &change.placement) else { continue };
-            if tenant < tree.tenants() {
-                tree.add(&mut self.after, tenant, kind, gpus);
-            } else {
-                violations.push(excess(cluster, tenant, kind, gpus));
+            for (kind, gpus) in holding(cluster, &change.placement) {
+                if tenant < tree.tenants() {
+                    tree.add(&mut self.after, tenant, kind, gpus);
+                } else {
+                    violations.push(excess(cluster, tenant, kind, gpus));
+                }
             }
         }
         for tenant in 0..tree.tenants() {
@@ -68,10 +70,17 @@ impl QuotaCheck {
     }
 }
 
-/// Type and number of the accelerators.
-fn holding(cluster: &Cluster, placement: &Placement) -> Option<(TypeId, u64)> {
-    let first = cluster.nodes.get(placement.slices().first()?.node.index())?;
-    Some((first.accelerator, u64::from(placement.gpus())))
+/// Type and number of the accelerators of each slice. Neighbours of one type count together.
+fn holding(cluster: &Cluster, placement: &Placement) -> SmallVec<[(TypeId, u64); 2]> {
+    let mut held: SmallVec<[(TypeId, u64); 2]> = SmallVec::new();
+    for slice in placement.slices() {
+        let Some(node) = cluster.nodes.get(slice.node.index()) else { continue };
+        match held.last_mut() {
+            Some((kind, gpus)) if *kind == node.accelerator => *gpus += u64::from(slice.gpus),
+            _ => held.push((node.accelerator, slice.gpus.into())),
+        }
+    }
+    held
 }
 
 fn excess(cluster: &Cluster, tenant: usize, kind: TypeId, excess: u64) -> Violation {

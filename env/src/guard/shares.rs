@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Violation;
+use super::balance::Balance;
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::model::sharing::Card;
@@ -25,7 +26,7 @@ impl ShareCheck {
         &mut self,
         view: &ClusterView<'_>,
         plan: &Plan,
-        balance: &mut [i64],
+        balance: &mut Balance,
         violations: &mut Vec<Violation>,
     ) {
         self.nodes.clear();
@@ -49,7 +50,7 @@ impl ShareCheck {
         for (node, cards) in &self.nodes {
             let before = view.cards_on(*node).len() as i64;
             let after = cards.iter().filter(|(_, card)| card.jobs > 0).count() as i64;
-            balance[node.index()] += before - after;
+            balance.add(*node, before - after);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
 use crate::gym::reward::{Discount, Reward};
 use crate::gym::round::Round;
+use crate::gym::timeline::Timeline;
 use crate::gym::warm_up::WarmUp;
 use crate::plan::Plan;
 use crate::scenario::Scenario;
@@ -211,6 +212,7 @@ pub struct ClusterEnv {
     encoder: Encoder,
     plan: Plan,
     status: Status,
+    timeline: Option<Timeline>,
 }
 
 impl ClusterEnv {
@@ -229,6 +231,7 @@ impl ClusterEnv {
             encoder: Encoder::new(layout),
             plan: Plan::keep(),
             status: Status::Complete,
+            timeline: None,
         }
     }
 
@@ -256,6 +259,18 @@ impl ClusterEnv {
     pub fn with_discount(mut self, discount: Option<Discount>) -> Self {
         self.discount = discount;
         self
+    }
+
+    /// Notes from the next episode on which job holds which node, for pictures. A step then costs work for every job.
+    #[must_use]
+    pub fn with_timeline(mut self) -> Self {
+        self.timeline = Some(Timeline::default());
+        self
+    }
+
+    /// Stays of the current episode, where they are noted.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// Simulator of the current episode.
@@ -287,6 +302,9 @@ impl ClusterEnv {
         let (mut from, mut discounted) = ((start, reward.integrals(simulator)), 0.0);
         loop {
             self.status = simulator.run_until_decision()?;
+            if let Some(timeline) = &mut self.timeline {
+                timeline.note(simulator);
+            }
             if let Some(discount) = self.discount {
                 let to = (simulator.now(), reward.integrals(simulator));
                 let weight =
@@ -329,6 +347,7 @@ impl Environment for ClusterEnv {
         // Slots and facts of the previous simulation must not be reused.
         self.round.reset();
         self.encoder.reset();
+        self.timeline = self.timeline.take().map(|_| Timeline::default());
         self.next_decision()?;
         self.write(out);
         Ok(())
@@ -373,6 +392,9 @@ impl Environment for ClusterEnv {
                 }
                 self.round.plan(&simulator.view(), &mut self.plan);
                 simulator.apply(&self.plan)?;
+                if let Some(timeline) = &mut self.timeline {
+                    timeline.note(simulator);
+                }
                 discounted = self.next_decision()?;
             }
         }

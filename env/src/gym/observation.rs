@@ -23,6 +23,9 @@ use crate::view::{ClusterView, JobView, Rates};
 /// Version of the schema, incremented whenever the meaning of a feature or an action changes.
 const SCHEMA_VERSION: u32 = 3;
 
+/// Usual number of job slots.
+pub const USUAL_SLOTS: usize = 64;
+
 /// Layout of observations and actions with `slots` job slots.
 pub const fn layout(slots: usize) -> Layout {
     let (slot_features, globals) = (SLOT_FEATURES.len(), GLOBAL_FEATURES.len());

@@ -20,6 +20,12 @@ use crate::time::SimTime;
 pub struct JobId(pub u32);
 
 impl JobId {
+    /// Job at position `index`.
+    #[inline]
+    pub const fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
     /// As an index.
     pub fn index(self) -> usize {
         self.0 as usize

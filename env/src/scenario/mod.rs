@@ -1,6 +1,8 @@
 //! One run's fixed inputs, shared by all simulators of it.
 
+mod allocation;
 mod information;
+mod mixing;
 mod options;
 mod preset;
 mod shapes;
@@ -14,7 +16,9 @@ use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
 use crate::service::{Service, ServiceId, ServingProfile};
 
+pub use allocation::Allocation;
 pub use information::{Batching, Information};
+pub use mixing::NormalisedWorkers;
 pub use options::{CardSharing, EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
 pub use preset::Preset;
 pub use shapes::{JobShape, JobShapes};
@@ -42,6 +46,7 @@ pub struct Scenario {
 impl Scenario {
     /// Puts the inputs together and prepares the speed tables.
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, options: SimOptions, seed: u64) -> Self {
+        let workload = divided(&cluster, workload, &options);
         let speeds = Arc::new(SpeedTables::new(&cluster, &workload));
         let profiles = profiles(&cluster, &workload);
         Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), options, seed }
@@ -80,6 +85,7 @@ impl Scenario {
     /// Scenario on this cluster with these applications, but other jobs and another seed. The speed
     /// tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
+        let workload = divided(&self.cluster, workload, &self.options);
         let profiles = profiles(&self.cluster, &workload);
         Self { workload, seed, profiles, shapes: OnceLock::new(), ..self.clone() }
     }
@@ -119,6 +125,14 @@ impl Scenario {
     pub(crate) fn epoch_end(&self, job: JobId, epoch: u32) -> f64 {
         let total = self.total_work(job);
         self.workload.application(job).map_or(total, |app| app.epoch_end(epoch).min(total))
+    }
+}
+
+/// The workload with tenants that hold what the run's allocation lets them hold.
+fn divided(cluster: &Cluster, workload: Arc<Workload>, options: &SimOptions) -> Arc<Workload> {
+    match options.allocation {
+        Some(allocation) => allocation.of_tenants(cluster, workload),
+        None => workload,
     }
 }
 

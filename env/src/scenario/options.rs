@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batching, Information};
+use super::{Allocation, Batching, Information};
 use crate::cluster::{Cluster, NodeId};
 use crate::model::sharing::{Card, Isolation};
 use crate::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
@@ -133,6 +133,9 @@ pub struct SimOptions {
     pub interference: f64,
     /// Sharing of cards, in workloads with jobs that ask for a part of one.
     pub sharing: CardSharing,
+    /// Part of the ideal speed that a job on accelerators of several types keeps, above 0 and at most 1; where `None`, a
+    /// job holds one type.
+    pub mixing: Option<f64>,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
     /// Whether agents also choose batch sizes again when a job arrives and when a request has been answered, and
@@ -145,6 +148,9 @@ pub struct SimOptions {
     /// Whether jobs of one application share what their agents measure, so that a job need not find
     /// out by itself how fast others have run.
     pub shared_profiles: bool,
+    /// Way in which tenants share the cluster; where `None`, by their quotas as declared, and policies preempt by
+    /// their own rules.
+    pub allocation: Option<Allocation>,
     /// Model of faults; nothing breaks where `None`.
     pub faults: Option<FaultModel>,
     /// Checkpoints of jobs; where `None`, only a job that is stopped by plan saves its work.
@@ -171,11 +177,13 @@ impl SimOptions {
             instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             sharing: CardSharing::MPS,
+            mixing: None,
             batching: Batching::Catalog,
             batches_at_events: false,
             information: Information::Estimate { sigma: 0.5 },
             agent_fit: AgentFit::Converged,
             shared_profiles: false,
+            allocation: None,
             faults: None,
             checkpoint: None,
             rental: None,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Batching, EpochEnd, Information, InstanceOptions, Release, Rounds, SimOptions};
 use crate::model::{AgentFit, SwitchCost};
+use crate::policy::Policy;
 use crate::time::SimTime;
 
 /// Conventions of a published simulator.
@@ -94,23 +95,31 @@ impl Preset {
         }
     }
 
-    /// Moments at which the policy called `policy` is asked.
+    /// Moments at which a policy is asked that keeps rounds of the length `own` by itself, where it keeps any.
     ///
-    /// Policies of Gavel keep their rounds themselves. Sia's simulator asks them every 360 s.
-    pub fn rounds(self, policy: &str) -> Rounds {
-        let every = |secs| Rounds { period: Some(SimTime::from_secs(secs)), on_churn: false };
+    /// Sia's simulator asks such a policy once in a round of its own.
+    pub fn rounds(self, own: Option<SimTime>) -> Rounds {
+        let every = |period| Rounds { period: Some(period), on_churn: false };
+        let minute = SimTime::from_secs(60);
         match self {
             Self::GavelOsdi20 | Self::TiresiasNsdi19 => Rounds { period: None, on_churn: true },
-            Self::SiaSosp23 if policy.starts_with("gavel") => every(360),
-            Self::SiaSosp23 | Self::DeepbootTpds23 | Self::PolluxOsdi21 => every(60),
+            Self::SiaSosp23 => every(own.unwrap_or(minute)),
+            Self::DeepbootTpds23 | Self::PolluxOsdi21 => every(minute),
         }
     }
 
-    /// Options of a run of the policy called `policy`, which was published with this batching and at this level
-    /// of information.
-    pub fn options(self, policy: &str, batching: Batching, information: Information) -> SimOptions {
+    /// Options of a run of `policy`, at its own level of information and with its own batching where the preset leaves
+    /// them to it.
+    pub fn options_for(self, policy: &dyn Policy) -> SimOptions {
+        let options = self.options(policy.batching(), policy.information());
+        SimOptions { rounds: self.rounds(policy.round()), ..options }
+    }
+
+    /// Options of a run of a policy without rounds of its own, which was published with this batching and at this
+    /// level of information.
+    pub fn options(self, batching: Batching, information: Information) -> SimOptions {
         let common = SimOptions {
-            rounds: self.rounds(policy),
+            rounds: self.rounds(None),
             release: Release::Immediately,
             batching: self.batching().unwrap_or(batching),
             information: self.information().unwrap_or(information),

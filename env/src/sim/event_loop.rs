@@ -107,7 +107,7 @@ impl Simulator {
 
     /// Whether there is anything to decide about.
     pub(super) fn has_active(&self) -> bool {
-        !self.state.jobs.active().is_empty() || self.services.live > 0
+        !self.state.jobs.is_empty() || self.services.live > 0
     }
 
     /// Whether the policy is there to decide about it.
@@ -125,16 +125,16 @@ impl Simulator {
     }
 
     pub(super) fn at_rest(&self) -> Result<Status, SimError> {
-        match self.state.jobs.active().first() {
+        match self.state.jobs.next_active(JobId(0)) {
             None => self.requests.unserved(&self.state).map_or(Ok(Status::Complete), Err),
-            Some(&first) => Err(self.stalled(first)),
+            Some(first) => Err(self.stalled(first)),
         }
     }
 
     pub(super) fn stalled(&self, first: JobId) -> SimError {
         SimError::Stalled {
             at: self.state.now,
-            pending: self.state.jobs.active().len(),
+            pending: self.state.jobs.len(),
             first: self.state.name(first).into(),
             gpus: self.state.scenario.workload.jobs[first.index()].request.gpus,
             capacity: self.state.scenario.cluster.total_gpus(),

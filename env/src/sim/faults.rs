@@ -40,8 +40,8 @@ impl ClusterState {
     /// to leave.
     pub(super) fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
         let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
-        let state = |job: &&JobId| self.jobs.state(**job);
-        self.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
+        let state = |job: &JobId| self.jobs.state(*job);
+        self.jobs.active().filter(move |job| on(&state(job).placement) || on(state(job).share()))
     }
 
     /// Holder of the accelerator of `node` with this index, counted job by job, then those of
@@ -263,7 +263,7 @@ impl Simulator {
     /// that several of them share is free only after the last.
     fn take_from_completed(&mut self, node: NodeId, gpus: u32) {
         for at in 0..self.jobs.holding.len() {
-            let short = gpus.saturating_sub(self.state.idle[node.index()]);
+            let short = gpus.saturating_sub(self.state.idle.on(node));
             let here = gpus_on(&self.jobs.holding[at].1, node).min(short);
             if here > 0 {
                 let held = &self.jobs.holding[at].1;

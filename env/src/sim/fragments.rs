@@ -81,7 +81,7 @@ impl Fragments {
     /// Something changed on `node` that says whether it is a fragment.
     pub fn recount(&mut self, state: &ClusterState, node: NodeId) {
         let cluster = &*state.cluster;
-        let (free, whole) = (state.idle[node.index()], cluster.nodes[node.index()].gpus);
+        let (free, whole) = (state.idle.on(node), cluster.nodes[node.index()].gpus);
         let partly = free < whole && state.loans.may_train(cluster, node);
         self.count(node, if partly { free } else { 0 });
     }
@@ -112,8 +112,7 @@ impl Simulator {
 
     /// Accelerators of `node` are free again.
     pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.state.idle[node.index()];
-        *free = free.wrapping_add(gpus);
+        self.state.idle.release(node, gpus);
         self.records.fragments.recount(&self.state, node);
     }
 
@@ -121,8 +120,7 @@ impl Simulator {
     /// than are taken, so they are kept in wrapping numbers; the guard has seen that the whole plan
     /// fits.
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.state.idle[node.index()];
-        *free = free.wrapping_sub(gpus);
+        self.state.idle.take(node, gpus);
         self.records.fragments.recount(&self.state, node);
     }
 }

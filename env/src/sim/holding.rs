@@ -103,9 +103,9 @@ impl Simulator {
         state.resize = None;
         state.shared_speed = 1.0;
         state.commands += 1;
-        let placement = std::mem::take(&mut state.placement);
         // The cost of the next start may depend on what was held before.
-        state.previous_gpus = placement.gpus();
+        state.previous_gpus = state.placement.gpus();
+        let placement = self.state.jobs.place(job, Placement::none());
         if !placement.is_empty() {
             self.records.fragments.count_waiting(&self.state, job, 1);
         }
@@ -120,7 +120,7 @@ impl Simulator {
     /// Puts a job on other nodes as if they were the same. Between two of these the books may be
     /// short of what others still hold, so they are kept in wrapping numbers.
     pub(super) fn relabel(&mut self, change: &Change) {
-        let held = std::mem::replace(&mut self.state.jobs.state_mut(change.job).placement, change.placement.clone());
+        let held = self.state.jobs.place(change.job, change.placement.clone());
         self.records.book(&self.state, change.job, &held, -1);
         self.records.book(&self.state, change.job, &change.placement, 1);
         let distributed = u32::from(held.is_distributed());
@@ -164,8 +164,8 @@ impl Simulator {
             job.0,
             state.restarts,
         );
+        self.state.jobs.place(job, change.placement.clone());
         let state = self.state.jobs.state_mut(job);
-        state.placement = change.placement.clone();
         state.partner = change.partner;
         // The first start is no restart.
         state.restarts += u32::from(state.started.is_some());

@@ -45,9 +45,9 @@ pub(super) struct RunLoans {
 impl ClusterState {
     /// Brings what training may take up to date; policies look at it at decision points only.
     pub(super) fn refresh_open(&mut self) {
-        for node in 0..self.loans.open.len() {
-            let open = self.loans.may_train(&self.scenario.cluster, NodeId::at(node));
-            self.loans.open[node] = if open { self.idle[node] } else { 0 };
+        for node in NodeId::first(self.loans.open.by_node().len()) {
+            let open = self.loans.may_train(&self.scenario.cluster, node);
+            self.loans.open.set(node, if open { self.idle.on(node) } else { 0 });
         }
     }
 }
@@ -58,7 +58,7 @@ impl Simulator {
     pub fn hand_over(&mut self, node: NodeId) -> bool {
         let known = self.state.scenario.cluster.nodes.get(node.index());
         let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
-        let movable = self.state.loans.of(node) == Loan::Home && self.state.idle[node.index()] == server.gpus;
+        let movable = self.state.loans.of(node) == Loan::Home && self.state.idle.on(node) == server.gpus;
         if movable {
             self.state.loans.by_node[node.index()] = Loan::Elsewhere;
             // What sleeps there stays behind.
@@ -130,7 +130,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         let table = &self.state.jobs;
-        let there: Vec<JobId> = table.active().iter().copied().filter(|&job| on(&table.state(job).placement)).collect();
+        let there: Vec<JobId> = table.active().filter(|&job| on(&table.state(job).placement)).collect();
         for job in there {
             self.lending.record.evictions += 1;
             self.vacate(job)?;

@@ -286,7 +286,7 @@ impl Simulator {
     /// The records so far.
     pub fn outcome(mut self) -> Outcome {
         let now = self.state.now;
-        for &id in self.state.jobs.active() {
+        for id in self.state.jobs.active() {
             self.records.jobs[id.index()] =
                 record_of(self.state.jobs.state(id), &self.records.jobs[id.index()], now, None);
             self.records.idle_gpu_millis += self.state.jobs.state(id).idle_gpu_millis(now);
@@ -427,7 +427,7 @@ impl Simulator {
         self.records.jobs[job.index()] = record;
         self.records.in_system -= 1;
         self.state.trigger.completion = true;
-        let placement = std::mem::take(&mut self.state.jobs.state_mut(job).placement);
+        let placement = self.state.jobs.place(job, Placement::none());
         if placement.is_empty() {
             self.records.fragments.count_waiting(&self.state, job, -1);
         }

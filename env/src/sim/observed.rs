@@ -11,15 +11,9 @@ impl Simulator {
             trigger: self.requests.trigger(&self.state),
             cluster: (*self.state.cluster).clone(),
             down: self.state.down.clone(),
-            idle: self.state.idle.clone(),
+            idle: self.state.idle.by_node().to_vec(),
             loans: self.state.loans.by_node.clone(),
-            jobs: self
-                .state
-                .jobs
-                .active()
-                .iter()
-                .map(|&id| self.state.jobs.state(id).observe(self.state.now))
-                .collect(),
+            jobs: self.state.jobs.active().map(|id| self.state.jobs.state(id).observe(self.state.now)).collect(),
             services: self.state.services.iter().map(ServiceState::observe).collect(),
         }
     }

@@ -10,7 +10,7 @@ impl ClusterState {
     /// Free instances are on accelerators that count as free; those in excess of what is left end,
     /// the longest free first.
     pub(super) fn trim_instances(&mut self, node: NodeId, mut ended: impl FnMut(u16)) {
-        while self.instances.sleeping_on(node) > self.idle[node.index()]
+        while self.instances.sleeping_on(node) > self.idle.on(node)
             && let Some(id) = self.instances.longest_free(node)
         {
             self.instances.get(id).into_iter().for_each(|instance| ended(instance.model));

@@ -68,7 +68,7 @@ impl RunRequests {
     pub fn next_lifecycle(&mut self, state: &ClusterState, request: SimTime, arrival: SimTime) -> SimTime {
         let idle = state.waiting.is_empty() && state.instances.running() == 0;
         let over = request == SimTime::NEVER && idle;
-        if over && arrival == SimTime::NEVER && state.jobs.active().is_empty() {
+        if over && arrival == SimTime::NEVER && state.jobs.is_empty() {
             return SimTime::NEVER;
         }
         self.next_end(&state.instances)
@@ -81,7 +81,7 @@ impl RunRequests {
 
     /// An accelerator that an instance gave up is there for jobs too.
     fn wake_for_jobs(&mut self, state: &ClusterState) {
-        self.due |= state.scenario.options.rounds.on_churn && !state.jobs.active().is_empty();
+        self.due |= state.scenario.options.rounds.on_churn && !state.jobs.is_empty();
     }
 
     /// Something happens, after which no instance is known that has lost its accelerator.

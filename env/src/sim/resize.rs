@@ -101,13 +101,13 @@ impl Simulator {
             change.placement.gpus(),
         );
         let mode = self.state.scenario.options.resize;
+        self.state.jobs.place(job, change.placement.clone());
         let state = self.state.jobs.state_mut(job);
         let mut resize = state.resize.take().unwrap_or_else(|| {
             let (never, targets) = (SimTime::NEVER, SmallVec::new());
             let stay = share.clone();
             Box::new(Reconfiguration { share, leave_at: never, stay, targets, ready_at: never, aligned: false })
         });
-        state.placement = change.placement.clone();
         state.changed = now;
         state.commands += 1;
         resize.leave_at = if leaves { end } else { SimTime::NEVER };
@@ -214,6 +214,8 @@ impl Simulator {
         let secs = match self.state.scenario.workload.jobs[job.index()].work {
             Work::Fixed { .. } => 0.0,
             Work::Steps { .. } => state.rate.recip(),
+            // An iteration of workers of several types is one of the job's unit.
+            Work::Application { .. } if self.state.scenario.is_mixed(state.share()) => state.rate.recip(),
             Work::Application { index, .. } => {
                 let kind = self.state.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;

@@ -42,7 +42,7 @@ impl Simulator {
                         let open = |card: &&u16| run.state.cards.get(node, **card).is_some();
                         share.cards.iter().filter(open).count() as u32
                     });
-                    run.state.idle[slice.node.index()] < slice.gpus - of_share
+                    run.state.idle.on(slice.node) < slice.gpus - of_share
                 };
                 if let Some(slice) = job.placement.slices().iter().find(full) {
                     return Err(ObservedError::Overfull { node: slice.node }.into());

@@ -64,6 +64,10 @@ impl Simulator {
     /// Starts to run at the current batch size: measures it, sets the rate and queues the end of
     /// the epoch.
     pub(super) fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
+        if let Some((rate, goal)) = self.mixed_segment(job) {
+            self.set_rate(job, rate, goal);
+            return Ok(());
+        }
         let spec = &self.state.scenario.workload.jobs[job.index()];
         let state = self.state.jobs.state(job);
         let (rate, goal) = match spec.work {
@@ -102,6 +106,15 @@ impl Simulator {
         };
         self.set_rate(job, rate, goal);
         Ok(())
+    }
+
+    /// Rate and goal of a job on accelerators of several types; `None` on one type.
+    fn mixed_segment(&self, job: JobId) -> Option<(f64, f64)> {
+        let (scenario, state) = (&self.state.scenario, self.state.jobs.state(job));
+        scenario.options.mixing?;
+        let share = state.share();
+        let rate = scenario.mixed_rate(job, state.epoch, share).filter(|_| scenario.is_mixed(share))?;
+        Some((rate, scenario.epoch_end(job, state.epoch)))
     }
 
     pub(super) fn true_step(&self, job: JobId, index: u16, kind: TypeId) -> Result<StepTime, SimError> {
@@ -181,8 +194,9 @@ impl Simulator {
         if penalty == 0.0 {
             return Ok(());
         }
-        for at in 0..self.state.jobs.active().len() {
-            let job = self.state.jobs.active()[at];
+        let mut next = self.state.jobs.next_active(JobId(0));
+        while let Some(job) = next {
+            next = self.state.jobs.next_active(JobId::at(job.index() + 1));
             let state = self.state.jobs.state(job);
             let shared = state.placement.slices().iter().map(|slice| self.jobs.distributed[slice.node.index()]);
             let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);

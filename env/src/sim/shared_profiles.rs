@@ -35,7 +35,7 @@ impl RunJobs {
         let Some(shared) = application.and_then(|index| self.shared.get_mut(index)) else { return };
         if shared.learn(&state.jobs.state(job).profile) {
             let alike = |id: &JobId| application_of(&state.scenario, *id) == application;
-            let told: Vec<JobId> = state.jobs.active().iter().copied().filter(alike).collect();
+            let told: Vec<JobId> = state.jobs.active().filter(alike).collect();
             for id in told {
                 self.know_what_others_measured(state, id);
                 let state = state.jobs.state_mut(id);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{InstanceTable, JobTable, Loans, ServiceState, SharedCards, Trigger};
+use super::{FreeNodes, InstanceTable, JobTable, Loans, ServiceState, SharedCards, Trigger};
 use crate::cluster::Cluster;
 use crate::request::RequestId;
 use crate::scenario::Scenario;
@@ -24,7 +24,7 @@ pub struct ClusterState {
     pub(crate) down: Vec<u32>,
     /// By node: accelerators that no job, no replica, and no instance that runs or is protected
     /// holds.
-    pub(crate) idle: Vec<u32>,
+    pub(crate) idle: FreeNodes,
     /// Cards that jobs have shares of; they are not idle.
     pub(crate) cards: SharedCards,
     /// By node: accelerators that replicas hold; empty where there are no services.
@@ -51,7 +51,7 @@ impl ClusterState {
             jobs: JobTable::new(workload.jobs.len()),
             cluster: cluster.clone(),
             down: vec![0; if comes_and_goes { nodes } else { 0 }],
-            idle: cluster.nodes.iter().map(|node| node.gpus).collect(),
+            idle: FreeNodes::new(cluster, &cluster.nodes.iter().map(|node| node.gpus).collect::<Vec<_>>()),
             cards: SharedCards::default(),
             served: vec![0; if services.is_empty() { 0 } else { nodes }],
             services,

@@ -1,5 +1,6 @@
 //! Servers of the inference pool that training borrows: where each server is.
 
+use super::FreeNodes;
 use crate::cluster::{Cluster, NodeId, Pool};
 use crate::time::SimTime;
 
@@ -35,13 +36,17 @@ pub(crate) struct Loans {
     /// By node: accelerators that training jobs hold.
     pub trained_on: Vec<u32>,
     /// By node: free accelerators that training may take.
-    pub open: Vec<u32>,
+    pub open: FreeNodes,
 }
 
 impl Loans {
     pub fn new(cluster: &Cluster) -> Self {
-        let nodes = if cluster.has_pools() { cluster.nodes.len() } else { 0 };
-        Self { by_node: vec![Loan::Home; nodes], trained_on: vec![0; cluster.nodes.len()], open: vec![0; nodes] }
+        let nodes = cluster.nodes.len();
+        let (pooled, open) = match cluster.has_pools() {
+            true => (nodes, FreeNodes::new(cluster, &vec![0; nodes])),
+            false => (0, FreeNodes::default()),
+        };
+        Self { by_node: vec![Loan::Home; pooled], trained_on: vec![0; nodes], open }
     }
 
     pub fn of(&self, node: NodeId) -> Loan {

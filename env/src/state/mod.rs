@@ -4,9 +4,13 @@
 //! of a job or a service changes only when something happens to it.
 
 mod cards;
+mod change_log;
 mod cluster;
+mod free_nodes;
+mod id_set;
 mod instances;
 mod job;
+mod job_table;
 mod loans;
 mod observed;
 mod profile;
@@ -16,11 +20,14 @@ mod services;
 mod trigger;
 
 pub use cards::{SharedCard, SharedCards};
+pub use change_log::{Bookmark, ChangeLog};
 pub use cluster::ClusterState;
+pub use free_nodes::{Copied, FreeNodes};
 pub(crate) use instances::InstanceEnd;
 pub use instances::{Instance, InstanceState, InstanceTable};
-pub(crate) use job::EXPECTED_ACTIVE;
-pub use job::{JobState, JobTable, Phase};
+pub use job::{JobState, Phase};
+pub(crate) use job_table::EXPECTED_ACTIVE;
+pub use job_table::{Ids, JobTable};
 pub use loans::Loan;
 pub(crate) use loans::Loans;
 pub use observed::{Observed, ObservedError, ObservedJob, ObservedService};

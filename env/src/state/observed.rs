@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{
-    ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase, ServiceState,
-    SharedCards, Trigger,
+    ClusterState, FreeNodes, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase,
+    ServiceState, SharedCards, Trigger,
 };
 use crate::cluster::{Cluster, NodeId};
 use crate::job::JobId;
@@ -183,11 +183,13 @@ impl ClusterState {
         }
         let (services, served) = services(&scenario, seen)?;
         let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
-        let (cluster, down, idle) = (seen.cluster.clone(), seen.down.clone(), seen.idle.clone());
-        // `open` is empty in a cluster without pools, and so stays empty here.
-        let nodes = NodeId::first(loans.open.len());
-        loans.open =
-            nodes.zip(&idle).map(|(node, &idle)| if loans.may_train(&cluster, node) { idle } else { 0 }).collect();
+        let (cluster, down) = (seen.cluster.clone(), seen.down.clone());
+        let idle = FreeNodes::new(&cluster, &seen.idle);
+        if !loans.open.is_empty() {
+            let free = |(node, &idle): (NodeId, &u32)| if loans.may_train(&cluster, node) { idle } else { 0 };
+            let open: Vec<u32> = cluster.node_ids().zip(&seen.idle).map(free).collect();
+            loans.open = FreeNodes::new(&cluster, &open);
+        }
         Ok(Self {
             scenario,
             now: seen.now,

@@ -9,6 +9,7 @@
 //! Without quotas the tenants of a run are not limited: the weights then only give fair policies
 //! their target.
 
+mod parts;
 mod share;
 mod tree;
 

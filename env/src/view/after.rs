@@ -9,7 +9,7 @@
 use super::ClusterView;
 use crate::cluster::{Cluster, Node, NodeId, Pool};
 use crate::plan::Plan;
-use crate::state::{JobTable, Loan, Loans, Phase};
+use crate::state::{FreeNodes, JobTable, Loan, Loans, Phase};
 
 /// Buffers of [`ClusterView::for_training`], kept across decisions.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct TrainingViewBuffers {
     cluster: Option<Cluster>,
     table: JobTable,
     idle: Vec<u32>,
-    free: Vec<u32>,
+    free: FreeNodes,
     loans: Loans,
 }
 
@@ -28,7 +28,7 @@ impl<'a> ClusterView<'a> {
     where
         'a: 'b,
     {
-        if !self.cluster().has_pools() && self.services.is_empty() {
+        if !self.has_pools() && self.services.is_empty() {
             return *self;
         }
         let moves = !plan.lend.is_empty() || !plan.reclaim.is_empty() || !plan.changes.is_empty();
@@ -57,13 +57,15 @@ impl<'a> ClusterView<'a> {
         let known = after.cluster.take().filter(|known| known.types == self.cluster().types);
         let mut cluster = known.unwrap_or_else(|| Cluster { types: self.cluster().types.clone(), nodes: Vec::new() });
         cluster.nodes.clear();
-        after.free.clear();
+        if !after.free.is_of(self.cluster()) {
+            after.free = FreeNodes::new(self.cluster(), &vec![0; self.cluster().nodes.len()]);
+        }
         for (now, node) in self.cluster().nodes.iter().zip(self.cluster().node_ids()) {
             let (of_services, left) = self.promised(plan, node);
             let open = loans.may_train(self.cluster(), node);
             let gpus = if open { now.gpus.saturating_sub(of_services) } else { 0 };
             cluster.nodes.push(Node { gpus, ..*now });
-            after.free.push(if open { after.idle[node.index()].saturating_sub(left) } else { 0 });
+            after.free.set(node, if open { after.idle[node.index()].saturating_sub(left) } else { 0 });
         }
         let cluster: &'b Cluster = after.cluster.insert(cluster);
         let table: &'b JobTable = if changed { &after.table } else { self.table };
@@ -108,11 +110,11 @@ impl TrainingViewBuffers {
         for change in plan.changes.iter().filter(|change| view.job(change.job).is_some()) {
             let state = self.table.state_mut(change.job);
             state.settle(view.now);
-            state.placement = change.placement.clone();
             state.partner = change.partner;
-            if state.placement.is_empty() {
+            if change.placement.is_empty() {
                 state.phase = Phase::Pending;
             }
+            self.table.place(change.job, change.placement.clone());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
 use crate::placement::packed_shape;
 use crate::scenario::{Batching, Best, Information};
-use crate::state::JobState;
+use crate::state::{JobState, Phase};
 use crate::time::SimTime;
 
 /// An active job as a policy may see it.
@@ -281,6 +281,30 @@ impl<'a> JobView<'a> {
     /// Seconds until completion on `gpus` packed accelerators from now on; `None` where unknown.
     pub fn remaining_secs(&self, gpus: u32) -> Option<f64> {
         Some(self.remaining_work()? / self.rate(gpus)?)
+    }
+
+    /// A bound of [`Self::remaining_secs`] that holds until the job changes, seconds since the start of the run: until
+    /// then no more is left than from now to the bound. `None` for a job that waits, or is slower than `gpus` packed
+    /// accelerators would make it.
+    pub fn due_secs(&self, gpus: u32) -> Option<f64> {
+        let (state, remaining) = (self.state, self.remaining_secs(gpus)?);
+        let from = match state.phase {
+            Phase::Pending => return None,
+            // Nothing is done before the job runs, and that is a change.
+            Phase::Starting { until } => until.max(self.known.now),
+            Phase::Running => {
+                let factor = match self.known.information {
+                    Information::Estimate { .. } => state.estimate_factor,
+                    Information::Profiled | Information::Oracle => 1.0,
+                };
+                let stands_still = state.saving.work > 0;
+                if stands_still || state.rate * factor < self.rate(gpus)? {
+                    return None;
+                }
+                self.known.now
+            }
+        };
+        Some(from.as_secs_f64() + remaining)
     }
 
     /// Seconds one iteration takes on `gpus` packed accelerators. With adapted batch sizes the

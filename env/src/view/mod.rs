@@ -4,6 +4,8 @@
 mod adapted;
 mod after;
 mod job;
+mod jobs;
+mod mixing;
 mod services;
 
 use crate::cluster::{Cluster, NodeId, TypeId};
@@ -11,8 +13,10 @@ use crate::job::JobId;
 use crate::model::sharing::Card;
 use crate::placement::{Placement, Slice};
 use crate::request::{InferenceRequest, RequestId};
-use crate::scenario::{Batching, Information, JobShapes, Resize, Scenario};
-use crate::state::{ClusterState, InstanceTable, JobTable, Loans, ServiceState, SharedCard, SharedCards, Trigger};
+use crate::scenario::{Allocation, Batching, Information, JobShapes, Resize, Scenario};
+use crate::state::{
+    ClusterState, FreeNodes, InstanceTable, JobTable, Loans, ServiceState, SharedCard, SharedCards, Trigger,
+};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
@@ -28,7 +32,7 @@ pub struct Restriction {
     /// The machines; as many nodes as the cluster has, with accelerators taken out of them.
     pub cluster: Cluster,
     /// Free accelerators by node.
-    pub free: Vec<u32>,
+    pub free: FreeNodes,
     /// Active jobs, ascending.
     pub jobs: Vec<JobId>,
 }
@@ -36,7 +40,7 @@ pub struct Restriction {
 impl Restriction {
     /// All of what `view` shows, to be cut down.
     pub fn of(view: &ClusterView<'_>) -> Self {
-        Self { cluster: view.cluster().clone(), free: view.free().to_vec(), jobs: view.ids.to_vec() }
+        Self { cluster: view.cluster().clone(), free: view.free_nodes().clone(), jobs: view.ids().collect() }
     }
 }
 
@@ -54,7 +58,7 @@ pub struct ClusterView<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,
     /// By node: free accelerators that training may take.
-    pub(crate) free: &'a [u32],
+    pub(crate) free: &'a FreeNodes,
     /// Idle accelerators by node: those that no job or replica holds.
     pub(crate) idle: &'a [u32],
     /// Cards that jobs have shares of.
@@ -68,8 +72,8 @@ pub struct ClusterView<'a> {
     pub(crate) cluster: &'a Cluster,
     /// By node: reasons why it is out of service. Empty: nodes are there all the time.
     pub(crate) down: &'a [u32],
-    /// Jobs on show, ascending.
-    pub(crate) ids: &'a [JobId],
+    /// Jobs on show, ascending; `None`: all of the table.
+    pub(crate) shown: Option<&'a [JobId]>,
     /// Priorities and quotas in place of the declared ones.
     pub(crate) adapted: Option<&'a Adapted>,
 }
@@ -85,7 +89,7 @@ impl ClusterState {
             scenario: &self.scenario,
             table: &self.jobs,
             free: if self.loans.open.is_empty() { &self.idle } else { &self.loans.open },
-            idle: &self.idle,
+            idle: self.idle.by_node(),
             cards: &self.cards,
             served: &self.served,
             services: &self.services,
@@ -94,7 +98,7 @@ impl ClusterState {
             waiting: &self.waiting,
             cluster: &self.cluster,
             down: &self.down,
-            ids: self.jobs.active(),
+            shown: None,
             adapted: None,
         }
     }
@@ -122,24 +126,30 @@ impl<'a> ClusterView<'a> {
     where
         'a: 'b,
     {
-        ClusterView { cluster: &part.cluster, free: &part.free, idle: &part.free, ids: &part.jobs, ..*self }
+        let (free, idle) = (&part.free, part.free.by_node());
+        ClusterView { cluster: &part.cluster, free, idle, shown: Some(&part.jobs), ..*self }
     }
 
     /// Free accelerators by node that training may take: none on servers of the inference pool that
     /// are not lent; those of free inference instances are among them, those of instances that run
     /// or are protected are not.
     pub fn free(&self) -> &'a [u32] {
+        self.free.by_node()
+    }
+
+    /// [`Self::free`] with the nodes in order of their free accelerators.
+    pub fn free_nodes(&self) -> &'a FreeNodes {
         self.free
     }
 
     /// Free accelerators on `node`.
     pub fn free_on(&self, node: NodeId) -> u32 {
-        self.free[node.index()]
+        self.free.on(node)
     }
 
     /// Free accelerators in the cluster.
     pub fn total_free(&self) -> u32 {
-        self.free.iter().sum()
+        self.free.total()
     }
 
     /// Cards of `node` that jobs have shares of, ascending by number. The other cards of the node are held whole or
@@ -190,27 +200,6 @@ impl<'a> ClusterView<'a> {
         self.scenario.workload.requests.get(id.index())
     }
 
-    /// Number of active jobs: submitted and not complete.
-    pub fn active(&self) -> usize {
-        self.ids.len()
-    }
-
-    /// Active jobs in ascending order of (submission, id).
-    pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
-        let (table, known) = (self.table, self.known());
-        self.ids.iter().map(move |&id| JobView { state: table.state(id), known })
-    }
-
-    /// One active job.
-    #[inline]
-    pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
-        let state = self.table.get(id)?;
-        if self.ids.len() != self.table.active().len() {
-            self.ids.binary_search(&id).ok()?;
-        }
-        Some(JobView { state, known: self.known() })
-    }
-
     /// Shapes of jobs: groups of jobs that are alike to a queue.
     pub fn shapes(&self) -> &'a JobShapes {
         self.scenario.shapes()
@@ -226,6 +215,11 @@ impl<'a> ClusterView<'a> {
     /// Tenants that share the cluster.
     pub fn tenants(&self) -> &'a Tenants {
         &self.scenario.workload.tenants
+    }
+
+    /// Whether a policy may stop a running job for another one in this run.
+    pub fn preempts(&self) -> bool {
+        self.scenario.options.allocation.is_none_or(Allocation::preempts)
     }
 
     /// Quotas that hold now; `None` where no tenant has any.

@@ -28,6 +28,11 @@ impl<'a> ClusterView<'a> {
         self.loans.of(node)
     }
 
+    /// Whether any machine is set aside, for training or for inference.
+    pub(crate) fn has_pools(&self) -> bool {
+        !self.loans.by_node.is_empty()
+    }
+
     /// Whether training jobs may be placed on `node` now: not on a server of the inference pool
     /// that is not lent, nor on one that is called back.
     pub fn may_train(&self, node: NodeId) -> bool {

@@ -57,7 +57,7 @@ pub fn by_preset(environment: &EnvironmentConfig, entry: PolicyEntry) -> PolicyE
     PolicyEntry {
         batching: environment.batching_of(policy.batching()).or(entry.batching),
         information: environment.information_of(policy.information()).or(entry.information),
-        rounds: environment.rounds_of(&entry.name).or(entry.rounds),
+        rounds: environment.rounds_of(&*policy).or(entry.rounds),
         ..entry
     }
 }

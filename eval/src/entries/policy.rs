@@ -54,6 +54,7 @@ pub fn policy(
     experiment: &Experiment,
     setup: &Setup,
 ) -> Result<PolicyEntry, EntryError> {
+    experiment.check_policy("--policies", name, setup).map_err(EntryError::Unsuitable)?;
     if let Some(program) = program {
         return external(program, experiment, setup);
     }
@@ -63,7 +64,6 @@ pub fn policy(
         return learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing());
     }
     let named: NamedPolicy = name.parse()?;
-    experiment.check_policy("--policies", name, setup).map_err(EntryError::Unsuitable)?;
     if !named.is_replica() {
         return heuristic(experiment, name, setup);
     }

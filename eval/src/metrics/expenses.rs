@@ -1,11 +1,11 @@
-//! Energy and price of the accelerators that training held.
+//! Energy and price of the accelerators that training and services held.
 
-use goodput_env::cluster::{AcceleratorType, Cluster};
+use goodput_env::cluster::{AcceleratorType, Cluster, NodeId};
 use goodput_env::sim::Outcome;
 
 const GPU_MILLIS_PER_HOUR: f64 = 3_600_000.0;
 
-/// Energy and price of a run's training.
+/// Energy and price of what a part of a run held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expenses {
     /// Energy at the greatest power of each type, kilowatt-hours; `None` where the power of a type that was used is not
@@ -16,13 +16,23 @@ pub struct Expenses {
 }
 
 impl Expenses {
-    /// Expenses of a run on `cluster`.
-    pub fn of(cluster: &Cluster, outcome: &Outcome) -> Self {
+    /// Expenses of training on `cluster`.
+    pub fn of_training(cluster: &Cluster, outcome: &Outcome) -> Self {
+        Self::of(cluster, outcome.training.iter().map(|on| (on.node, on.gpu_millis)))
+    }
+
+    /// Expenses of the replicas of services on `cluster`.
+    pub fn of_services(cluster: &Cluster, outcome: &Outcome) -> Self {
+        let each = outcome.services.iter().flat_map(|service| &service.nodes);
+        Self::of(cluster, each.map(|on| (on.node, on.gpu_millis)))
+    }
+
+    /// Expenses of accelerator time by node.
+    fn of(cluster: &Cluster, held: impl Iterator<Item = (NodeId, i64)> + Clone) -> Self {
         let total = |rate: fn(&AcceleratorType) -> Option<f64>| {
-            let held = outcome.training.iter().filter(|on| on.gpu_millis > 0);
-            let each = held.map(|on| {
-                let kind = cluster.types.get(cluster.type_of(on.node).index())?;
-                Some(on.gpu_millis as f64 / GPU_MILLIS_PER_HOUR * rate(kind)?)
+            let each = held.clone().filter(|(_, gpu_millis)| *gpu_millis > 0).map(|(node, gpu_millis)| {
+                let kind = cluster.types.get(cluster.type_of(node).index())?;
+                Some(gpu_millis as f64 / GPU_MILLIS_PER_HOUR * rate(kind)?)
             });
             each.sum::<Option<f64>>().filter(|total| *total > 0.0)
         };

@@ -54,6 +54,8 @@ pub struct RunFacts<'a> {
     pub deadlines: Vec<DeadlineFacts>,
     /// Energy and price of the training.
     pub expenses: Expenses,
+    /// Energy and price of the replicas of services.
+    pub serving: Expenses,
 }
 
 impl<'a> RunFacts<'a> {
@@ -70,10 +72,11 @@ impl<'a> RunFacts<'a> {
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
         let (tenants, deadlines) = (tenant_facts(scenario, outcome), deadline_facts(scenario, outcome));
         let cards = card_facts(scenario, outcome, facts.makespan_secs);
-        let mut expenses = Expenses::of(&scenario.cluster, outcome);
+        let mut expenses = Expenses::of_training(&scenario.cluster, outcome);
+        let serving = Expenses::of_services(&scenario.cluster, outcome);
         // Rented nodes have a price of their own.
         expenses.dollars = expenses.dollars.filter(|_| scenario.options.rental.is_none());
-        Self { reliability, rental, tenants, deadlines, cards, expenses, ..facts }
+        Self { reliability, rental, tenants, deadlines, cards, expenses, serving, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
@@ -106,6 +109,7 @@ impl<'a> RunFacts<'a> {
             deadlines: Vec::new(),
             cards: None,
             expenses: Expenses::default(),
+            serving: Expenses::default(),
             outcome,
         }
     }

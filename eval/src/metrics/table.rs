@@ -250,6 +250,23 @@ pub static METRICS: &[Metric] = &[
         of: |run| run.expenses.dollars,
     },
     Metric {
+        key: "serving_kwh",
+        name: "energy of services",
+        unit: MetricUnit::KilowattHours,
+        better: Better::Lower,
+        description: "Accelerator time that replicas held, at the greatest power of each type; none where a type has \
+                     no power",
+        of: |run| run.serving.kwh,
+    },
+    Metric {
+        key: "serving_dollars",
+        name: "price of services",
+        unit: MetricUnit::Dollars,
+        better: Better::Lower,
+        description: "Accelerator time that replicas held, at the price of each type; none where a type has no price",
+        of: |run| run.serving.dollars,
+    },
+    Metric {
         key: "unfinished_jobs",
         name: "unfinished jobs",
         unit: MetricUnit::Count,

@@ -112,7 +112,7 @@ impl GavelCase {
     /// Where the run fails.
     pub fn simulate(&self, policy: &str, workload: &Arc<Workload>, seed: u64) -> Result<Outcome, ReproduceError> {
         let mut made = compose::by_name(policy, seed).expect("policies of the table are in the list");
-        let options = Preset::GavelOsdi20.options(policy, made.batching(), made.information());
+        let options = Preset::GavelOsdi20.options_for(&*made);
         let scenario = Scenario::new(Arc::new(self.cluster()), workload.clone(), options, seed);
         let case = || format!("{policy} on {}", self.name);
         Simulator::new(Arc::new(scenario))

@@ -118,7 +118,7 @@ fn simulate(contestant: RentalCase, terms: Rental, catalog: &Catalog) -> Result<
     let index = catalog.index("imagenet").ok_or_else(|| reference("there are no profiles of it"))?;
     let application = &catalog.applications[index as usize];
     let mut policy = compose::by_name(POLICY, SEED).ok_or_else(|| reference("its policy is not in the list"))?;
-    let options = Preset::PolluxOsdi21.options(POLICY, policy.batching(), policy.information());
+    let options = Preset::PolluxOsdi21.options_for(&*policy);
     let batching = match contestant {
         RentalCase::LargestBatch => Batching::Throughput,
         RentalCase::Goodput | RentalCase::Throughput => options.batching,

@@ -75,7 +75,7 @@ pub fn simulate(
     let seed = 1;
     let jobs = read_workload(workload, catalog)?.workload;
     let mut made = compose::by_name(policy, seed).expect("policies of the table are in the list");
-    let preset = Preset::PolluxOsdi21.options(policy, made.batching(), made.information());
+    let preset = Preset::PolluxOsdi21.options_for(&*made);
     let options = SimOptions { interference, ..preset };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(16, 4)), Arc::new(jobs), options, seed);
     let case = || format!("{policy} {}", workload.display());

@@ -75,7 +75,7 @@ struct SiaReference {
 pub fn run(policy: &str, workload: &Path, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
     let unknown = || ReproduceError::Reference { path: workload.to_owned(), problem: format!("no policy {policy}") };
     let built = compose::by_name(policy, SEED).ok_or_else(unknown)?;
-    let options = Preset::SiaSosp23.options(policy, built.batching(), built.information());
+    let options = Preset::SiaSosp23.options_for(&*built);
     simulate(built, options, workload, catalog)
 }
 
@@ -151,7 +151,7 @@ fn run_philly(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
 fn run_deviations(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let policy = Sia::default();
-    let usual = Preset::SiaSosp23.options("sia", policy.batching(), policy.information());
+    let usual = Preset::SiaSosp23.options_for(&policy);
     let charged = SimOptions { free_moves: false, ..usual.clone() };
     let mut cases = vec![("paper", Deviations::default(), usual.clone())];
     cases.extend(Deviations::each().map(|(name, alone)| (name, alone, usual.clone())));

@@ -268,7 +268,7 @@ fn simulate(
 /// # Errors
 /// Where the policy breaks a rule or the run stalls.
 pub fn play(cluster: &Cluster, workload: &Arc<Workload>, policy: &mut dyn Policy) -> Result<Outcome, SimError> {
-    let options = Preset::TiresiasNsdi19.options("", policy.batching(), policy.information());
+    let options = Preset::TiresiasNsdi19.options_for(&*policy);
     let scenario = Scenario::new(Arc::new(cluster.clone()), workload.clone(), options, 0);
     Simulator::new(Arc::new(scenario)).run(policy)
 }

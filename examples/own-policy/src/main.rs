@@ -1,14 +1,8 @@
-//! A scheduling policy written outside goodput, compared with two published ones on five workloads.
+//! The program `goodput` with a scheduling policy written outside of it.
 
-use std::error::Error;
-use std::sync::Arc;
+use std::process::ExitCode;
 
-use goodput::agents::compose;
 use goodput::agents::placement::{Free, Packer};
-use goodput::datasets::Catalog;
-use goodput::datasets::synth::{DiurnalSynth, SynthConfig};
-use goodput::eval::report::leaderboard::leaderboard;
-use goodput::eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput::prelude::*;
 
 /// Smallest job first: waiting jobs start in ascending order of the accelerators that they ask for.
@@ -35,24 +29,13 @@ impl Policy for SmallestFirst {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let policies = vec![
-        PolicyEntry::new("own-policy", |_| Box::new(SmallestFirst::default())),
-        published("fifo"),
-        published("srtf"),
-    ];
-    let cluster = Arc::new(Cluster::parse("16x4")?);
-    let generator = SynthConfig::Diurnal(DiurnalSynth::default()).build(Catalog::shipped())?;
-    let scenario = |seed| {
-        let workload = Arc::new(generator.generate(seed));
-        let scenario = Arc::new(Scenario::new(cluster.clone(), workload, SimOptions::standard(), seed));
-        NamedScenario { name: "diurnal".into(), seed, scenario }
-    };
-    let evaluation = Comparison::new(policies, (0..5).map(scenario).collect()).run(&|_, _| {})?;
-    println!("{}", leaderboard(&evaluation.summary));
-    Ok(())
-}
-
-fn published(name: &'static str) -> PolicyEntry {
-    PolicyEntry::new(name, move |seed| compose::by_name(name, seed).expect("the policy is published"))
+fn main() -> ExitCode {
+    goodput::cli::main_with(&[ListedPolicy {
+        name: "smallest-first",
+        about: "smallest job first, at the requested size; running jobs are never stopped",
+        source: "examples/own-policy",
+        traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+        constructor: &Fixed(|_seed| Box::new(SmallestFirst::default())),
+        replica: None,
+    }])
 }

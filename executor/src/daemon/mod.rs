@@ -23,6 +23,7 @@ pub mod guard;
 pub mod interface;
 pub mod observe;
 mod open;
+mod policies;
 pub mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,7 +61,7 @@ use interface::report::events::Tally;
 use interface::status::DaemonStatus;
 use observe::reversals::Reversals;
 use observe::{ClusterObserver, ObservationError};
-pub use open::{bundle_sha256, open};
+pub use open::{absolute, bundle_sha256, open};
 use shadow::Shadow;
 
 /// Reason why a cycle ended early. The next cycle begins anew.

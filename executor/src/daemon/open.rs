@@ -1,25 +1,25 @@
 //! A daemon from its configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
-use goodput_agents::compose::{NamedPolicy, Wrappers};
+use goodput_agents::policies::external::ExternalProgram;
 use goodput_agents::zoo;
 use goodput_configs::error::CheckError;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
-use goodput_configs::policies;
 use goodput_env::application::Application;
-use goodput_env::gym::ExpectedPeak;
-use goodput_env::policy::{Policy, Scope};
+use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
 use super::decide::chooser::Chooser;
-use super::guard::screen::Screen;
 use super::observe::{ClusterObserver, Setting};
+use super::policies::{OpenedPolicy, named};
 use super::shadow::{Maker, Shadow};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
@@ -58,6 +58,23 @@ pub fn bundle_sha256(path: &Path) -> Result<String, String> {
     zoo::open(path).map(|bundle| bundle.sha256()).map_err(|error| error.to_string())
 }
 
+/// The name of a policy with the path of its file or program made absolute, as a daemon in another folder needs it.
+///
+/// # Errors
+/// The working directory is gone.
+pub fn absolute(policy: &str) -> std::io::Result<String> {
+    let whole = |path: &str| Ok(std::path::absolute(path)?.to_string_lossy().into_owned());
+    if let Some(command) = policy.strip_prefix("proc:") {
+        let (program, arguments) = command.split_once(' ').unwrap_or((command, ""));
+        return match program.contains('/') {
+            true => Ok(format!("proc:{} {arguments}", whole(program)?).trim_end().to_owned()),
+            false => Ok(policy.to_owned()),
+        };
+    }
+    let is_file = !ExternalProgram::is_meant_by(policy) && (policy.contains('/') || Path::new(policy).is_file());
+    if is_file { whole(policy) } else { Ok(policy.to_owned()) }
+}
+
 /// Facts of the policy that decides about how jobs are shown to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
@@ -94,10 +111,16 @@ pub(super) fn deciders(
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
     let wrappers = &settings.wrappers();
-    let (name, policy, screen) = policy_within(acting, wrappers)?;
-    let name = called.map_or(name, str::to_owned);
+    let timeout = Duration::from_millis(settings.reliance.timeout_ms);
+    let opened = OpenedPolicy::open(acting)?.live(timeout);
+    let name = called.map_or_else(|| opened.name(), str::to_owned);
+    let policy = opened.within(wrappers)?;
+    // The reasons of a policy are about the jobs and the nodes that it was shown.
+    let screen = opened.screen().map(|screen| match shared || !wrappers.is_empty() {
+        true => screen.without_reasons(),
+        false => screen,
+    });
     let policy = around(policy);
-    let screen = if shared { screen.map(Screen::without_reasons) } else { screen };
     let told = Told { information: information(&*policy, acting.information), batching: policy.batching() };
     if !told.information.allows(policy.needs()) {
         let needs = policy.needs();
@@ -113,12 +136,12 @@ pub(super) fn deciders(
     // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
     let baseline = settings.report.comparison();
     let incumbent = (name.clone(), maker(acting.clone(), wrappers.clone()));
-    let of_baseline =
-        PolicyConfig { bundle: None, name: baseline.name.clone(), seed: 0, information: acting.information };
+    let of_baseline = PolicyConfig { bundle: None, name: baseline.name.clone(), seed: 0, ..acting.clone() };
     // The cluster as it is has no wrappers.
     let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
+    let chooser = chooser.hearing(opened.program().cloned()).called(opened.heuristic().cloned());
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 
@@ -134,10 +157,11 @@ fn beside(
         bundle: settings.bundle.clone(),
         name: settings.name.clone(),
         seed: settings.seed,
-        information: acting.information,
+        ..acting.clone()
     };
     let refused = |why: String| Err(DaemonError::Refused(format!("[shadow]: {why}")));
-    let (name, candidate, _) = self::policy(&of_shadow)?;
+    let opened = OpenedPolicy::open(&of_shadow)?;
+    let (name, candidate) = (opened.name(), opened.make()?);
     if !information(&*candidate, acting.information).allows(candidate.needs()) {
         return refused(format!("{name} needs {}; on real machines there is at most an estimate", candidate.needs()));
     }
@@ -155,10 +179,12 @@ fn beside(
 /// Maker of fresh instances of a policy within wrappers, for simulations.
 fn maker(settings: PolicyConfig, wrappers: Wrappers) -> Maker {
     Box::new(move |cluster| {
-        let (_, policy, screen) = policy_within(&settings, &wrappers).map_err(|error| error.to_string())?;
-        if let Some(screen) = screen {
+        let said = |error: DaemonError| error.to_string();
+        let opened = OpenedPolicy::open(&settings).map_err(said)?;
+        if let Some(screen) = opened.screen() {
             screen.fits(cluster).map_err(|error| error.to_string())?;
         }
+        let policy = opened.within(&wrappers).map_err(said)?;
         let told = information(&*policy, settings.information);
         Ok((policy, told))
     })
@@ -167,46 +193,6 @@ fn maker(settings: PolicyConfig, wrappers: Wrappers) -> Maker {
 /// Error of the configuration, with its remedy.
 fn said(error: &CheckError) -> String {
     error.remedy.map_or_else(|| error.to_string(), |remedy| format!("{error}; {remedy}"))
-}
-
-/// Heuristic that the file names at `key`.
-fn named(key: &str, name: &str) -> Result<NamedPolicy, DaemonError> {
-    name.parse().map_err(|error| DaemonError::Refused(format!("{key} = {name:?}: {}", policies::explain(&error))))
-}
-
-type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
-
-/// The policy of `settings` within wrappers.
-///
-/// # Errors
-/// [`DaemonError::Refused`] where the policy cannot be had, or is none of training jobs alone.
-fn policy_within(settings: &PolicyConfig, wrappers: &Wrappers) -> Result<ChosenPolicy, DaemonError> {
-    let (name, plain, screen) = policy(settings)?;
-    if wrappers.is_empty() {
-        return Ok((name, plain, screen));
-    }
-    if plain.scope() == Scope::Everything {
-        let text = "decides about services and loans, which [resilience] and [adaptation] cannot be put around";
-        return Err(DaemonError::Refused(format!("policy {name} {text}: name a policy of training jobs")));
-    }
-    let guarded = wrappers.try_around(|| policy(settings).map(|(_, policy, _)| policy))?;
-    // The reasons of a policy are about the jobs and the nodes that it was shown.
-    Ok((name, guarded, screen.map(Screen::without_reasons)))
-}
-
-fn policy(settings: &PolicyConfig) -> Result<ChosenPolicy, DaemonError> {
-    let refused = |text: String| DaemonError::Refused(text);
-    if let Some(name) = &settings.name {
-        let named = named("[policy] name", name)?;
-        return Ok((named.to_string(), named.build(settings.seed, &Sharing::default()), None));
-    }
-    let path: PathBuf = settings.bundle.clone().unwrap_or_default();
-    let bundle = zoo::open(&path).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
-    let policy = bundle
-        .policy(ExpectedPeak::default())
-        .map_err(|error| refused(format!("[policy] bundle {}: decoder options: {error}", path.display())))?;
-    let name = path.file_stem().map_or_else(|| "bundle".into(), |stem| stem.to_string_lossy().into_owned());
-    Ok((name, policy, Some(Screen::new(&bundle))))
 }
 
 /// Information that a policy may have live: never facts that only a simulation knows.

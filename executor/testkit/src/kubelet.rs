@@ -334,7 +334,14 @@ impl Player {
             let status = Patch::Merge(status(played));
             let how = PatchParams::default();
             match tokio::time::timeout(PATIENCE, pods.patch_status(&name, &how, &status)).await {
-                Ok(Ok(_)) => played.said = phase,
+                Ok(Ok(pod)) => {
+                    // The API server may have been told first that the pod has to go, and the watch says so later.
+                    let told = played.code.is_some() && pod.metadata.deletion_timestamp.is_some();
+                    played.said = phase;
+                    let run = played.run.filter(|_| told);
+                    let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+                    run.and_then(|at| history.runs.get_mut(at)).into_iter().for_each(|run| run.told = true);
+                }
                 Ok(Err(kube::Error::Api(error))) if error.code == 404 => {
                     self.forget(uid);
                     return Ok(());

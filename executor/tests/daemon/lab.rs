@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_configs::live::deployment::Deployment;
+use goodput_configs::live::policy::RelianceConfig;
 use goodput_configs::reader;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, ThroughputParams};
@@ -158,11 +159,23 @@ pub(super) fn open_with(lab: Lab, directory: &Path, policy: &str, more: &str) ->
 }
 
 pub(super) fn open_as(lab: Lab, directory: &Path, policy: &str, more: &str) -> Daemon<Lab> {
+    open_relying(lab, directory, policy, more, RelianceConfig { timeout_ms: 20_000, ..RelianceConfig::default() })
+}
+
+/// A daemon that relies on its policy as `reliance` says, with `fifo` behind it.
+pub(super) fn open_relying(
+    lab: Lab,
+    directory: &Path,
+    policy: &str,
+    more: &str,
+    reliance: RelianceConfig,
+) -> Daemon<Lab> {
     let directory = directory.display();
     let text = format!(
-        "mode = \"act\"\n[engine.slurm]\n[policy]\n{policy}\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
+        "mode = \"act\"\n[engine.slurm]\n[policy]\n{policy}\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
     );
-    let settings = reader::parse::<Deployment>("t.toml", &text).unwrap();
+    let mut settings = reader::parse::<Deployment>("t.toml", &text).unwrap();
+    settings.reliance = RelianceConfig { fallback: "fifo".into(), ..reliance };
     let tenants = Arc::new(settings.tenants().unwrap());
     daemon::open(lab, settings, Vec::new(), tenants).unwrap()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::zoo;
 use goodput_configs::live::rollback::RollbackConfig;
+use goodput_env::cluster::AcceleratorType;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::daemon::decide::regression::{DelayVerdict, Delays, judge};
 use goodput_executor::daemon::durability::journal::ChangeVerb;
@@ -100,6 +101,9 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
         (other, "has the SHA-256"),
         // A net that was trained on 64 accelerators decides on 32 to 128, and this cluster has 16.
         (asked("zoo:quickstart"), "does not fit this cluster: cluster_gpus is 16"),
+        // Neither the power nor the price of its types is known to this daemon.
+        (asked("gavel-per-watt"), "does not fit this cluster: gavel-per-watt weighs accelerator types by watts"),
+        (asked("gavel-per-dollar"), "and dollars_per_hour is known of none of a100"),
     ] {
         let error = daemon.set_policy("anna", &request).unwrap_err().to_string();
         assert!(error.contains(said), "{request:?}: {error}");
@@ -116,6 +120,24 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
     let daemon = again(daemon, directory.path(), "tiresias");
     assert_eq!(policy(&daemon), "tiresias");
     assert!(alerts(&daemon).iter().any(|alert| alert.starts_with("policy: ")), "{:?}", alerts(&daemon));
+}
+
+/// A policy of the file that goes by the power of types is not relied on where no type's is known: the fallback decides,
+/// and the status says why and what to do.
+#[test]
+fn a_policy_per_watt_without_figures_leaves_the_decision_to_the_fallback() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = started(directory.path(), "gavel-per-watt");
+    let fallback = daemon.status().lock().unwrap().fallback.clone();
+    assert!(fallback.contains("weighs accelerator types by watts"), "{fallback}");
+    assert!(fallback.contains("`goodput list accelerators` has the figure"), "{fallback}");
+    let known = AcceleratorType { watts: Some(400.0), ..AcceleratorType::named("a100") };
+    let mut lab = Lab::new();
+    lab.add("a", SCALES, None);
+    let other = tempfile::tempdir().unwrap();
+    let mut daemon = open_with(lab, other.path(), "gavel-per-watt", "").knowing(vec![known]);
+    rounds(&mut daemon, 1);
+    assert_eq!(daemon.status().lock().unwrap().fallback, "");
 }
 
 #[test]

@@ -125,6 +125,49 @@ fn a_job_that_is_handed_in_with_kubectl_ends_well_and_goes_on_from_its_checkpoin
     });
 }
 
+/// The program is told to go while it writes its last result, and ends well. The job controller does not count that end,
+/// because it has taken its finalizer off the pod before.
+#[test]
+fn a_job_that_ends_well_while_it_is_stopped_is_over() {
+    if !buildable() {
+        return;
+    }
+    runtime().block_on(async {
+        let mut site = Site::start("ending").await;
+        let mut submission = site.submission("last", 2, 2, 600);
+        let program = "trap '' TERM; log=$DIR/$SCHED_JOB_ID.log; echo start >> $log; sleep 2; echo end >> $log";
+        submission.command = vec!["/bin/sh".into(), "-c".into(), program.into()];
+        let key = site.engine.submit(&submission).await.unwrap();
+        site.phase(&key, JobPhase::Held).await;
+        site.carry_out(&place("p1", &key, 0, vec![site.on(1, 2)])).await;
+        site.begun(&key, 1).await;
+        let stop = Order::named("p2", &key, 1, EngineAction::Stop { grace_s: 5 });
+        site.engine.apply(std::slice::from_ref(&stop)).await.unwrap();
+        let seen = site.phase(&key, JobPhase::Done).await;
+        assert_eq!(free(&seen), [8; 4]);
+        let again = place("p3", &key, 1, vec![site.on(2, 2)]);
+        site.engine.apply(&[again]).await.unwrap();
+        let seen = site.engine.snapshot().await.unwrap();
+        assert_eq!(job(&seen, &key).starts, 1, "nothing is started that is over");
+        // Upkeep tells Kubernetes.
+        let name = key.split('.').nth(1).unwrap();
+        let jobs = site.api::<Job>();
+        let began = std::time::Instant::now();
+        loop {
+            site.engine.snapshot().await.unwrap();
+            site.engine.maintain().await.unwrap();
+            let status = jobs.get(name).await.unwrap().status.unwrap_or_default();
+            if status.completion_time.is_some() {
+                break;
+            }
+            assert!(began.elapsed().as_secs() < 30, "{status:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        site.phase(&key, JobPhase::Done).await;
+        assert_eq!((site.said(&key, "start").len(), site.said(&key, "end").len()), (1, 1));
+    });
+}
+
 #[test]
 fn what_others_run_is_gone_and_is_never_touched() {
     if !buildable() {

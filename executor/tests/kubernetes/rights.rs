@@ -113,6 +113,7 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
             assert!(!may(what), "it may {what:?}");
         }
         assert!(may(&["patch", "jobs"]), "the question itself works");
+        assert!(may(&["patch", "jobs", "--subresource=status"]), "an end is counted by it");
     });
 }
 

@@ -64,6 +64,10 @@ impl Policy for Adapting {
         self.inner.scope()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.inner.round()
+    }
+
     fn batching(&self) -> Batching {
         self.inner.batching()
     }

@@ -4,6 +4,7 @@
 //! put in, and each goes on when another is gone: without an orchestrator services scale on the
 //! servers they have, and training runs on those it was left with.
 
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
@@ -59,9 +60,7 @@ impl Composite {
     /// Services and loans; what training loses by them.
     fn share(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        self.wanted.clear();
-        let services = view.services();
-        self.wanted.extend(services.map(|service| self.autoscaler.desired(view, &service)));
+        self.wanted = self.autoscaler.claims(view);
         let utilisation = self.autoscaler.utilisation();
         let loans = match &mut self.orchestrator {
             Some(orchestrator) => orchestrator.decide(view, &self.wanted, utilisation, &mut plan),
@@ -69,12 +68,28 @@ impl Composite {
         };
         self.report(view.now, &loans, &plan);
         self.replicas.reset(view, &plan, &loans.home);
-        let free = self.replicas.free();
-        let served: u32 = view.cluster().node_ids().map(|node| view.served_on(node)).sum();
-        for (service, target) in view.services().zip(allot(&self.wanted, free + served, free)) {
-            self.replicas.scale(view, &service, target, &mut plan);
+        for (service, (claim, target)) in view.services().zip(self.wanted.iter().zip(self.targets(view))) {
+            self.replicas.scale(view, &service, target, claim.kind, &mut plan);
         }
         plan
+    }
+
+    /// Replicas by service. Services that may use all types divide all room, and those of one type the room of it.
+    fn targets(&self, view: &ClusterView<'_>) -> Vec<u32> {
+        let mut kinds: Vec<Option<TypeId>> = self.wanted.iter().map(|claim| claim.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut targets = vec![0; self.wanted.len()];
+        for kind in kinds {
+            let on = |node: &NodeId| kind.is_none_or(|kind| view.cluster().type_of(*node) == kind);
+            let nodes = || view.cluster().node_ids().filter(on);
+            let free = nodes().map(|node| self.replicas.free_on(node)).sum();
+            let served: u32 = nodes().map(|node| view.served_on(node)).sum();
+            let (at, claims): (Vec<usize>, Vec<Claim>) =
+                self.wanted.iter().copied().enumerate().filter(|(_, claim)| claim.kind == kind).unzip();
+            at.into_iter().zip(allot(&claims, free + served, free)).for_each(|(at, target)| targets[at] = target);
+        }
+        targets
     }
 
     fn report(&mut self, at: SimTime, loans: &LoanDecision, plan: &Plan) {
@@ -134,6 +149,10 @@ impl Policy for Composite {
         let soonest = [self.training.wake_at(), loans].into_iter().flatten().min();
         // Zero means at once, which is no time to wake up at.
         soonest.filter(|at| *at > SimTime::ZERO)
+    }
+
+    fn round(&self) -> Option<SimTime> {
+        self.training.round()
     }
 
     fn batching(&self) -> Batching {

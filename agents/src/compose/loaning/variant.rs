@@ -6,6 +6,7 @@ use goodput_env::scenario::Scenario;
 use goodput_forecast::Model;
 
 use super::{Composite, Orchestrator, RecallPricing, Terms};
+use crate::allocation::expense::Expense;
 use crate::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling};
 
 /// Settings of the three schedulers of a shared cluster, common to all variants.
@@ -32,12 +33,20 @@ pub enum Variant {
     ForecastBy(Model),
     /// By the load as it will be.
     Oracle,
+    /// Reactive scaling on the accelerator types that take the least while objectives are kept; nothing is lent.
+    Frugal(Expense),
 }
 
 impl Variant {
     /// All, with their names.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("none", Self::None), ("reactive", Self::Reactive), ("forecast", Self::Forecast), ("oracle", Self::Oracle)];
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("none", Self::None),
+        ("reactive", Self::Reactive),
+        ("forecast", Self::Forecast),
+        ("oracle", Self::Oracle),
+        ("per-watt", Self::Frugal(Expense::Power)),
+        ("per-dollar", Self::Frugal(Expense::Price)),
+    ];
 
     /// The variant called `name`; `forecast:MODEL` for a model alone, as in `forecast:day`.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -45,6 +54,14 @@ impl Variant {
             return Model::ALL.into_iter().find(|known| known.name() == model).map(Self::ForecastBy);
         }
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
+    }
+
+    /// Expense by which replicas choose accelerator types; `None` where they take the first that has room.
+    pub fn expense(self) -> Option<Expense> {
+        match self {
+            Self::Frugal(expense) => Some(expense),
+            Self::None | Self::Reactive | Self::Forecast | Self::ForecastBy(_) | Self::Oracle => None,
+        }
     }
 
     /// Variant under which `training` shares where its name has none: by forecast if it was
@@ -65,13 +82,15 @@ impl Variant {
     pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: RecallPricing) -> Composite {
         let forecasting = &sharing.forecasting;
         let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
-            Self::None | Self::Reactive => [Box::new(Now), Box::new(Now)],
+            Self::None | Self::Reactive | Self::Frugal(_) => [Box::new(Now), Box::new(Now)],
             Self::Forecast => Ahead::new(forecasting.clone()).pair(),
             Self::ForecastBy(model) => Ahead::new(ForecastingOptions::by(model).at(forecasting.level)).pair(),
             Self::Oracle => [Box::new(OracleOutlook), Box::new(OracleOutlook)],
         };
-        let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
-        Composite::new(Autoscaler::new(of_services, sharing.scaling), orchestrator, training)
+        let lends = !matches!(self, Self::None | Self::Frugal(_));
+        let orchestrator = lends.then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
+        let autoscaler = Autoscaler::new(of_services, sharing.scaling).on_types_by(self.expense());
+        Composite::new(autoscaler, orchestrator, training)
     }
 }
 

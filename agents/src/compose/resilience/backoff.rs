@@ -78,6 +78,10 @@ impl Policy for BackOff {
         self.inner.scope()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.inner.round()
+    }
+
     fn batching(&self) -> Batching {
         self.inner.batching()
     }

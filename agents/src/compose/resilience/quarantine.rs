@@ -90,8 +90,9 @@ impl Policy for Quarantine {
         // What jobs still hold there stays theirs; nothing new is put there.
         let mut part = Restriction::of(view);
         for at in self.excluded(now) {
-            part.cluster.nodes[at].gpus -= part.free[at].min(part.cluster.nodes[at].gpus);
-            part.free[at] = 0;
+            let node = NodeId::at(at);
+            part.cluster.nodes[at].gpus -= part.free.on(node).min(part.cluster.nodes[at].gpus);
+            part.free.set(node, 0);
         }
         self.inner.decide(&view.within(&part))
     }
@@ -102,6 +103,10 @@ impl Policy for Quarantine {
 
     fn scope(&self) -> Scope {
         self.inner.scope()
+    }
+
+    fn round(&self) -> Option<SimTime> {
+        self.inner.round()
     }
 
     fn batching(&self) -> Batching {

@@ -11,6 +11,7 @@ use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
+use goodput_env::state::FreeNodes;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Restriction};
 
@@ -101,7 +102,7 @@ impl Policy for Reserve {
         }
         let part = |jobs: Vec<JobId>, nodes: &[bool]| Restriction {
             cluster: only(view.cluster(), |at| nodes[at]),
-            free: free.iter().zip(nodes).map(|(&free, &open)| if open { free } else { 0 }).collect(),
+            free: FreeNodes::new(view.cluster(), &open_to(&free, nodes)),
             jobs,
         };
         let others: Vec<bool> = self.reserved.iter().map(|reserved| !reserved).collect();
@@ -121,6 +122,10 @@ impl Policy for Reserve {
 
     fn scope(&self) -> Scope {
         self.rest.scope()
+    }
+
+    fn round(&self) -> Option<SimTime> {
+        self.rest.round()
     }
 
     fn batching(&self) -> Batching {
@@ -144,4 +149,9 @@ fn only(cluster: &Cluster, stays: impl Fn(usize) -> bool) -> Cluster {
         node.gpus *= u32::from(stays(at));
     }
     part
+}
+
+/// Free accelerators of open nodes, and none of others.
+fn open_to(free: &[u32], nodes: &[bool]) -> Vec<u32> {
+    free.iter().zip(nodes).map(|(&free, &open)| if open { free } else { 0 }).collect()
 }

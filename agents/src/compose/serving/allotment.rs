@@ -7,9 +7,13 @@
 //! allotment: Bertsekas, Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2). A service with a
 //! high rate that may come never takes a replica that another one needs for the rate it has.
 
+use goodput_env::cluster::TypeId;
+
 /// Claim of one service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
+    /// Accelerator type of the replicas; `None`: every type on which the service runs.
+    pub kind: Option<TypeId>,
     /// Accelerators of a replica.
     pub gpus: u32,
     /// Replicas that the service has, which stay or go, but need no room that is free.
@@ -61,7 +65,7 @@ mod tests {
     use super::*;
 
     fn claim(has: u32, usual: u32, most: u32) -> Claim {
-        Claim { gpus: 1, has, usual, most }
+        Claim { gpus: 1, has, usual, most, ..Claim::default() }
     }
 
     #[test]

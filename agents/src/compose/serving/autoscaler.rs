@@ -13,7 +13,8 @@ use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, ServiceView};
 
-use super::{Claim, Expected, Now, Outlook};
+use super::{Claim, Expected, FrugalTypes, Now, Outlook};
+use crate::allocation::expense::Expense;
 
 /// Settings of the autoscaler.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,8 @@ fn for_tail(service: &ServiceView<'_>, kind: TypeId, expected: Expected, usual: 
 pub struct Autoscaler {
     outlook: Box<dyn Outlook>,
     scaling: Scaling,
+    /// Chooser of accelerator types; `None`: replicas take the first server that has room.
+    types: Option<FrugalTypes>,
     /// By service: what was wanted when, ascending in time and descending in number.
     wanted: Vec<VecDeque<(SimTime, u32)>>,
 }
@@ -89,7 +92,13 @@ impl Default for Autoscaler {
 impl Autoscaler {
     /// Scales to the highest rate that `outlook` expects until a replica started now would be warm.
     pub fn new(outlook: Box<dyn Outlook>, scaling: Scaling) -> Self {
-        Self { outlook, scaling, wanted: Vec::new() }
+        Self { outlook, scaling, types: None, wanted: Vec::new() }
+    }
+
+    /// The autoscaler with replicas on the types that take the least of `expense`, where there is one.
+    #[must_use]
+    pub fn on_types_by(self, expense: Option<Expense>) -> Self {
+        Self { types: expense.map(FrugalTypes::new), ..self }
     }
 
     /// The least that has to be known.
@@ -102,15 +111,29 @@ impl Autoscaler {
         self.scaling.utilisation
     }
 
-    /// Replicas that `service` should have now.
-    pub fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> Claim {
+    /// Replicas that each service should have now, by id.
+    pub fn claims(&mut self, view: &ClusterView<'_>) -> Vec<Claim> {
+        if let Some(types) = &mut self.types {
+            types.begin(view);
+        }
+        view.services().map(|service| self.desired(view, &service)).collect()
+    }
+
+    fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> Claim {
         let (gpus, has) = (service.gpus_per_replica(), service.state.lasting().count() as u32);
-        let Some(kind) = kind_for(view, service) else {
+        let Some(first) = kind_for(view, service) else {
             let (least, _) = service.replica_limits();
-            return Claim { gpus, has, usual: least, most: least };
+            return Claim { kind: None, gpus, has, usual: least, most: least };
         };
         let warm = view.now + service.cold_start() + service.history_step();
         let expected = self.outlook.expect(service, warm).at_least(service.rate());
+        let chosen = self.types.as_mut().and_then(|types| types.choose(view, service, expected, &self.scaling));
+        let (kind, has) = match chosen {
+            Some(kind) => {
+                (kind, service.state.lasting().filter(|on| view.cluster().type_of(on.node) == kind).count() as u32)
+            }
+            None => (first, has),
+        };
         let usual = needed(service, kind, expected.usual, self.scaling.utilisation);
         let target = for_tail(service, kind, expected, usual);
         let capacity = service.profile(kind).map_or(0.0, |profile| profile.throughput()) * f64::from(has);
@@ -118,7 +141,7 @@ impl Autoscaler {
         // A little too much is left alone; too little for the objective never is.
         let target = if target < has && off.abs() <= self.scaling.tolerance { has } else { target };
         let most = self.delay_scale_in(service.id().index(), view.now, target);
-        Claim { gpus, has, usual, most }
+        Claim { kind: chosen, gpus, has, usual, most }
     }
 
     fn delay_scale_in(&mut self, service: usize, now: SimTime, target: u32) -> u32 {

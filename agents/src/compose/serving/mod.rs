@@ -4,6 +4,7 @@
 //!   or as it will be ([`OracleOutlook`]).
 //! - [`ForecastingOptions`]: the forecasters, and the level of their quantiles.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
+//! - [`FrugalTypes`]: the accelerator types that keep objectives with the least power, or at the least price.
 //! - [`allot`]: the division of too few replicas among services.
 //! - [`Replicas`]: the servers that gain or lose replicas, so that as many servers as possible stay
 //!   empty.
@@ -15,6 +16,7 @@ mod forecasting;
 mod outlook;
 mod replicas;
 mod saved;
+mod types;
 
 use goodput_env::time::SimTime;
 
@@ -26,6 +28,7 @@ pub use forecasting::ForecastingOptions;
 pub use outlook::{Expected, Now, OracleOutlook, Outlook};
 pub use replicas::Replicas;
 pub use saved::{Misfit, SavedForecaster};
+pub use types::FrugalTypes;
 
 /// Steps of length `step` after the first `known` that begin no later than `until`.
 fn steps_until(step: SimTime, known: usize, until: SimTime) -> usize {

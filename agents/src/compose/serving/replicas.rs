@@ -1,8 +1,9 @@
 //! Placement of replicas: packed on few servers, the lowest ids first, so that whole servers stay
 //! empty and can be lent.
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::plan::Plan;
+use goodput_env::state::{Replica, ReplicaPhase};
 use goodput_env::view::{ClusterView, ServiceView};
 
 /// Free room for replicas, spent while a plan is made.
@@ -22,15 +23,34 @@ impl Replicas {
         home.iter().for_each(|&node| self.free[node.index()] = view.idle_on(node) + view.trained_on(node));
     }
 
-    /// Accelerators that are free.
-    pub fn free(&self) -> u32 {
-        self.free.iter().sum()
+    /// Accelerators of `node` that are free.
+    pub fn free_on(&self, node: NodeId) -> u32 {
+        self.free[node.index()]
     }
 
-    /// Takes `service` to `target` replicas, or as near as there is room.
-    pub fn scale(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>, target: u32, plan: &mut Plan) {
+    /// Takes `service` to `target` replicas, or as near as there is room: on accelerators of type `kind`, where it is
+    /// given. Replicas on other types go when as many as that answer on the type.
+    pub fn scale(
+        &mut self,
+        view: &ClusterView<'_>,
+        service: &ServiceView<'_>,
+        target: u32,
+        kind: Option<TypeId>,
+        plan: &mut Plan,
+    ) {
+        let here = |node: NodeId| kind.is_none_or(|kind| view.cluster().type_of(node) == kind);
+        let elsewhere = service.state.lasting().filter(|replica| !here(replica.node)).count() as u32;
+        let (_, most) = service.replica_limits();
+        let target = target.min(most.saturating_sub(elsewhere));
+        let answers = |replica: &&Replica| here(replica.node) && replica.phase == ReplicaPhase::Ready;
+        if elsewhere > 0 && target > 0 && service.state.lasting().filter(answers).count() as u32 >= target {
+            let mut left: Vec<NodeId> = service.state.lasting().map(|on| on.node).filter(|&node| !here(node)).collect();
+            left.sort_unstable();
+            left.dedup();
+            left.into_iter().for_each(|node| plan.scale(service.id(), node, 0));
+        }
         let mut by_node: Vec<(NodeId, u32)> = Vec::new();
-        for replica in service.state.lasting() {
+        for replica in service.state.lasting().filter(|replica| here(replica.node)) {
             match by_node.iter_mut().find(|(node, _)| *node == replica.node) {
                 Some((_, count)) => *count += 1,
                 None => by_node.push((replica.node, 1)),
@@ -40,7 +60,7 @@ impl Replicas {
         if target < now {
             shrink(view, service, &mut by_node, now - target, plan);
         } else if target > now {
-            self.grow(view, service, &by_node, target - now, plan);
+            self.grow(view, service, &by_node, target - now, kind, plan);
         }
     }
 
@@ -50,6 +70,7 @@ impl Replicas {
         service: &ServiceView<'_>,
         by_node: &[(NodeId, u32)],
         more: u32,
+        kind: Option<TypeId>,
         plan: &mut Plan,
     ) {
         let gpus = service.gpus_per_replica().max(1);
@@ -58,6 +79,7 @@ impl Replicas {
         while left > 0 {
             // Started servers before empty ones, the fullest first, then the lowest id.
             let fits = (0..nodes.len()).filter(|&node| self.free[node] >= gpus);
+            let fits = fits.filter(|&node| kind.is_none_or(|kind| nodes[node].accelerator == kind));
             let fits = fits.filter(|&node| service.profile(nodes[node].accelerator).is_some());
             let Some(node) = fits.min_by_key(|&node| (self.free[node] == nodes[node].gpus, self.free[node], node))
             else {

@@ -108,7 +108,7 @@ impl AfsDepartures for DeepBootAfs {
     /// A job that keeps its size keeps its nodes, and all other jobs are placed anew, the smallest first, best
     /// fit.
     fn place(&self, view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
-        free.reset(view.free());
+        free.reset(view);
         let mut changed: Vec<&(JobView<'_>, u32)> = sizes.iter().filter(|(job, gpus)| job.gpus() != *gpus).collect();
         changed.sort_by_key(|(_, gpus)| *gpus);
         for (job, _) in &changed {

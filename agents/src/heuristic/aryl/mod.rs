@@ -9,6 +9,7 @@
 //! DeepBoot's `aryl.py` is no baseline for Aryl: it has no first phase, so the longest jobs win,
 //! and its saving is off by one.
 
+mod mixed;
 mod phases;
 mod placing;
 
@@ -79,20 +80,26 @@ impl Aryl {
     fn place(&mut self, view: &ClusterView<'_>, jobs: &[JobView<'_>], granted: &[u32]) -> Plan {
         let servers = &mut self.servers;
         servers.reset(view.cluster(), view.free(), |node| view.lent(node));
-        for job in jobs.iter().filter(|job| job.gpus() > 0) {
-            servers.occupy(&job.state.placement, job.min_gpus());
+        // Of its own type, where a job is on several.
+        let own: Vec<Option<Placement>> = jobs.iter().map(|job| mixed::own(view, job)).collect();
+        let held_by = |at: usize| own[at].as_ref().unwrap_or(&jobs[at].state.placement);
+        for (at, job) in jobs.iter().enumerate().filter(|(_, job)| job.gpus() > 0) {
+            servers.occupy(held_by(at), job.min_gpus());
+            if own[at].is_some() {
+                servers.give_up(&job.state.placement, job.kind());
+            }
         }
         let mut plan = Plan::keep();
         let (mut starting, mut growing) = (Vec::new(), Vec::new());
-        for (job, &gpus) in jobs.iter().zip(granted) {
-            let held = job.gpus();
+        for (at, (job, &gpus)) in jobs.iter().zip(granted).enumerate() {
+            let held = held_by(at).gpus();
             if held > gpus {
                 // A running job keeps its base demand, so only flexible workers go.
-                plan.set(job.id(), servers.scale_in(&job.state.placement, gpus.max(job.min_gpus())));
+                plan.set(job.id(), servers.scale_in(held_by(at), gpus.max(job.min_gpus())));
             } else if held == 0 && gpus > 0 {
                 starting.push((job, gpus));
             } else if gpus > held {
-                growing.push((job, gpus));
+                growing.push((at, job, gpus));
             }
         }
         // Largest workers first; equal ones in order of submission.
@@ -109,13 +116,14 @@ impl Aryl {
             grow(servers, &mut placement, kind, gpus);
             plan.set(job.id(), placement);
         }
-        for (job, gpus) in growing {
-            let mut placement = job.state.placement.clone();
+        for (at, job, gpus) in growing {
+            let mut placement = held_by(at).clone();
             grow(servers, &mut placement, job.kind(), gpus);
-            if placement.gpus() > job.gpus() {
+            if placement.gpus() > held_by(at).gpus() {
                 plan.set(job.id(), placement);
             }
         }
+        mixed::extend(view, jobs, granted, servers, &mut plan);
         plan
     }
 }

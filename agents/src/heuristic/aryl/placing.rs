@@ -66,6 +66,24 @@ impl ArylServers {
         }
     }
 
+    /// Counts the accelerators of other types than `kind` that a job holds as free, on servers that training may use.
+    pub fn give_up(&mut self, placement: &Placement, kind: TypeId) {
+        for slice in placement.slices() {
+            let server = &mut self.0[slice.node.index()];
+            let given = server.kind != kind && server.gpus > 0;
+            server.free += if given { slice.gpus } else { 0 };
+        }
+    }
+
+    /// Takes up to `gpus` free accelerators of a server for flexible workers, and returns how many there were.
+    pub fn take_flexible(&mut self, node: NodeId, gpus: u32) -> u32 {
+        let server = &mut self.0[node.index()];
+        let taken = gpus.min(server.free);
+        server.free -= taken;
+        server.flexible += taken;
+        taken
+    }
+
     /// Frees the flexible accelerators of a job from the `keep`-th on, and returns what is left of
     /// its placement.
     pub fn scale_in(&mut self, placement: &Placement, keep: u32) -> Placement {

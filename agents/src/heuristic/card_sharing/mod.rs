@@ -5,9 +5,12 @@
 //! cards, goes to the node with the best score by the rule, among nodes that can hold it; the lowest node wins ties.
 //! A request over several cards, which only HAMi knows, goes by HAMi's rule under all of these policies.
 //!
+//! `drf-parts` starts the oldest job of the tenant with the smallest dominant share of compute and memory instead.
+//!
 //! FGD weighs a node's leftovers by what the workload typically asks for. Here that is what was submitted so far.
 
 mod choice;
+mod fair;
 mod limits;
 mod nodes;
 mod scores;
@@ -25,12 +28,16 @@ use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 use choice::CardChoice;
+use fair::FairQueue;
 use limits::TenantLimits;
 use nodes::NodesOfCards;
 use typical::TypicalSoFar;
 
 const RIGID: Traits = Traits { preemptive: false, elastic: false, heterogeneous: false };
 const ARTIFACT: &str = "Weng et al., ATC 2023, baseline of its artifact, without processors";
+/// Name of the policy that starts jobs by the dominant shares of their tenants.
+pub const FAIR: &str = "drf-parts";
+
 const HAMI: &str = "HAMi, pkg/scheduler/score.go";
 
 /// Entries in the list of policies.
@@ -91,14 +98,22 @@ pub const LISTED: &[ListedPolicy] = &[
         constructor: &Fixed(|_| Box::new(PartsPolicy::filled(Spread::Emptiest))),
         replica: None,
     },
+    ListedPolicy {
+        name: FAIR,
+        about: "parts of cards by best-fit; the next to the tenant with the smallest dominant share of compute and memory",
+        source: "Ghodsi et al., NSDI 2011, over compute and memory of cards",
+        traits: RIGID,
+        constructor: &Fixed(|seed| Box::new(PartsPolicy { fair: true, ..PartsPolicy::scored("best-fit", seed) })),
+        replica: None,
+    },
 ];
 
-/// First in, first out with backfill over cards that jobs may share.
+/// Cards that jobs may share: first in, first out with backfill, or the tenant with the smallest dominant share first.
 pub struct PartsPolicy {
     choice: CardChoice,
+    fair: bool,
     typical: TypicalSoFar,
     nodes: NodesOfCards,
-    free: Free,
 }
 
 impl PartsPolicy {
@@ -113,7 +128,7 @@ impl PartsPolicy {
     }
 
     fn of(choice: CardChoice) -> Self {
-        Self { choice, typical: TypicalSoFar::default(), nodes: NodesOfCards::default(), free: Free::default() }
+        Self { choice, fair: false, typical: TypicalSoFar::default(), nodes: NodesOfCards::default() }
     }
 
     fn place(&mut self, view: &ClusterView<'_>, job: &JobView<'_>) -> Option<Placement> {
@@ -123,8 +138,8 @@ impl PartsPolicy {
                 return self.choice.whole(&mut self.nodes, job);
             }
             // Only cards without shares are whole.
-            self.free.reset(&self.nodes.wholly_free());
-            let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, request.gpus)?;
+            let mut free = Free::listed(view.cluster(), &self.nodes.wholly_free());
+            let placement = Packer::FewestNodes.place(view.cluster(), &mut free, request.gpus)?;
             self.nodes.take_whole(&placement);
             return Some(placement);
         };
@@ -146,7 +161,14 @@ impl Policy for PartsPolicy {
         // Nothing is given back within a decision, so what fits nowhere once will not fit later.
         // Jobs of one shape run on equal types.
         let mut nowhere: BTreeSet<(u32, Option<(u32, u32)>)> = BTreeSet::new();
-        for job in view.jobs().filter(|job| !job.state.is_allocated()) {
+        let mut fair = self.fair.then(|| FairQueue::new(view));
+        let mut by_age = view.jobs().filter(|job| !job.state.is_allocated());
+        loop {
+            let next = match &mut fair {
+                Some(queue) => queue.next().and_then(|job| view.job(job)),
+                None => by_age.next(),
+            };
+            let Some(job) = next else { return plan };
             let amount = |share: ShareRequest| (share.compute_percent, share.memory_mib);
             let shape = (view.shapes().of(job.id()), job.request().share.map(amount));
             if nowhere.contains(&shape) {
@@ -158,11 +180,13 @@ impl Policy for PartsPolicy {
             match self.place(view, &job) {
                 Some(placement) => {
                     limits.take(view, &job, &placement);
+                    if let Some(queue) = &mut fair {
+                        queue.placed(view, job.request().tenant, &placement);
+                    }
                     plan.set(job.id(), placement);
                 }
                 None => _ = nowhere.insert(shape),
             }
         }
-        plan
     }
 }

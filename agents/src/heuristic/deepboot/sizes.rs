@@ -61,7 +61,7 @@ impl SizeScheduler {
         let values: Vec<_> = jobs.iter().map(|job| self.values(view, job, gpus, fair)).collect();
         let sizes = self.choice.sizes(gpus, values);
 
-        self.free.reset(view.free());
+        self.free.reset(view);
         let mut changed: Vec<(u32, &JobView<'_>)> =
             sizes.into_iter().zip(&jobs).filter(|(size, job)| *size != job.gpus()).collect();
         for (_, job) in &changed {

@@ -48,6 +48,10 @@ impl Policy for WithAtsI {
         self.training.wake_at()
     }
 
+    fn round(&self) -> Option<SimTime> {
+        self.training.round()
+    }
+
     fn batching(&self) -> Batching {
         self.training.batching()
     }

@@ -1,6 +1,5 @@
 //! Settings of Gavel: the objective, and the mechanism of rounds.
 
-use goodput_env::cluster::AcceleratorType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +7,7 @@ use super::fifo::TypeFifo;
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
 use super::water_filling::Inside;
+use crate::allocation::expense::Expense;
 
 /// Objective that the shares of time optimise.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub enum GavelObjective {
     Cost(Vec<(&'static str, f64)>),
     /// Sum of throughputs over what their types take, as the cluster's types state it.
     Per(Expense),
+    /// As [`Per`](Self::Per), with the throughput per expense of a job relative to that on the job's best type.
+    RelativePer(Expense),
     /// As [`Cost`](Self::Cost), with jobs' deadlines kept where all of them can be.
     CostWithDeadlines(Vec<(&'static str, f64)>),
     /// Baseline: first in, first out over types.
@@ -49,51 +51,12 @@ pub const PER_WATT: &str = "gavel-per-watt";
 /// Name of the policy of most steps per dollar.
 pub const PER_DOLLAR: &str = "gavel-per-dollar";
 
-/// Expense of an accelerator while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expense {
-    /// Greatest power, watts.
-    Power,
-    /// Price, dollars an hour.
-    Price,
-}
-
-impl Expense {
-    /// Expense that the policy called `name` weighs throughput against; `None` where it weighs none.
-    pub fn of_policy(name: &str) -> Option<Self> {
-        match name {
-            PER_WATT => Some(Self::Power),
-            PER_DOLLAR => Some(Self::Price),
-            _ => None,
-        }
-    }
-
-    /// Name of the figure in the list of accelerators.
-    pub fn figure(self) -> &'static str {
-        match self {
-            Self::Power => "watts",
-            Self::Price => "dollars_per_hour",
-        }
-    }
-
-    /// Whether the expense of some type is known: where it is of none, an objective per expense is one of throughput.
-    pub fn is_known(self, types: &[AcceleratorType]) -> bool {
-        types.iter().any(|kind| self.figure_of(kind).is_some())
-    }
-
-    fn figure_of(self, kind: &AcceleratorType) -> Option<f64> {
-        match self {
-            Self::Power => kind.watts,
-            Self::Price => kind.dollars_per_hour,
-        }
-    }
-
-    /// Expense of each type. A type of which it is not known counts as the dearest of the others, and where it is known
-    /// of none, all count alike.
-    pub fn of(self, types: &[AcceleratorType]) -> Vec<f64> {
-        let known = |kind| self.figure_of(kind);
-        let dearest = types.iter().filter_map(known).reduce(f64::max).unwrap_or(1.0);
-        types.iter().map(|kind| known(kind).unwrap_or(dearest)).collect()
+/// Expense that the policy called `name` weighs throughput against; `None` where it weighs none.
+pub fn expense_of(name: &str) -> Option<Expense> {
+    match name {
+        PER_WATT => Some(Expense::Power),
+        PER_DOLLAR => Some(Expense::Price),
+        _ => None,
     }
 }
 
@@ -121,6 +84,41 @@ pub struct GavelRounds {
 impl Default for GavelRounds {
     fn default() -> Self {
         Self { round_secs: 360.0, reset_secs: 1920.0 }
+    }
+}
+
+/// Settings of an objective per expense.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GavelPerExpense {
+    /// Length of a round.
+    #[schemars(range(min = 1.0, max = 1e7), extend("x-unit" = "s", "x-source" = "OSDI 2020, section 5: 6 minutes"))]
+    pub round_secs: f64,
+    /// Least time between resets of the counts of received time.
+    #[schemars(range(min = 1.0, max = 1e9), extend("x-unit" = "s", "x-source" = "scheduler.py of its artifact"))]
+    pub reset_secs: f64,
+    /// Whether the steps per expense of a job count relative to those on the job's best type, times its accelerators.
+    /// Without it, jobs with short steps count most.
+    #[schemars(extend("x-source" = "this project"))]
+    pub relative: bool,
+}
+
+impl Default for GavelPerExpense {
+    fn default() -> Self {
+        let GavelRounds { round_secs, reset_secs } = GavelRounds::default();
+        Self { round_secs, reset_secs, relative: false }
+    }
+}
+
+impl GavelPerExpense {
+    /// Mechanism of rounds.
+    pub fn rounds(self) -> GavelRounds {
+        GavelRounds { round_secs: self.round_secs, reset_secs: self.reset_secs }
+    }
+
+    /// Objective per `expense`.
+    pub fn objective(self, expense: Expense) -> GavelObjective {
+        if self.relative { GavelObjective::RelativePer(expense) } else { GavelObjective::Per(expense) }
     }
 }
 

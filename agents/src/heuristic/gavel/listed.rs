@@ -5,7 +5,7 @@ use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
 use super::config::{
-    Expense, GavelConfig, GavelObjective, GavelRoundLength, GavelRounds, PER_DOLLAR, PER_WATT, TypeSpeeds,
+    GavelConfig, GavelObjective, GavelPerExpense, GavelRoundLength, GavelRounds, PER_DOLLAR, PER_WATT, TypeSpeeds,
 };
 use super::fifo::{TypeChoice, TypeFifo};
 use super::form::GavelForm;
@@ -13,6 +13,7 @@ use super::gandiva::GandivaPairs;
 use super::policy::Gavel;
 use super::python_random::PythonRandom;
 use super::water_filling::Inside;
+use crate::allocation::expense::Expense;
 use crate::heuristic::parameters::Parameterised;
 use crate::heuristic::{ListedPolicy, Traits};
 
@@ -111,8 +112,10 @@ pub const LISTED: &[ListedPolicy] = &[
         source: "this project; the cost objective of Narayanan et al., OSDI 2020, over power",
         traits: AWARE,
         constructor: &Parameterised {
-            defaults: GavelRounds::default,
-            build: |rounds, seed| made(GavelObjective::Per(Expense::Power), AWARE, seed, GavelForm::Published, *rounds),
+            defaults: GavelPerExpense::default,
+            build: |terms, seed| {
+                made(terms.objective(Expense::Power), AWARE, seed, GavelForm::Published, terms.rounds())
+            },
         },
         replica: None,
     },
@@ -122,8 +125,10 @@ pub const LISTED: &[ListedPolicy] = &[
         source: "Narayanan et al., OSDI 2020, cost objective; prices of the catalog",
         traits: AWARE,
         constructor: &Parameterised {
-            defaults: GavelRounds::default,
-            build: |rounds, seed| made(GavelObjective::Per(Expense::Price), AWARE, seed, GavelForm::Published, *rounds),
+            defaults: GavelPerExpense::default,
+            build: |terms, seed| {
+                made(terms.objective(Expense::Price), AWARE, seed, GavelForm::Published, terms.rounds())
+            },
         },
         replica: None,
     },

@@ -29,7 +29,7 @@ pub mod rounds;
 mod shortest_first;
 pub mod water_filling;
 
-pub use config::{Expense, GavelConfig, GavelObjective, TypeSpeeds};
+pub use config::{GavelConfig, GavelObjective, TypeSpeeds, expense_of};
 pub use form::GavelForm;
 pub use listed::LISTED;
 pub use policy::Gavel;

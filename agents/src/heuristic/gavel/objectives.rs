@@ -120,6 +120,24 @@ pub fn max_throughput_per_cost(
     solve(&program).or_else(|| if deadlines.is_empty() { None } else { solve(&free) })
 }
 
+/// Efficiency of jobs alone: maximises the sum over jobs of their speed per expense, each relative to that on the job's
+/// best type and times its accelerators. The objective lacks of its greatest value what the accelerators in use take
+/// beyond what the jobs would take for the same steps on their best types, so no unit of steps counts more than another.
+pub fn relative_efficiency(instance: &GavelInstance, expenses: &[f64]) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
+    for (job, spec) in instance.jobs.iter().enumerate() {
+        let per_expense: Vec<Option<f64>> =
+            instance.rates(job).zip(expenses).map(|(rate, expense)| rate.map(|rate| rate / expense)).collect();
+        let best = per_expense.iter().flatten().copied().fold(0.0, f64::max);
+        for (kind, efficiency) in per_expense.into_iter().enumerate() {
+            if let (Some(efficiency), Some(column)) = (efficiency.filter(|_| best > 0.0), program.share(job, kind)) {
+                program.add_cost(&[(column, -f64::from(spec.gpus) * efficiency / best)]);
+            }
+        }
+    }
+    solve(&program)
+}
+
 /// Column that is at least `scale` over the speed of `job`.
 fn relative_time(program: &mut ShareProgram<'_>, job: usize, scale: f64) -> usize {
     let time = program.column(0.0);

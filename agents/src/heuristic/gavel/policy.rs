@@ -247,6 +247,9 @@ impl Gavel {
             GavelObjective::Per(expense) => {
                 objectives::max_throughput_per_cost(instance, &expense.of(&view.cluster().types), &[])
             }
+            GavelObjective::RelativePer(expense) => {
+                objectives::relative_efficiency(instance, &expense.of(&view.cluster().types))
+            }
             GavelObjective::CostWithDeadlines(prices) => {
                 let deadline = |&id: &JobId| Some(view.job(id)?.request().deadline?.as_secs_f64() - now);
                 let deadlines = ids.iter().enumerate().filter_map(|(job, id)| Some((job, deadline(id)?)));
@@ -358,6 +361,10 @@ impl Policy for Gavel {
             _ => (!self.tasks.is_empty()).then_some(self.end_secs),
         };
         self.departures.wake_at().into_iter().chain(end.map(SimTime::from_secs_f64)).min()
+    }
+
+    fn round(&self) -> Option<SimTime> {
+        Some(SimTime::from_secs_f64(self.config.rounds.round_secs))
     }
 
     fn information(&self) -> Information {

@@ -105,7 +105,7 @@ impl Kai {
 impl Policy for Kai {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.usage.advance(view.now);
-        self.free.reset(view.free());
+        self.free.reset(view);
         let mut cycle = KaiCycle::new(view, self);
         cycle.run();
         let protected = cycle.protected_until();
@@ -277,7 +277,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
                 return false;
             }
         }
-        let Some(placement) = self.free.pack(self.view.cluster(), kind, gpus) else { return false };
+        let Some(placement) = self.free.pack(kind, gpus) else { return false };
         if let Some((tree, usage)) = &mut self.quotas {
             tree.add(usage, tenant as usize, kind, u64::from(gpus));
         }
@@ -292,6 +292,9 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
     /// Evicts none where that is not allowed or not enough.
     fn reclaim(&mut self, job: &JobView<'_>, kind: TypeId) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
+        if !self.view.preempts() {
+            self.unreclaimable.insert((tenant, gpus, kind));
+        }
         if self.unreclaimable.contains(&(tenant, gpus, kind)) {
             return false;
         }
@@ -299,7 +302,7 @@ impl<'a, 'v> KaiCycle<'a, 'v> {
         let after = f64::from(own.held + gpus);
         let (within_share, within_quota) = (after <= own.share + 1e-9, after <= own.deserved);
         let saturation = own.saturation(gpus);
-        let mut left = self.free.of_type(self.view.cluster(), kind);
+        let mut left = self.free.of_type(kind);
         let mut lost: BTreeMap<u32, u32> = BTreeMap::new();
         let mut victims: Vec<Victim> = Vec::new();
         let mut candidates: Vec<Victim> = self

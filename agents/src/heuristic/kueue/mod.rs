@@ -39,6 +39,10 @@ use crate::placement::Free;
 use claim::JobClaim;
 use preemption::{Evict, PreemptionRules, fair_preemption};
 
+/// Rules of a run without preemption.
+static NEVER: PreemptionRules =
+    PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
 /// Entries in the list of policies.
@@ -137,7 +141,7 @@ impl Policy for Kueue {
         }
         self.decided = view.now;
         self.wake = view.tenants().next_change(view.now);
-        self.free.reset(view.free());
+        self.free.reset(view);
         // The quotas leave `self`, because the cycle borrows the rest of it.
         let mut quotas = std::mem::take(&mut self.quotas);
         let declared = quotas.tree(view);
@@ -178,6 +182,7 @@ struct KueueCycle<'a, 'v> {
 impl<'a, 'v> KueueCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
         let Kueue { rules, usage, free, evicted, .. } = policy;
+        let rules = if view.preempts() { &*rules } else { &NEVER };
         usage.reset(tree);
         let (mut running, mut lines) = (Vec::new(), Lines::new(view.shapes()));
         let known = |tenant: u32| (tenant as usize) < tree.tenants();
@@ -240,7 +245,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
     fn fits(&self, claim: &JobClaim) -> bool {
         let amount = claim.amount;
         self.tree.available(self.usage, claim.tenant, claim.resource) >= amount as i64
-            && self.free.of_type(self.view.cluster(), claim.resource) >= amount as u32
+            && self.free.of_type(claim.resource) >= amount as u32
     }
 
     /// Starts the job, evicting others where that is needed and allowed.
@@ -249,7 +254,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
             let victims: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
             let freed: u64 = self.running.iter().filter(|of| victims.contains(&of.job)).map(|of| of.amount).sum();
-            let free = u64::from(self.free.of_type(self.view.cluster(), claim.resource));
+            let free = u64::from(self.free.of_type(claim.resource));
             // Jobs of unknown tenants hold accelerators that no quota counts, so the room is
             // checked too.
             if victims.is_empty() || free + freed < claim.amount {
@@ -257,8 +262,8 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             }
             self.evict(&victims);
         }
-        let (cluster, kind) = (self.view.cluster(), claim.resource);
-        let Some(placement) = self.free.pack(cluster, kind, claim.amount as u32) else { return false };
+        let kind = claim.resource;
+        let Some(placement) = self.free.pack(kind, claim.amount as u32) else { return false };
         self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
         self.plan.set(claim.job, placement);
         if let Some(line) = self.waiting.get_mut(&(claim.tenant as u32)) {

@@ -44,7 +44,7 @@ impl TiresiasSrtf {
     /// Plan that empties the cluster and fills it again by the scheme; `None` where there is no scheme.
     pub(super) fn place_anew(&mut self, view: &ClusterView<'_>, asks: &[AcceleratorDemand]) -> Option<Plan> {
         let scheme = self.scheme?;
-        self.free.reset(view.free());
+        self.free.reset(view);
         let held =
             |ask: &AcceleratorDemand| view.job(ask.job).map(|job| job.state.placement.clone()).unwrap_or_default();
         for ask in asks.iter().filter(|ask| ask.held > 0) {

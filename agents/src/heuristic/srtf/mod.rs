@@ -9,11 +9,13 @@
 //! wastes accelerators on jobs that scale badly.
 //!
 //! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
-//! only among running jobs.
+//! only among running jobs. By time and by accelerator time, a decision therefore looks at the jobs that changed, and
+//! at those with most left, as `order.rs` says.
 //!
 //! `srtf@replica` and `srsf@replica` follow the Tiresias simulator; `departures.rs` has what differs.
 
 mod departures;
+mod order;
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -22,11 +24,13 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::allocation::passing::Verdict;
 use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 use departures::TiresiasSrtf;
 pub(crate) use departures::keep_line;
+use order::KeptOrder;
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[
@@ -85,6 +89,7 @@ pub struct Srtf {
     shortest: Shortest,
     /// Behaviour of the Tiresias simulator; `None`: the rule as published.
     artifact: Option<TiresiasSrtf>,
+    order: KeptOrder,
     admission: Admission,
     keyed: Vec<(u64, AcceleratorDemand)>,
     asks: Vec<AcceleratorDemand>,
@@ -118,13 +123,26 @@ impl Shortest {
             Self::ElasticTime => (job.min_gpus(), fastest_size(job, capacity)),
             _ => (request.gpus, request.gpus),
         };
-        let key = match self {
-            Self::Size => f64::from(min),
-            Self::Service => job.remaining_secs(min).map_or(f64::INFINITY, |secs| secs * f64::from(min)),
-            Self::Time | Self::ElasticTime => job.remaining_secs(min).unwrap_or(f64::INFINITY),
-        };
         // The bits of a non-negative float sort like the float, and faster.
-        (key.to_bits(), AcceleratorDemand { job: job.id(), min, max, held: job.gpus() })
+        (self.key(job, min).to_bits(), AcceleratorDemand { job: job.id(), min, max, held: job.gpus() })
+    }
+
+    /// Key of a job that runs on `gpus` accelerators.
+    fn key(self, job: &JobView<'_>, gpus: u32) -> f64 {
+        match self {
+            Self::Size => f64::from(gpus),
+            _ => job.remaining_secs(gpus).map_or(f64::INFINITY, |secs| self.weighted(secs, gpus)),
+        }
+    }
+
+    /// Key of a job with `secs` seconds left on `gpus` accelerators.
+    fn weighted(self, secs: f64, gpus: u32) -> f64 {
+        if self == Self::Service { secs * f64::from(gpus) } else { secs }
+    }
+
+    /// Whether keys only change with what is left of jobs of a given size.
+    fn is_kept(self) -> bool {
+        matches!(self, Self::Time | Self::Service)
     }
 }
 
@@ -137,6 +155,12 @@ fn fastest_size(job: &JobView<'_>, capacity: u32) -> u32 {
 
 impl Policy for Srtf {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        if self.artifact.is_none()
+            && self.shortest.is_kept()
+            && let Some(verdicts) = self.order.admit(view, self.shortest)
+        {
+            return self.admission.carry_out(view, &verdicts);
+        }
         let capacity = view.cluster().total_gpus();
         let mut keyed = std::mem::take(&mut self.keyed);
         keyed.clear();
@@ -198,7 +222,7 @@ impl Admission {
     ) -> Plan {
         let mut left = view.total_free() + asks.iter().map(|ask| ask.held).sum::<u32>();
         let mut plan = Plan::keep();
-        self.free.reset(view.free());
+        self.free.reset(view);
         self.placed.clear();
         for ask in asks {
             let gpus = if ask.min <= left { ask.max.min(left) } else { 0 };
@@ -215,12 +239,39 @@ impl Admission {
                 _ => self.placed.push((ask.job, gpus, ask.min)),
             }
         }
-        // Jobs are placed after all releases, so that one may take what a later one gave up.
+        self.place(view, &mut plan);
+        plan
+    }
+
+    /// Plan of the changes of a walk over jobs that ask for one size.
+    fn carry_out(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict]) -> Plan {
+        let mut plan = Plan::keep();
+        if verdicts.is_empty() {
+            return plan;
+        }
+        self.free.reset(view);
+        self.placed.clear();
+        for verdict in verdicts {
+            match *verdict {
+                Verdict::Start(id) => {
+                    self.placed.extend(view.job(id).map(|job| job.request().gpus).map(|gpus| (id, gpus, gpus)))
+                }
+                Verdict::Stop(id) => {
+                    view.job(id).iter().for_each(|job| self.free.release(&job.state.placement));
+                    plan.set(id, Placement::none());
+                }
+            }
+        }
+        self.place(view, &mut plan);
+        plan
+    }
+
+    /// Jobs are placed after all releases, so that one may take what a later one gave up.
+    fn place(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         for &(job, gpus, least) in &self.placed {
             let held = view.job(job).map_or_else(Placement::none, |job| job.state.placement.clone());
             let placement = Packer::FewestNodes.place_most(view.cluster(), &mut self.free, &held, gpus, least);
             plan.set(job, placement.unwrap_or_else(Placement::none));
         }
-        plan
     }
 }

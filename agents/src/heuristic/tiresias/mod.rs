@@ -7,9 +7,11 @@
 //! tensor sizes. `las` is the one-dimensional form, which counts seconds only; `tiresias` has the
 //! settings under which Pollux (OSDI'21) and later papers compare with it.
 
+mod line;
 mod parameters;
 mod queues;
 mod reserved;
+mod service;
 
 pub use parameters::{GittinsQueueParameters, QueueLimits, QueueParameters, TimeQueueParameters};
 pub use queues::Tiresias;

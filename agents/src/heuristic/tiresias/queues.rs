@@ -14,15 +14,24 @@
 //! A job that finds no nodes although enough accelerators are free (too scattered for its model, or
 //! of several types) is passed over, and the walk starts again without it: no job is preempted for
 //! a job that cannot start.
+//!
+//! A decision looks at the jobs that have changed, started, stopped or come to the end of their time in a queue since
+//! the last one, and at those that it moves. Only queues in order of an index are sorted anew each time, because every
+//! running job's index changes.
+
+use std::collections::BTreeSet;
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::state::Bookmark;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::{DemotionTiming, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
+use super::line::{Line, Part, Position, QueuedJob};
+use super::{QueueOrder, TiresiasConfig, TiresiasPlacement};
+use crate::allocation::passing::Verdict;
 use crate::placement::{Consolidation, Free};
 
 /// Tiresias over a cluster. Ties are broken by order of entry into the queue, and among jobs that
@@ -30,38 +39,20 @@ use crate::placement::{Consolidation, Free};
 #[derive(Clone, Debug)]
 pub struct Tiresias {
     config: TiresiasConfig,
-    queues: Vec<Vec<QueuedJob>>,
+    line: Line,
     /// Smallest id that has not been seen.
     unseen: JobId,
+    mark: Bookmark,
+    /// Jobs that are looked at in this decision, ascending.
+    stirred: Vec<JobId>,
+    /// Jobs that the last decision started or stopped.
+    planned: Vec<JobId>,
+    /// Jobs that entered a queue in this decision, in order of entry.
+    entered: Vec<JobId>,
+    /// Jobs that were to run and were found without accelerators in this decision.
+    stopped: Vec<JobId>,
     free: Free,
-    moved: Vec<(QueuedJob, usize)>,
-    /// Accelerators held by running jobs.
-    held: u32,
     wake: Option<SimTime>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct QueuedJob {
-    job: JobId,
-    gpus: u32,
-    submit: SimTime,
-    /// Requirement of the model on the number of nodes.
-    consolidation: Consolidation,
-    /// Whether the job held accelerators until now; from [`Tiresias::settle`] on: whether it is to
-    /// hold them.
-    running: bool,
-    chosen: bool,
-    /// Whether the job found no nodes in this decision.
-    barred: bool,
-    /// Wall time with accelerators, as of the last decision.
-    executed: SimTime,
-    /// Time in `executed` from before the last promotion.
-    forgiven: SimTime,
-    /// Time spent waiting after a run, since the last promotion.
-    waited: SimTime,
-    checked: SimTime,
-    /// Index of the job's service, where the queue is ordered by one; NaN: out of date.
-    rank: f64,
 }
 
 /// Indices that are to be computed anew.
@@ -73,36 +64,65 @@ enum OutdatedRanks {
     All,
 }
 
-/// Walk over the queues within one decision.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum QueueWalk {
-    First,
-    /// A further walk, without the jobs that found no nodes.
-    Repeated,
-}
-
-impl QueuedJob {
-    fn counted(&self) -> SimTime {
-        self.executed - self.forgiven
-    }
-}
-
 impl Tiresias {
     /// A policy with the given settings.
     pub fn new(config: TiresiasConfig) -> Self {
-        let queues = vec![Vec::new(); config.limits.len() + 1];
-        Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
+        Self {
+            config,
+            line: Line::default(),
+            unseen: JobId(0),
+            mark: Bookmark::default(),
+            stirred: Vec::new(),
+            planned: Vec::new(),
+            entered: Vec::new(),
+            stopped: Vec::new(),
+            free: Free::default(),
+            wake: None,
+        }
     }
 
-    fn admit(&mut self, view: &ClusterView<'_>) {
-        let first = self.queues[0].len();
-        for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
-            let entry = self.entry(view, &job);
-            self.queues[0].push(entry);
+    /// Gathers the jobs that may have changed since the last decision.
+    fn gather(&mut self, view: &ClusterView<'_>) {
+        self.stirred.clear();
+        match view.changed_jobs(&mut self.mark) {
+            Some(changed) => {
+                self.stirred.extend_from_slice(changed);
+                self.stirred.append(&mut self.planned);
+                self.stirred.extend(self.line.due_by(view.now));
+                if self.config.order != QueueOrder::Entry {
+                    // The index of every running job has changed.
+                    self.stirred.extend(self.line.holders().map(|entry| entry.job));
+                }
+            }
+            None => {
+                self.stirred.extend(self.line.jobs().map(|entry| entry.job));
+                self.stirred.extend(view.jobs().map(|job| job.id()));
+            }
         }
-        // The view was walked from its newest job back.
-        self.queues[0][first..].reverse();
-        self.unseen = self.queues[0].last().map_or(self.unseen, |last| self.unseen.max(JobId(last.job.0 + 1)));
+        self.stirred.sort_unstable();
+        self.stirred.dedup();
+        self.planned.clear();
+        self.entered.clear();
+        self.stopped.clear();
+    }
+
+    /// New jobs enter the first queue.
+    fn admit(&mut self, view: &ClusterView<'_>) {
+        let first = self.stirred.partition_point(|&job| job < self.unseen);
+        for at in first..self.stirred.len() {
+            let Some(job) = view.job(self.stirred[at]) else { continue };
+            self.unseen = JobId(job.id().0 + 1);
+            self.enter(self.entry(view, &job), 0);
+        }
+    }
+
+    /// Puts a job at the end of a queue.
+    fn enter(&mut self, mut entry: QueuedJob, queue: usize) {
+        let by_entry = self.config.order == QueueOrder::Entry;
+        let part = if self.config.running_first && by_entry { Part::Entered } else { Part::Front };
+        entry.at = self.line.last(queue, part);
+        self.entered.push(entry.job);
+        self.line.insert(QueuedJob { due: self.config.due(&entry), ..entry });
     }
 
     fn entry(&self, view: &ClusterView<'_>, job: &JobView<'_>) -> QueuedJob {
@@ -115,161 +135,155 @@ impl Tiresias {
                 TiresiasPlacement::Skew(skew) => skew.consolidation(job),
             },
             running: job.state.is_allocated(),
-            chosen: false,
-            barred: false,
             executed: job.state.executed(view.now),
             forgiven: SimTime::ZERO,
             waited: SimTime::ZERO,
-            checked: view.now,
+            since: view.now,
             rank: f64::NAN,
+            at: Position { queue: 0, part: Part::Front, number: 0 },
+            due: SimTime::NEVER,
         }
     }
 
     /// Takes in jobs that an earlier view did not have though they are older than others in it, as a guarantee around
     /// the policy hides them for a while. Each enters the queue of its service.
     fn readmit(&mut self, view: &ClusterView<'_>) {
-        if self.queues.iter().map(Vec::len).sum::<usize>() >= view.active() {
+        if self.line.len() >= view.active() {
             return;
         }
-        let mut known: Vec<JobId> = self.queues.iter().flatten().map(|entry| entry.job).collect();
-        known.sort_unstable();
-        for job in view.jobs().filter(|job| known.binary_search(&job.id()).is_err()) {
-            let entry = self.entry(view, &job);
-            let TiresiasConfig { limits, service, .. } = &self.config;
-            let served = attained(*service, &entry);
-            let queue = limits.iter().take_while(|limit| served >= i64::from(**limit) * 1000).count();
-            self.held += if entry.running { entry.gpus } else { 0 };
-            self.queues[queue].push(entry);
+        for at in 0..self.stirred.len() {
+            let id = self.stirred[at];
+            if let Some(job) = view.job(id).filter(|_| self.line.get(id).is_none()) {
+                let entry = self.entry(view, &job);
+                let served = self.config.attained(&entry);
+                let limits = self.config.limits.iter();
+                let queue = limits.take_while(|limit| served >= i64::from(**limit) * 1000).count();
+                self.enter(entry, queue);
+            }
         }
         self.reorder(OutdatedRanks::Marked);
     }
 
     /// Forgets completed jobs, brings service up to date, and moves jobs between queues.
     fn requeue(&mut self, view: &ClusterView<'_>) {
-        let TiresiasConfig { limits, service, starvation_knob: knob, order, .. } = &mut self.config;
-        self.moved.clear();
-        let mut outdated = OutdatedRanks::Marked;
-        let held = &mut self.held;
-        *held = 0;
-        for (at, queue) in self.queues.iter_mut().enumerate() {
-            let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
-            let moved = &mut self.moved;
-            queue.retain_mut(|entry| {
-                let Some(job) = view.job(entry.job) else {
-                    if let QueueOrder::Gittins(experience, _) = order {
-                        // The view no longer has a completed job, so its last stretch is counted
-                        // here.
-                        let run = if entry.running { view.now - entry.checked } else { SimTime::ZERO };
-                        if experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0) {
-                            outdated = OutdatedRanks::All;
-                        }
-                    }
-                    return false;
-                };
-                if entry.running {
-                    // A running job attains service, which puts its index out of date.
-                    entry.rank = f64::NAN;
-                    entry.executed = job.state.executed(view.now);
-                    entry.running = job.state.is_allocated();
-                    *held += if entry.running { entry.gpus } else { 0 };
-                    if limit.is_some_and(|limit| attained(*service, entry) >= limit) {
-                        moved.push((*entry, at + 1));
-                        return false;
-                    }
-                } else if *knob > 0.0 && entry.counted() > SimTime::ZERO {
-                    entry.waited += view.now - entry.checked;
-                    if at > 0 && entry.waited >= patience(*knob, entry) {
-                        // A promoted job starts over: neither its service nor its wait counts any
-                        // more.
-                        (entry.forgiven, entry.waited, entry.rank) = (entry.executed, SimTime::ZERO, f64::NAN);
-                        moved.push((*entry, 0));
-                        return false;
-                    }
+        let (mut gone, mut moved) = (Vec::new(), Vec::new());
+        for at in 0..self.stirred.len() {
+            let id = self.stirred[at];
+            let Some(mut entry) = self.line.get(id).copied() else { continue };
+            let Some(job) = view.job(id) else {
+                gone.extend(self.line.remove(id));
+                continue;
+            };
+            match self.bring_up_to_date(&mut entry, &job, view.now) {
+                Some(queue) => {
+                    self.line.remove(id);
+                    moved.push((entry, queue));
                 }
-                true
-            });
+                None => self.line.update(QueuedJob { due: self.config.due(&entry), ..entry }),
+            }
         }
+        let outdated = self.learn(gone, view.now);
         // Jobs that enter a queue at once enter by id, whatever queues they come from.
-        self.moved.sort_unstable_by_key(|(entry, _)| entry.job);
-        for (entry, to) in self.moved.drain(..) {
-            self.queues[to].push(entry);
-        }
+        moved.into_iter().for_each(|(entry, queue)| self.enter(entry, queue));
         self.reorder(outdated);
+    }
+
+    /// Brings the times of a job up to `now`. Returns the queue that the job moves to, if it does.
+    fn bring_up_to_date(&mut self, entry: &mut QueuedJob, job: &JobView<'_>, now: SimTime) -> Option<usize> {
+        let queue = entry.at.queue;
+        if entry.running {
+            // A running job attains service, which puts its index out of date.
+            entry.rank = f64::NAN;
+            entry.executed = job.state.executed(now);
+            entry.since = now;
+            entry.running = job.state.is_allocated();
+            if !entry.running {
+                self.stopped.push(entry.job);
+            }
+            let limit = self.config.limit(queue);
+            return limit.is_some_and(|limit| self.config.attained(entry) >= limit).then_some(queue + 1);
+        }
+        self.config.count_wait(entry, now);
+        if !self.config.promotes(entry) || entry.waited < self.config.patience(entry) {
+            return None;
+        }
+        // A promoted job starts over: neither its service nor its wait counts any more.
+        (entry.forgiven, entry.waited, entry.rank) = (entry.executed, SimTime::ZERO, f64::NAN);
+        Some(0)
+    }
+
+    /// Takes in the service of completed jobs, where an index goes by it.
+    fn learn(&mut self, mut gone: Vec<QueuedJob>, now: SimTime) -> OutdatedRanks {
+        let service = self.config.service;
+        let QueueOrder::Gittins(experience, _) = &mut self.config.order else { return OutdatedRanks::Marked };
+        gone.sort_unstable_by_key(|entry| entry.at);
+        let mut outdated = OutdatedRanks::Marked;
+        for entry in gone {
+            // The view no longer has a completed job, so its last stretch is counted here.
+            let run = if entry.running { now - entry.since } else { SimTime::ZERO };
+            if experience.learn(service.weighted(entry.gpus, entry.executed + run) as f64 / 1000.0) {
+                outdated = OutdatedRanks::All;
+            }
+        }
+        outdated
     }
 
     /// Sorts each queue by index, where it is ordered by one, and computes the indices that are out of date.
     fn reorder(&mut self, outdated: OutdatedRanks) {
-        let service = self.config.service;
-        let index = |entry: &QueuedJob| match &self.config.order {
+        let Self { config, line, .. } = self;
+        let index = |entry: &QueuedJob| match &config.order {
             QueueOrder::Entry => 0.0,
             QueueOrder::Gittins(experience, horizon) => {
-                let secs = weighted(service, entry, entry.executed) as f64 / 1000.0;
+                let secs = config.service.weighted(entry.gpus, entry.executed) as f64 / 1000.0;
                 experience.sample().index(secs, *horizon)
             }
-            QueueOrder::Artifact(table) => table.index(attained(service, entry) / 1000),
+            QueueOrder::Artifact(table) => table.index(config.attained(entry) / 1000),
         };
-        let in_order = match &self.config.order {
+        let in_order = match &config.order {
             QueueOrder::Entry => return,
             QueueOrder::Gittins(..) => |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
             QueueOrder::Artifact(_) => {
                 |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit))
             }
         };
-        for queue in &mut self.queues {
-            let all = outdated == OutdatedRanks::All;
-            for entry in queue.iter_mut().filter(|entry| all || entry.rank.is_nan()) {
-                entry.rank = index(entry);
-            }
-            queue.sort_by(in_order);
-        }
+        let ranked = |entry: QueuedJob| match outdated == OutdatedRanks::All || entry.rank.is_nan() {
+            true => QueuedJob { rank: index(&entry), ..entry },
+            false => entry,
+        };
+        line.sort_by(ranked, in_order);
     }
 
     /// Chooses the jobs that run, and finds nodes for those that start.
-    fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
+    fn schedule(&mut self, view: &ClusterView<'_>) -> (Plan, Vec<Verdict>) {
+        let mut barred = BTreeSet::new();
+        loop {
+            let verdicts = self.line.admit(view.total_free(), &barred);
+            let known = barred.len();
+            let plan = self.plan(view, &verdicts, &mut barred);
+            // Each further walk bars at least one more job, so the loop ends.
+            if barred.len() == known {
+                return (plan, verdicts);
+            }
+        }
+    }
+
+    /// Places jobs that start on what stopped and idle jobs leave; those that find no nodes are `barred`.
+    fn plan(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict], barred: &mut BTreeSet<JobId>) -> Plan {
         let mut plan = Plan::keep();
-        let mut walk = QueueWalk::First;
-        // Each further walk bars at least one more job, so the loop ends.
-        while self.choose(view, &mut plan, walk) && !self.start(view, &mut plan) {
-            plan.changes.clear();
-            walk = QueueWalk::Repeated;
+        if verdicts.is_empty() {
+            return plan;
         }
-        plan
-    }
-
-    /// Lets every job run that fits into what the jobs before it leave, and preempts the others;
-    /// true where some job starts.
-    fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, walk: QueueWalk) -> bool {
-        let mut left = view.total_free() + self.held;
-        let mut starts = false;
-        for queue in &mut self.queues {
-            for entry in queue {
-                entry.checked = view.now;
-                // A bar holds for the walks of one decision only.
-                entry.barred &= walk == QueueWalk::Repeated;
-                entry.chosen = entry.gpus <= left && !entry.barred;
-                if entry.chosen {
-                    left -= entry.gpus;
-                    starts |= !entry.running;
-                } else if entry.running {
-                    plan.set(entry.job, Placement::none());
-                }
+        self.free.reset(view);
+        // Stopped jobs make room for those that start.
+        for verdict in verdicts {
+            if let Verdict::Stop(id) = *verdict {
+                view.job(id).iter().for_each(|job| self.free.release(&job.state.placement));
+                plan.set(id, Placement::none());
             }
         }
-        starts
-    }
-
-    /// Places jobs that start on what preempted and idle jobs leave; false where some found no
-    /// nodes and are barred.
-    fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
-        self.free.reset(view.free());
-        // So far the plan only preempts, and preempted jobs make room for those that start.
-        for change in &plan.changes {
-            if let Some(job) = view.job(change.job) {
-                self.free.release(&job.state.placement);
-            }
-        }
-        let mut all = true;
-        for entry in self.queues.iter_mut().flatten().filter(|entry| entry.chosen && !entry.running) {
+        for verdict in verdicts {
+            let Verdict::Start(id) = *verdict else { continue };
+            let Some(entry) = self.line.get(id) else { continue };
             let placement = match &self.config.placing {
                 TiresiasPlacement::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
                 TiresiasPlacement::Skew(skew) => {
@@ -277,85 +291,73 @@ impl Tiresias {
                 }
             };
             match placement {
-                Some(placement) => plan.set(entry.job, placement),
-                None => (entry.barred, all) = (true, false),
+                Some(placement) => plan.set(id, placement),
+                None => {
+                    barred.insert(id);
+                }
             }
         }
-        all
+        plan
     }
 
     /// Notes which jobs run from now on and when the next job is to change its queue.
-    fn settle(&mut self, now: SimTime) {
-        let TiresiasConfig { limits, service, starvation_knob: knob, demotion, running_first, .. } = &self.config;
-        let mut next = SimTime::NEVER;
-        self.held = 0;
-        for (at, queue) in self.queues.iter_mut().enumerate() {
-            let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
-            let waits = at > 0 && *knob > 0.0;
-            let (mut waiting, mut unsorted) = (false, false);
-            for entry in queue.iter_mut() {
-                entry.running = entry.chosen;
-                unsorted |= waiting && entry.running;
-                waiting |= !entry.running;
-                if entry.running {
-                    self.held += entry.gpus;
-                    if let Some(limit) = limit {
-                        next = next.min(until(limit, *service, *demotion, entry));
-                    }
-                } else if waits && entry.counted() > SimTime::ZERO {
-                    next = next.min(patience(*knob, entry) - entry.waited);
-                }
+    fn settle(&mut self, view: &ClusterView<'_>, verdicts: &[Verdict]) {
+        for verdict in verdicts {
+            let (Verdict::Start(id) | Verdict::Stop(id)) = *verdict;
+            let Some(mut entry) = self.line.get(id).copied() else { continue };
+            entry.running = !entry.running;
+            if entry.running {
+                self.config.count_wait(&mut entry, view.now);
+            } else {
+                entry.executed = view.job(id).map_or(entry.executed, |job| job.state.executed(view.now));
+                self.stopped.push(id);
             }
-            if *running_first && unsorted {
-                // The sort is stable, so the order of entry is kept among jobs that run and among
-                // those that wait.
-                queue.sort_by_key(|entry| !entry.running);
+            entry.since = view.now;
+            if entry.at.part == Part::Back {
+                entry.at = self.line.last(entry.at.queue, Part::Front);
             }
+            self.line.update(QueuedJob { due: self.config.due(&entry), ..entry });
+            self.planned.push(id);
         }
-        self.wake = (next < SimTime::NEVER).then(|| now.saturating_add(next));
+        if self.config.running_first {
+            self.part();
+        }
+        self.wake = self.config.next_change(&self.line, view.now);
+    }
+
+    /// Moves running jobs ahead of waiting ones inside their queue; among each, the order stays.
+    fn part(&mut self) {
+        match self.config.order {
+            QueueOrder::Entry => {}
+            // The next decision sorts anew, and jobs of equal index keep the order that they have now.
+            QueueOrder::Artifact(_) => return self.line.sort_by(|entry| entry, |a, b| b.running.cmp(&a.running)),
+            QueueOrder::Gittins(..) => return,
+        }
+        let waits_in_front = |entry: &QueuedJob| !entry.running && entry.at.part == Part::Front;
+        for entry in self.line.in_order(&self.stopped, waits_in_front).into_iter().rev() {
+            let at = self.line.first(entry.at.queue, Part::Back);
+            self.line.move_to(&entry, at);
+        }
+        for entry in self.line.in_order(&self.entered, |entry| entry.at.part == Part::Entered) {
+            let part = if entry.running { Part::Front } else { Part::Back };
+            let at = self.line.last(entry.at.queue, part);
+            self.line.move_to(&entry, at);
+        }
     }
 }
 
 impl Policy for Tiresias {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.gather(view);
         self.admit(view);
         self.requeue(view);
         self.readmit(view);
-        let plan = self.schedule(view);
-        self.settle(view.now);
+        let (plan, verdicts) = self.schedule(view);
+        self.settle(view, &verdicts);
         plan
     }
 
     fn wake_at(&self) -> Option<SimTime> {
         self.wake
     }
-}
-
-/// Service of a time on the accelerators of a job, GPU-milliseconds (or milliseconds).
-fn weighted(service: ServiceMeasure, entry: &QueuedJob, time: SimTime) -> i64 {
-    match service {
-        ServiceMeasure::GpuTime => time.as_millis() * i64::from(entry.gpus),
-        ServiceMeasure::Time => time.as_millis(),
-    }
-}
-
-fn attained(service: ServiceMeasure, entry: &QueuedJob) -> i64 {
-    weighted(service, entry, entry.counted())
-}
-
-/// Time until a running job is demoted.
-fn until(limit: i64, service: ServiceMeasure, demotion: DemotionTiming, entry: &QueuedJob) -> SimTime {
-    let width = match service {
-        ServiceMeasure::GpuTime => i64::from(entry.gpus),
-        ServiceMeasure::Time => 1,
-    };
-    SimTime::from_millis(match demotion {
-        // Rounded up, so that the limit is reached when the policy wakes.
-        DemotionTiming::Due => (limit - attained(service, entry) + width - 1) / width,
-        DemotionTiming::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
-    })
-}
-
-fn patience(knob: f64, entry: &QueuedJob) -> SimTime {
-    SimTime::from_secs_f64(knob * entry.counted().as_secs_f64())
 }

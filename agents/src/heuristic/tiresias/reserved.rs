@@ -142,7 +142,7 @@ impl ReservedQueues {
 
     fn plan(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        self.free.reset(view.free());
+        self.free.reset(view);
         let entries =
             || self.classes.iter().flat_map(|class| class.queues.iter().flatten().map(|entry| (class.gpus, entry)));
         let changed = |entry: &ReservedJob| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);

@@ -111,7 +111,8 @@ impl Learner {
     ) -> ([f64; 3], Vec<f32>) {
         let rows = batch.check(self.weights());
         let objective = Extraction { actions: batch.actions, estimates, weights, expectile, rows: rows as f32 };
-        let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
+        let source = self.source(batch.observations, batch.masks);
+        let (gradient, reports) = self.gradient(&source, &all(rows), &objective);
         (sum(&reports), gradient)
     }
 }

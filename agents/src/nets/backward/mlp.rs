@@ -11,7 +11,6 @@ use crate::nets::weights::Weights;
 
 /// Both perceptrons, evaluated.
 pub(super) struct MlpPass<'a> {
-    weights: &'a Weights,
     /// Features of slots `[rows, slots kept * slot_features]` and of the cluster `[rows, globals]`.
     x: [ArrayView2<'a, f32>; 2],
     actor: Perceptron<'a>,
@@ -47,19 +46,17 @@ impl<'a> MlpPass<'a> {
         let (critic, values) = Perceptron::forward((depth..2 * depth).map(layer).collect(), &x);
         let output =
             NetOutput { scores: scores.into_raw_vec_and_offset().0, values: values.into_raw_vec_and_offset().0 };
-        (output, Box::new(Self { weights, x, actor, critic }))
+        (output, Box::new(Self { x, actor, critic }))
     }
 }
 
 impl Pass for MlpPass<'_> {
-    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput, gradient: &mut [f32]) {
         let rows = slopes.values.len();
-        let mut gradient = vec![0.0; self.weights.data().len()];
         for (perceptron, slopes) in [(&self.actor, &slopes.scores), (&self.critic, &slopes.values)] {
             let slopes = ArrayView2::from_shape((rows, slopes.len() / rows), slopes).expect("one for each output");
-            perceptron.backward(&self.x, slopes.to_owned(), &mut gradient);
+            perceptron.backward(&self.x, slopes.to_owned(), gradient);
         }
-        gradient
     }
 }
 

@@ -17,6 +17,7 @@ use self::set::SetPass;
 use crate::nets::layers::Net;
 use crate::nets::layers::affine::host;
 use crate::nets::shard::Shard;
+use crate::nets::simd::widest;
 use crate::nets::weights::{NetConfig, Weights};
 
 /// Outputs of a net for the rows of a shard.
@@ -29,9 +30,9 @@ pub(crate) struct NetOutput {
 
 /// A net that was evaluated on a shard and knows the way back.
 pub(crate) trait Pass {
-    /// The gradient of every parameter, in the order of the flat vector, from those of scores and
+    /// Adds the gradient of every parameter to `gradient`, in the order of the flat vector, from those of scores and
     /// values.
-    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32>;
+    fn backward(self: Box<Self>, slopes: &NetOutput, gradient: &mut [f32]);
 }
 
 /// Evaluates a net.
@@ -41,6 +42,11 @@ pub(crate) fn forward<'a>(weights: &'a Weights, shard: &'a Shard, device: &Devic
         NetConfig::Set(config) if config.heads == 0 => SetPass::forward(weights, shard),
         NetConfig::Set(_) => BurnPass::forward(weights, shard, device),
     }
+}
+
+/// Adds `part` to `sum`.
+pub(crate) fn add(sum: &mut [f32], part: &[f32]) {
+    widest(|| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
 }
 
 /// A net in burn.
@@ -60,12 +66,12 @@ impl BurnPass {
 }
 
 impl Pass for BurnPass {
-    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput, gradient: &mut [f32]) {
         let device = self.scores.device();
         let of_scores = Tensor::<2>::from_data(TensorData::new(slopes.scores.clone(), self.scores.dims()), &device);
         let of_values = Tensor::<1>::from_data(TensorData::new(slopes.values.clone(), self.values.dims()), &device);
         let along = (self.scores * of_scores).sum() + (self.values * of_values).sum();
-        self.net.gradient(&mut along.backward())
+        add(gradient, &self.net.gradient(&mut along.backward()));
     }
 }
 
@@ -114,7 +120,7 @@ mod tests {
                     }
                 }
             }
-            let source = Source { layout, observations: &observations, masks: &masks };
+            let source = Source::new(layout, &observations, &masks);
             let all: Vec<u32> = (0..rows as u32).collect();
             let kept = all.iter().map(|&row| source.extent(row)).max().unwrap_or(1);
             // Slots at the end that no row uses are left out by hand; burn has all of them.
@@ -136,7 +142,10 @@ mod tests {
                 }
             }
             prop_assert!(output.values.iter().zip(&want.values).all(|(one, other)| close(*one, *other)));
-            for (at, (one, other)) in pass.backward(&of_cut).into_iter().zip(by_burn.backward(&of_whole)).enumerate() {
+            let mut both = [vec![0.0; weights.data().len()], vec![0.0; weights.data().len()]];
+            pass.backward(&of_cut, &mut both[0]);
+            by_burn.backward(&of_whole, &mut both[1]);
+            for (at, (&one, &other)) in both[0].iter().zip(&both[1]).enumerate() {
                 prop_assert!(close(one, other), "parameter {at}: {one} {other}");
             }
         }

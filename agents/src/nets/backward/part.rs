@@ -52,7 +52,7 @@ impl<'a> Part<'a> {
         y
     }
 
-    /// Writes the layer's part of `gradient` from its inputs and the slopes of its outputs.
+    /// Adds to the layer's part of `gradient` from its inputs and the slopes of its outputs.
     pub fn collect(&self, x: &[ArrayView2<'_, f32>], slopes: &Array2<f32>, gradient: &mut [f32]) {
         let own = &mut gradient[self.layer.offset..][..self.layer.len()];
         let (matrix, bias) = own.split_at_mut(self.layer.inputs * self.layer.outputs);
@@ -61,10 +61,10 @@ impl<'a> Part<'a> {
             let slopes = slopes.slice(s![.., place]);
             for (x, inputs) in x.iter().zip(&self.inputs) {
                 let mut block = matrix.slice_mut(s![inputs.clone(), columns.clone()]);
-                general_mat_mul(1.0, &x.t(), &slopes, 0.0, &mut block);
+                general_mat_mul(1.0, &x.t(), &slopes, 1.0, &mut block);
             }
             for (bias, sum) in bias[columns].iter_mut().zip(slopes.sum_axis(Axis(0))) {
-                *bias = sum;
+                *bias += sum;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView2, Zip, s};
 
 use super::part::{Part, relu, through};
-use super::{NetOutput, Pass};
+use super::{NetOutput, Pass, add};
 use crate::nets::fused::pool;
 use crate::nets::shard::Shard;
 use crate::nets::weights::{Weights, set_layer as layer};
@@ -78,8 +78,10 @@ impl<'a> SetPass<'a> {
 }
 
 impl Pass for SetPass<'_> {
-    fn backward(self: Box<Self>, slopes: &NetOutput) -> Vec<f32> {
+    fn backward(self: Box<Self>, slopes: &NetOutput, total: &mut [f32]) {
         let layout = self.weights.layout();
+        // A vector of its own: the product over more rows than one block of the library holds would round differently
+        // where it is added to what is there.
         let mut gradient = vec![0.0; self.weights.data().len()];
         // The slopes of what went into a layer; those of its parameters are written down.
         let mut back = |index: usize, x: &Array2<f32>, slopes: &Array2<f32>| {
@@ -137,7 +139,7 @@ impl Pass for SetPass<'_> {
         let of_second = through(&self.embedded, of_embedded);
         let of_first = through(&self.first, back(layer::SLOT2, &self.first, &of_second));
         Part::of(self.weights, layer::SLOT1).collect(&[self.features.view()], &of_first, &mut gradient);
-        gradient
+        add(total, &gradient);
     }
 }
 

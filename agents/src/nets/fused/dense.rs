@@ -6,6 +6,10 @@
 
 use std::ops::Range;
 
+use pulp::NullaryFnOnce;
+
+use crate::nets::simd::widest;
+
 /// Columns of a panel.
 const LANES: usize = 8;
 /// Rows, or panels of a single row, computed together.
@@ -115,9 +119,30 @@ impl Dense {
         stride: usize,
         y: &mut [f32],
     ) {
-        let (inputs, width) = (used.len(), self.width());
+        widest(Sums::<RELU> { dense: self, used, bias, rows, x, stride, y });
+    }
+}
+
+/// One call of [`Dense::run`]: a type and no closure, since the compiler does not inline so long a closure.
+struct Sums<'a, const RELU: bool> {
+    dense: &'a Dense,
+    used: Range<usize>,
+    bias: &'a [f32],
+    rows: usize,
+    x: &'a [f32],
+    stride: usize,
+    y: &'a mut [f32],
+}
+
+impl<const RELU: bool> NullaryFnOnce for Sums<'_, RELU> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { dense, used, bias, rows, x, stride, y } = self;
+        let (inputs, width) = (used.len(), dense.width());
         let row = |r: usize| &x[r * stride..r * stride + inputs];
-        let panel = |p: usize| &self.panels[p * self.inputs..(p + 1) * self.inputs][used.clone()];
+        let panel = |p: usize| &dense.panels[p * dense.inputs..(p + 1) * dense.inputs][used.start..used.end];
         let panels = width / LANES;
         let blocked = rows / BLOCK * BLOCK;
         for r in (0..blocked).step_by(BLOCK) {
@@ -146,6 +171,7 @@ impl Dense {
     }
 }
 
+#[inline(always)]
 fn lanes(bias: &[f32], panel: usize) -> Panel {
     std::array::from_fn(|lane| bias[panel * LANES + lane])
 }

@@ -59,7 +59,7 @@ impl Net {
 pub fn forward(weights: &Weights, observations: &[f32], masks: &[u8]) -> (Vec<f32>, Vec<f32>) {
     let layout = *weights.layout();
     let device = Device::flex();
-    let source = Source { layout, observations, masks };
+    let source = Source::new(layout, observations, masks);
     let net = Net::new(weights, &device);
     let (mut logits, mut values) = (Vec::new(), Vec::new());
     for row in 0..observations.len() / layout.obs_dim() {

@@ -1,4 +1,4 @@
-//! Decisions of learned policies with their reasons.
+//! Decisions of policies with their reasons.
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
@@ -8,6 +8,7 @@ use goodput_env::view::ClusterView;
 
 use super::rounds::{Played, Rounds};
 use super::{Explanation, Scored, UtilityReasons};
+use crate::policies::external::{ChosenAction, ExternalPolicy};
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Observer, Utility, UtilityPolicy};
 
@@ -26,26 +27,38 @@ pub struct Decision {
 pub(super) enum Reasons {
     Rounds(Box<Played>),
     Utilities(UtilityReasons),
+    Told(Vec<ChosenAction>),
+    None,
 }
 
 impl Decision {
+    /// Actions of an external program in the order of the round, with the reasons that the program gave; empty for
+    /// other policies.
+    pub fn told(&self) -> &[ChosenAction] {
+        match &self.reasons {
+            Reasons::Told(actions) => actions,
+            _ => &[],
+        }
+    }
+
     /// The score of `job` taken apart; `None` where it has none.
     pub fn explain(&self, job: JobId) -> Option<Explanation> {
         match &self.reasons {
             Reasons::Rounds(played) => played.explain(job),
             Reasons::Utilities(seen) => seen.explain(job),
+            Reasons::Told(_) | Reasons::None => None,
         }
     }
 }
 
 /// A policy that can be asked why. It is led through a run as any policy is.
-#[derive(Clone, Debug)]
 pub struct Explained(Inner);
 
-#[derive(Clone, Debug)]
 enum Inner {
     Rounds(Box<Rounds>),
     Utilities(Box<Utilities>),
+    Program(Box<ExternalPolicy>),
+    Silent(Box<dyn Policy>),
 }
 
 impl Explained {
@@ -59,9 +72,21 @@ impl Explained {
         Self(Inner::Utilities(Box::new(Utilities::new(utility, decoder))))
     }
 
+    /// Policy of an external program, which gives reasons of its own or none.
+    pub fn told_by(program: ExternalPolicy) -> Self {
+        Self(Inner::Program(Box::new(program)))
+    }
+
+    /// Policy that gives no reasons: its decisions alone are shown.
+    pub fn silent(policy: Box<dyn Policy>) -> Self {
+        Self(Inner::Silent(policy))
+    }
+
     /// Decides without a word.
     pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         match &mut self.0 {
+            Inner::Program(program) => program.decide(view),
+            Inner::Silent(policy) => policy.decide(view),
             Inner::Rounds(rounds) => rounds.policy.decide(view),
             Inner::Utilities(utilities) => utilities.decide(view),
         }
@@ -70,14 +95,25 @@ impl Explained {
     /// Time at which the policy wants to be asked again.
     pub fn wake_at(&self) -> Option<SimTime> {
         match &self.0 {
+            Inner::Program(program) => program.wake_at(),
+            Inner::Silent(policy) => policy.wake_at(),
             Inner::Rounds(rounds) => rounds.policy.wake_at(),
             Inner::Utilities(utilities) => utilities.policy.wake_at(),
         }
     }
 
-    /// Decides and says why.
+    /// Decides and says why, as far as the policy says so.
     pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
+        let unscored = |plan, reasons| {
+            let scores = view.jobs().map(|job| (job.id(), None)).collect();
+            Decision { plan, scores, reasons }
+        };
         match &mut self.0 {
+            Inner::Program(program) => {
+                let (plan, told) = program.explain(view);
+                unscored(plan, Reasons::Told(told))
+            }
+            Inner::Silent(policy) => unscored(policy.decide(view), Reasons::None),
             Inner::Rounds(rounds) => rounds.explain(view),
             Inner::Utilities(utilities) => utilities.explain(view),
         }

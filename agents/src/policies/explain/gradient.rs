@@ -19,7 +19,7 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
     let rows = observations.len() / layout.obs_dim().max(1);
     // Every action has a score, allowed or not.
     let masks = vec![0; rows * layout.actions()];
-    let source = Source { layout, observations, masks: &masks };
+    let source = Source::new(layout, observations, &masks);
     let all: Vec<u32> = (0..rows as u32).collect();
     let mut mean = vec![0.0; layout.slot_features];
     for chunk in all.chunks(ROWS) {

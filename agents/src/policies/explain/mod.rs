@@ -5,7 +5,8 @@
 //! queue would in its place". For policies that are linear in features the answer is exact. For
 //! nets it is integrated gradients (Sundararajan et al., ICML 2017) along the straight line from
 //! the usual job to this one: the contributions then sum to the difference of the two scores
-//! (completeness), and a feature that the net does not look at gets nothing. Occlusion, the change
+//! (completeness), and a feature that the net does not look at gets nothing. The gradients of ONNX graphs are
+//! differences of scores. Occlusion, the change
 //! of the score where one feature alone is the usual one, is the check: it asks the plain forward
 //! pass and no gradient, and where it disagrees, features act together.
 
@@ -19,6 +20,8 @@ mod gradient;
 mod rounds;
 #[cfg(feature = "learn")]
 mod scored;
+#[cfg(feature = "learn")]
+mod secants;
 
 #[cfg(feature = "learn")]
 pub use decided::{Decision, Explained};

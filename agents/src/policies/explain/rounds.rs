@@ -8,6 +8,7 @@ use goodput_env::view::ClusterView;
 use super::decided::{Decision, Reasons};
 use super::gradient::mean_gradient;
 use super::scored::{Scored, ScoredModel};
+use super::secants;
 use super::{Contribution, Explanation};
 use crate::policies::rounds::LearnedPolicy;
 
@@ -99,6 +100,11 @@ fn explain(scored: &Scored, observation: &[f32], slot: usize, action: usize, of:
             let parts = weights.iter().zip(&observation[here.clone()]).zip(&usual);
             parts.map(|((weight, value), usual)| f64::from(*weight) * f64::from(value - usual)).collect()
         }
+        ScoredModel::Onnx(_) => {
+            let mut deployed = scored.deploy();
+            let score = |observation: &[f32]| f64::from(deployed.scores(observation)[action]);
+            secants::integrated(score, observation, &usual, here.start, (at - from, tolerance(at - from)))
+        }
         ScoredModel::Net(_) => integrated(scored, observation, &usual, (slot, action), at - from),
     };
     let of_types = layout.types * TYPE_FEATURES.len();
@@ -114,6 +120,12 @@ fn explain(scored: &Scored, observation: &[f32], slot: usize, action: usize, of:
             occlusion: at - score(&|job| job[index] = usual[index]),
         });
     Explanation { of, score: at, contributions: contributions.collect(), usual_score: from }
+}
+
+/// Tolerance for the residual of contributions that should sum to `difference`. Its floor ends the search where two
+/// scores are almost equal.
+fn tolerance(difference: f64) -> f64 {
+    COMPLETE * difference.abs().max(1e-3)
 }
 
 /// The mean over occupied slots.
@@ -163,8 +175,7 @@ fn integrated(
         let parts: Vec<f64> =
             slopes.iter().zip(moved).map(|(slope, (to, from))| slope * f64::from(to - from)).collect();
         let missed = (difference - parts.iter().sum::<f64>()).abs();
-        // The floor on the difference ends the search where two scores are almost equal.
-        if missed <= COMPLETE * difference.abs().max(1e-3) || points >= POINTS.1 {
+        if missed <= tolerance(difference) || points >= POINTS.1 {
             return parts;
         }
         points *= 2;

@@ -3,6 +3,7 @@
 use goodput_env::gym::Layout;
 
 use crate::nets::normaliser::Normaliser;
+use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::Weights;
 use crate::policies::deployed::Deployed;
 use crate::policies::linear::Linear;
@@ -12,6 +13,8 @@ use crate::policies::linear::Linear;
 pub enum ScoredModel {
     /// A set encoder or a perceptron.
     Net(Weights),
+    /// An ONNX graph.
+    Onnx(OnnxNet),
     /// A linear priority function.
     Linear(Linear),
 }
@@ -32,6 +35,7 @@ impl Scored {
     pub(super) const fn layout(&self) -> &Layout {
         match &self.model {
             ScoredModel::Net(weights) => weights.layout(),
+            ScoredModel::Onnx(net) => net.layout(),
             ScoredModel::Linear(linear) => linear.layout(),
         }
     }
@@ -41,6 +45,7 @@ impl Scored {
         let normaliser = self.normaliser.clone();
         match &self.model {
             ScoredModel::Net(weights) => Deployed::net(weights, normaliser),
+            ScoredModel::Onnx(net) => Deployed::onnx(net, normaliser),
             ScoredModel::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
         }
     }

@@ -15,14 +15,23 @@ pub(super) enum Turn {
     Rested,
 }
 
+/// Most decisions that a live program rests: the fallback decides meanwhile, and nobody starts the run anew.
+const LONGEST_LIVE_REST: u32 = 64;
+
 /// Number of faults in a row, where a round without a fault ends the row, and the rest after the last one.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     faults: u32,
     rest: u32,
+    endless: bool,
 }
 
 impl Patience {
+    /// Patience that never gives up, and rests for 64 decisions at most: that of a live cluster.
+    pub fn endless() -> Self {
+        Self { endless: true, ..Self::default() }
+    }
+
     /// The turn of the next decision.
     pub fn turn(&mut self) -> Turn {
         if self.given_up() {
@@ -45,13 +54,14 @@ impl Patience {
     /// The program has failed. After the first fault it is asked at the next decision, and then after 1, 2, 4, ...
     /// decisions more.
     pub fn strain(&mut self) {
-        self.rest = (1 << self.faults.min(31) >> 1).min(LONGEST_REST);
-        self.faults += 1;
+        let longest = if self.endless { LONGEST_LIVE_REST } else { LONGEST_REST };
+        self.rest = (1 << self.faults.min(31) >> 1).min(longest);
+        self.faults = self.faults.saturating_add(1);
     }
 
     /// Whether the program is not asked any more.
     pub fn given_up(&self) -> bool {
-        self.faults >= MOST_FAULTS
+        !self.endless && self.faults >= MOST_FAULTS
     }
 }
 
@@ -80,6 +90,13 @@ mod tests {
         assert_eq!(found.last(), Some(&LONGEST_REST));
         patience.strain();
         assert!(patience.given_up() && patience.turn() == Turn::Rested);
+    }
+
+    #[test]
+    fn endless_patience_asks_again_and_again() {
+        let mut patience = Patience::endless();
+        (0..100).for_each(|_| patience.strain());
+        assert_eq!((patience.given_up(), rests(&mut patience)), (false, 64));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use goodput_eval::sweep::{CellStore, Sweep, SweepPlan, SweepShard};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::{StudyOptions, SweepCommand};
+use crate::command::programs;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{essential, threads};
 use crate::command::study::{self, fault};
@@ -79,7 +80,7 @@ fn run_cells(dir: &Path, shard: SweepShard, keys: &[String], verbosity: Verbosit
     let meter = Meter::new(verbosity);
     let done = sweep.run(&chosen, &store, &|done, total| meter.runs(done, total));
     meter.finish();
-    study::warn_of_faults(sweep.programs());
+    sweep.programs().iter().for_each(programs::warn_of_faults);
     done.map_err(fault)?;
     Ok(ExitCode::SUCCESS)
 }

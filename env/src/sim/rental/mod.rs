@@ -75,7 +75,7 @@ impl Simulator {
         let held = |rental: &RunRental, node: NodeId| {
             // What is idle is not held; a node that starts holds nothing.
             let whole = self.state.cluster.nodes[node.index()].gpus;
-            if rental.in_service(node) { whole - self.state.idle[node.index()].min(whole) } else { 0 }
+            if rental.in_service(node) { whole - self.state.idle.on(node).min(whole) } else { 0 }
         };
         let Some(rental) = &self.rental else { return Ok(()) };
         let released = rental.to_release(|node| held(rental, node));

@@ -70,7 +70,7 @@ impl RunRental {
         let cluster = std::sync::Arc::make_mut(&mut state.cluster);
         for node in NodeId::first(nodes as usize).skip(first as usize) {
             cluster.nodes[node.index()].gpus = 0;
-            state.idle[node.index()] = 0;
+            state.idle.set(node, 0);
             state.down[node.index()] = 1;
         }
         let scaler = terms.rule.measure().map(|_| Autoscaler::new(terms.bounds(nodes)));

@@ -132,7 +132,7 @@ pub fn artifact_run(
 ) -> Result<Outcome, ReproduceError> {
     let workload = Arc::new(read_workload(workload, catalog)?.workload);
     let built = compose::by_name(policy, SEED).expect("policies of the table are in the list");
-    let mut options = Preset::DeepbootTpds23.options(policy, built.batching(), built.information());
+    let mut options = Preset::DeepbootTpds23.options_for(&*built);
     change(&mut options);
     simulate(policy, SHAPE.0, &workload, options, policy)
 }

@@ -15,7 +15,9 @@ pub struct ExplainPage<'a> {
     pub moment: &'a str,
     /// Score that is taken apart, in a sentence.
     pub question: &'a str,
-    /// Contributions of the features to the score.
+    /// Sentences of the policy about its actions; empty where a score is taken apart.
+    pub said: &'a [String],
+    /// Contributions of the features to the score; no figure where there are none.
     pub bars: &'a [ContributionBar],
     /// The decision beside others.
     pub compared: &'a ComparedDecision,
@@ -26,22 +28,33 @@ pub struct ExplainPage<'a> {
 impl ExplainPage<'_> {
     /// The page; the same decision gives the same bytes.
     pub fn render(&self) -> String {
-        let figure = contributions(self.bars);
         let caption = "Bars: contribution of a feature to the difference between this job's score and the usual job's. Dots: what the score would lose if \
                        that feature alone were the usual one.";
+        let figure = match self.bars {
+            [] => String::new(),
+            bars => {
+                let figure = contributions(bars);
+                format!("<figure>{}<figcaption>{caption}</figcaption></figure>", figure.inline())
+            }
+        };
+        let said = match self.said {
+            [] => String::new(),
+            said => {
+                format!("<ol>{}</ol>", said.iter().map(|line| format!("<li>{}</li>", escape(line))).collect::<String>())
+            }
+        };
         format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{THEME_CSS}{css}\
              body{{background:var(--page);color:var(--ink);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
              table{{display:block;overflow-x:auto;border-collapse:collapse;font-variant-numeric:tabular-nums}}\
              td,th{{padding:.2rem .5rem;text-align:right}}td:first-child{{white-space:nowrap}}\
              td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){{text-align:left}}figcaption{{font-size:.9rem;color:var(--muted)}}\
-             </style><h1>{title}</h1><p>{moment}</p><h2>Why</h2><p>{question}</p><figure>{figure}<figcaption>{caption}</figcaption></figure>\
+             </style><h1>{title}</h1><p>{moment}</p><h2>Why</h2><p>{question}</p>{said}{figure}\
              <h2>The queue</h2>{queue}<h2>Agreement</h2>{agreement}<p><code>{command}</code></p></html>\n",
             title = escape(self.title),
             css = Figure::page_css(),
             moment = escape(self.moment),
             question = escape(self.question),
-            figure = figure.inline(),
             queue = self.queue(),
             agreement = self.agreement(),
             command = escape(self.command),

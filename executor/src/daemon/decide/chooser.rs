@@ -9,8 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::policies::explain::UtilityReasons;
+use goodput_agents::policies::external::{ExternalProgram, Faults};
 use goodput_configs::live::policy::RelianceConfig;
+use goodput_configs::policies::FIGURES;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::state::{ClusterState, Trigger};
@@ -102,9 +105,13 @@ pub struct Chooser {
     policy: PolicyThread,
     fallback: PolicyThread,
     screen: Option<Screen>,
+    /// Program that the policy asks, which says that it lost a turn.
+    program: Option<ExternalProgram>,
+    /// The policy by its name, where it is a heuristic whose name tells what it needs of a cluster.
+    named: Option<NamedPolicy>,
     /// The fallback decides until then.
     until: Option<Instant>,
-    /// Refusals among the last ten plans of the policy.
+    /// Refusals and lost turns among the last ten plans of the policy.
     refused: [bool; 10],
     asked: usize,
 }
@@ -125,11 +132,32 @@ impl Chooser {
             policy: PolicyThread::new(name, policy)?,
             fallback,
             screen,
+            program: None,
+            named: None,
             reliance,
             until: None,
             refused: [false; 10],
             asked: 0,
         })
+    }
+
+    /// With the program that the policy asks: the fallback decides the turns that the program loses.
+    #[must_use]
+    pub fn hearing(self, program: Option<ExternalProgram>) -> Self {
+        Self { program, ..self }
+    }
+
+    /// With what the name of a heuristic tells of it: a policy that weighs accelerator types by power or by price does not
+    /// decide where no type's figure is known.
+    #[must_use]
+    pub fn called(self, named: Option<NamedPolicy>) -> Self {
+        Self { named, ..self }
+    }
+
+    /// Whether the cluster has the figures that the policy goes by.
+    fn suits(&self, cluster: &ClusterState) -> Result<(), Unreliable> {
+        let lacks = self.named.as_ref().and_then(|named| named.lacks(cluster.installed()));
+        lacks.map_or(Ok(()), |problem| Err(Unreliable::Unsuited(format!("{} {problem}; {FIGURES}", self.name()))))
     }
 
     /// Name of the policy that is to decide.
@@ -152,6 +180,20 @@ impl Chooser {
         self.screen.as_ref()?.reasons(view)
     }
 
+    fn faults(&self) -> Faults {
+        self.program.as_ref().map(ExternalProgram::faults).unwrap_or_default()
+    }
+
+    /// Reason for which the last plan is not that of the external program, whose faults were `before`.
+    fn lost_turn(&self, before: &Faults) -> Option<Unreliable> {
+        let Faults { turns, starting, last, .. } = self.faults();
+        match (turns > before.turns, starting > before.starting) {
+            (true, _) => Some(Unreliable::Failed(last.unwrap_or_default())),
+            (false, true) => Some(Unreliable::Starting),
+            (false, false) => None,
+        }
+    }
+
     /// Decides. `judge` says whether a plan can be carried out at all. A plan that it refuses is
     /// never carried out. Without a possible plan, of policy and fallback alike, nothing changes.
     pub fn decide(
@@ -166,8 +208,11 @@ impl Chooser {
         let mut instead = None;
         if !self.is_fallback(now) {
             self.until = None;
-            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster));
+            let suited = self.suits(cluster);
+            let screened = suited.and_then(|()| self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster)));
+            let before = self.faults();
             let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
+            let asked = asked.and_then(|planned| self.lost_turn(&before).map_or(Ok(planned), Err));
             let at = self.asked % self.refused.len();
             self.asked += 1;
             self.refused[at] = false;
@@ -177,9 +222,11 @@ impl Chooser {
                     return PolicyDecision { plan, wake, by, instead: None, fallback: false, took };
                 }
                 Err(reason) => {
-                    self.refused[at] = matches!(reason, Unreliable::Invalid(_));
+                    // Such a reason costs the policy its turn; many of them, or another one, cost it a while.
+                    self.refused[at] = matches!(reason, Unreliable::Invalid(_) | Unreliable::Failed(_));
                     let many = self.refused.iter().filter(|refused| **refused).count() > self.reliance.invalid_of_ten;
-                    if many || !matches!(reason, Unreliable::Invalid(_)) {
+                    let its_turn = self.refused[at] || reason == Unreliable::Starting;
+                    if many || !its_turn {
                         self.until = Some(now + Duration::from_secs_f64(self.reliance.fallback_secs));
                         // When the fallback's time is over, the policy begins with a clean record.
                         self.refused = [false; 10];

@@ -6,12 +6,14 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use goodput_agents::policies::external::ExternalProgram;
 use goodput_agents::zoo;
 use goodput_configs::live::policy::PolicyConfig;
 use goodput_configs::policies;
 use goodput_env::guard::{Guard, Violation};
+use goodput_env::plan::Plan;
 use goodput_env::state::Trigger;
 use serde_json::json;
 
@@ -23,6 +25,9 @@ use crate::daemon::open::{Deciders, deciders};
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
 use crate::machine::wall_ms;
+
+/// Time for an external program to greet. The daemon waits meanwhile, and keeps its lease.
+const START: Duration = Duration::from_secs(10);
 
 /// Changes that the history shows.
 const SHOWN: usize = 100;
@@ -127,12 +132,14 @@ impl<E: Engine> Daemon<E> {
     fn policy_asked_for(&self, request: &PolicyRequest) -> Result<(PolicyConfig, String), DaemonError> {
         let refused = |text: String| DaemonError::Refused(text);
         let given = self.settings.policy.clone();
-        let is_bundle = request.policy.starts_with(zoo::PREFIX) || request.policy.contains('/');
+        let is_program = ExternalProgram::is_meant_by(&request.policy);
+        let is_bundle = !is_program && (request.policy.starts_with(zoo::PREFIX) || request.policy.contains('/'));
         if !is_bundle {
             let policy = PolicyConfig { bundle: None, name: Some(policies::written(&request.policy)), ..given };
             policy.check().map_err(|error| refused(error.to_string()))?;
             if request.sha256.is_some() {
-                return Err(refused(format!("{} is a heuristic and has no hash", request.policy)));
+                let kind = if is_program { "an external program" } else { "a heuristic" };
+                return Err(refused(format!("{} is {kind} and has no hash", request.policy)));
             }
             return Ok((policy, String::new()));
         }
@@ -159,11 +166,15 @@ impl<E: Engine> Daemon<E> {
     /// Tries a policy on the present state of the cluster, writes the change down, and takes it up.
     fn change_to(&mut self, change: PolicyChange) -> Result<PolicyChange, DaemonError> {
         let name = change.name.clone();
-        let tried = check_copy(&change)
-            .and_then(|()| deciders(&self.settings, &change.policy, Some(&name)).map_err(|error| error.to_string()))
-            .and_then(|trial| self.try_out(trial));
-        tried.map_err(|text| DaemonError::Refused(format!("{text}; {} decides on", self.chooser.name())))?;
-        let fresh = deciders(&self.settings, &change.policy, Some(&name))?;
+        // A policy remembers what it has seen, so another instance is tried than the one that is taken up. Both are
+        // made first: a program that the second one asks starts while the first one is tried.
+        let made = || deciders(&self.settings, &change.policy, Some(&name)).map_err(|error| error.to_string());
+        let tried = check_copy(&change).and_then(|()| Ok((made()?, made()?))).and_then(|(trial, fresh)| {
+            self.try_out(trial)?;
+            Ok(fresh)
+        });
+        let fresh =
+            tried.map_err(|text| DaemonError::Refused(format!("{text}; {} decides on", self.chooser.name())))?;
         let body = json!({
             "who": change.by, "verb": change.verb, "from": self.chooser.name(), "to": name,
             "sha256": change.sha256, "reason": change.reason,
@@ -187,21 +198,27 @@ impl<E: Engine> Daemon<E> {
         let about = self.circumstances(snapshot, now);
         let mut view = cluster.view();
         view.trigger = Trigger { round: true, ..view.trigger };
-        let decision = chooser.decide(&cluster, view.trigger, now, |plan| {
+        let judge = |plan: &Plan| {
             let judged = admit(&self.settings.guard, &mut Guard::default(), &view, plan, &about);
             let text =
                 |found: Vec<Violation>| found.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join("; ");
             judged.map(drop).map_err(text)
-        });
-        match decision.instead {
+        };
+        let mut instead = chooser.decide(&cluster, view.trigger, now, judge).instead;
+        while instead == Some(Unreliable::Starting) && now.elapsed() < START {
+            instead = chooser.decide(&cluster, view.trigger, now, judge).instead;
+        }
+        match instead {
             None => Ok(()),
-            Some(Unreliable::OutOfDistribution(why)) => {
+            Some(Unreliable::OutOfDistribution(why) | Unreliable::Unsuited(why)) => {
                 Err(format!("{} does not fit this cluster: {why}", chooser.name()))
             }
             Some(Unreliable::Timeout) => {
                 let most = self.settings.reliance.timeout_ms;
                 Err(format!("{} gave no answer within [reliance] timeout_ms = {most}", chooser.name()))
             }
+            Some(Unreliable::Failed(why)) => Err(format!("{} failed: {why}", chooser.name())),
+            Some(Unreliable::Starting) => Err(format!("{} did not greet within {} s", chooser.name(), START.as_secs())),
             Some(reason) => Err(format!("{} cannot be relied on: {reason:?}", chooser.name())),
         }
     }

@@ -1,6 +1,7 @@
 //! Comparison of an observation with those that a bundle was trained on.
 
 use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
+use goodput_agents::policies::deployed::Deployed;
 use goodput_agents::policies::explain::UtilityReasons;
 use goodput_agents::policies::utility::Observer;
 use goodput_env::cluster::Cluster;
@@ -27,12 +28,18 @@ pub enum Unreliable {
     Panic(String),
     /// The policy did not answer in time, or still works on an earlier question.
     Timeout,
-    /// An observation or a weight is not a number.
+    /// An observation, a weight or a score is not a number.
     NotANumber,
     /// The observation is unlike those of training.
     OutOfDistribution(String),
+    /// The policy weighs accelerator types by a figure that none of the cluster's has.
+    Unsuited(String),
     /// The guard refused its plan.
     Invalid(String),
+    /// The external program lost its turn: its process ended, was late, gave a forbidden action, or rests after that.
+    Failed(String),
+    /// The process of the external program has not started to the end.
+    Starting,
 }
 
 impl Unreliable {
@@ -43,7 +50,10 @@ impl Unreliable {
             Self::Timeout => "timeout",
             Self::NotANumber => "not-a-number",
             Self::OutOfDistribution(_) => "out-of-distribution",
+            Self::Unsuited(_) => "unsuited",
             Self::Invalid(_) => "invalid",
+            Self::Failed(_) => "failed",
+            Self::Starting => "starting",
         }
     }
 }
@@ -55,6 +65,8 @@ pub struct Screen {
     round: Round,
     encoder: Encoder,
     sound: bool,
+    /// Scores the observation that is screened, where the bundle is an ONNX graph.
+    graph: Option<Deployed>,
     /// Sees what a utility sees, to say why it decides.
     observer: Option<Observer>,
 }
@@ -64,15 +76,18 @@ impl Screen {
     pub fn new(bundle: &PolicyBundle) -> Self {
         let sound = match &bundle.model {
             Model::Net(weights) => weights.data().iter().all(|value| value.is_finite()),
+            // What it makes of an observation is looked at.
+            Model::Onnx(_) => true,
             Model::Linear(linear) => linear.weights().iter().all(|value| value.is_finite()),
             Model::Utility(_) => true, // made of finite numbers
         };
         let observer = match &bundle.model {
             Model::Utility(utility) => Some(Observer::new(utility)),
-            Model::Net(_) | Model::Linear(_) => None,
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => None,
         };
+        let graph = matches!(bundle.model, Model::Onnx(_)).then(|| bundle.deploy());
         let encoder = Encoder::new(*bundle.layout());
-        Self { bundle: bundle.clone(), round: Round::default(), encoder, sound, observer }
+        Self { bundle: bundle.clone(), round: Round::default(), encoder, sound, graph, observer }
     }
 
     /// The screen without reasons: beside services a utility is shown another view than the screen.
@@ -118,6 +133,11 @@ impl Screen {
         self.encode(&cluster.view());
         let observation = self.encoder.observation();
         if !observation.iter().all(|value| value.is_finite()) {
+            return Err(Unreliable::NotANumber);
+        }
+        if let Some(graph) = &mut self.graph
+            && !graph.scores(observation).iter().all(|score| score.is_finite())
+        {
             return Err(Unreliable::NotANumber);
         }
         let Some(normaliser) = &self.bundle.normaliser else { return Ok(()) };

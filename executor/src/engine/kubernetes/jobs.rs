@@ -54,6 +54,11 @@ pub struct JobRead {
     pub failed: u32,
     /// Pods that ended well.
     pub succeeded: u32,
+    /// Whether the job is over once its pod of rank 0 has ended well: its success policy says so. Other programs may
+    /// exit with 0 because they were told to go.
+    pub rank_0_decides: bool,
+    /// Whether the last attempt is known to have ended well: the job is not started again, whatever was counted.
+    pub ended_well: bool,
     /// Whether the API server is told to delete the Job.
     pub leaving: bool,
     /// Admission of a job that Kueue counts.
@@ -83,6 +88,8 @@ impl JobRead {
             && active == 0
             && (condition("Suspended").is_some() || status.start_time.is_none())
             && pods.iter().all(|pod| pod.over);
+        let mut success = spec.success_policy.iter().flat_map(|policy| &policy.rules);
+        let rank_0_decides = success.any(|rule| rule.succeeded_indexes.as_deref() == Some("0"));
         let waits_for_gone = spec.pod_replacement_policy.as_deref() == Some("Failed");
         let template = spec.template.spec.unwrap_or_default();
         let container = template.containers.iter().find(|container| asked(container, &settings.resource) > 0);
@@ -120,6 +127,8 @@ impl JobRead {
             over,
             failed: status.failed.unwrap_or(0).max(0) as u32,
             succeeded: status.succeeded.unwrap_or(0).max(0) as u32,
+            rank_0_decides,
+            ended_well: false,
             leaving: meta.deletion_timestamp.is_some(),
             queued: None,
             hands_off: None,
@@ -209,6 +218,7 @@ impl JobRead {
             None if self.leaving && self.pods.is_empty() => JobPhase::Cancelled,
             None if self.leaving => JobPhase::Stopping,
             None if self.all_done() => JobPhase::Done,
+            None if self.ended_well && !self.pods.iter().any(PodRead::holds) => JobPhase::Done,
             None if self.suspended && self.pods.iter().any(PodRead::holds) => JobPhase::Stopping,
             None if self.suspended => JobPhase::Held,
             None if ran || self.all_bound() => JobPhase::Running,

@@ -21,6 +21,7 @@
 mod access;
 mod calls;
 mod claims;
+mod ends;
 pub mod facts;
 pub mod jobs;
 pub mod kueue;
@@ -52,6 +53,7 @@ pub use access::KubernetesAccess;
 use access::unreachable;
 use calls::Calls;
 use claims::{ClaimWatch, Claims};
+use ends::PodEnds;
 use facts::MANAGED;
 use jobs::JobRead;
 use kueue::{AdmissionCheck, KueueSeen, KueueWatch};
@@ -87,6 +89,8 @@ pub struct KubernetesEngine {
     silent_checks: Vec<AdmissionCheck>,
     /// Starts of jobs that were seen to run, by key.
     ran: BTreeMap<String, u32>,
+    /// Attempts that have ended well, as their pods told.
+    ends: PodEnds,
     /// Jobs as they were last shown, and since when they are over or gone.
     shown: BTreeMap<String, (JobSeen, Option<Instant>)>,
     mailbox: Arc<Mailbox>,
@@ -104,6 +108,7 @@ impl KubernetesEngine {
             jobs: BTreeMap::new(),
             silent_checks: Vec::new(),
             ran: BTreeMap::new(),
+            ends: PodEnds::default(),
             shown: BTreeMap::new(),
             mailbox: Arc::default(),
         }
@@ -147,6 +152,7 @@ impl KubernetesEngine {
         let client = self.client().await?;
         let namespaces = &self.settings.namespaces;
         let (has_kueue, has_claims) = (self.settings.kueue.is_some(), self.settings.claims.is_some());
+        let ends = self.ends.clone();
         let cluster = self.cluster.get_or_insert_with(|| {
             let jobs = match namespaces.as_slice() {
                 [] => vec![Api::all(client.clone())],
@@ -159,7 +165,8 @@ impl KubernetesEngine {
                 }),
                 jobs: jobs.into_iter().map(|api| ObjectWatch::begin(api, &selector, |_| {})).collect(),
                 // Pods of all users: what they hold is not free.
-                pods: ObjectWatch::begin(Api::all(client.clone()), "", |pod: &mut Pod| {
+                pods: ObjectWatch::begin(Api::all(client.clone()), "", move |pod: &mut Pod| {
+                    ends.see(pod);
                     pod.spec.iter_mut().for_each(kueue::strip);
                 }),
                 kueue: has_kueue.then(|| KueueWatch::begin(&client, namespaces)),
@@ -219,6 +226,7 @@ impl KubernetesEngine {
         for job in self.jobs.values_mut() {
             job.settled |= job.emptied && self.ran.get(&job.key) == Some(&job.facts.starts);
         }
+        self.ends.mark(self.jobs.values_mut());
         self.silent_checks.clear();
         if let Some(queued) = queued {
             let more = queued.jobs(&mut of_jobs, &claims, &settings);
@@ -310,7 +318,7 @@ impl Engine for KubernetesEngine {
     }
 
     /// Names the nodes of pods that wait for the daemon, also of those that the job controller made
-    /// anew, and evicts pods that are bound where they do not belong.
+    /// anew, ends jobs that ended well without being counted, and evicts pods that are bound where they do not belong.
     async fn maintain(&mut self) -> Result<(), EngineError> {
         let calls = self.client().await.map(|client| self.calls(&client))?;
         let acts_on_kueue = kueue::acts(&self.settings);
@@ -325,7 +333,8 @@ impl Engine for KubernetesEngine {
         }
         let mut opened = Vec::new();
         for job in self.jobs.values().filter(|job| acts_on_kueue || job.queued.is_none()) {
-            let Some(step) = steps::opened(job, &self.nodes).or_else(|| kueue::waits_again(job)) else { continue };
+            let step = steps::opened(job, &self.nodes).or_else(|| kueue::waits_again(job));
+            let Some(step) = step.or_else(|| steps::uncounted_end(job)) else { continue };
             let calls = calls.clone();
             opened.push(async move { calls.take(Some(job), step).await.map(|outcome| (job, outcome)) });
         }

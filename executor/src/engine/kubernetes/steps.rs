@@ -29,6 +29,8 @@ pub(super) enum KubernetesStep {
     Open(Vec<OpenedPod>),
     /// The Job goes, with its pods.
     Delete,
+    /// The end of rank 0, which the job controller did not count, is counted.
+    CountEnd,
     /// The daemon's check on a Workload of Kueue says something.
     Check(CheckWord),
     /// A node changes: a strategic merge patch.
@@ -90,6 +92,12 @@ pub(super) fn next(
         // Started for somewhere else, or for an order that was given up.
         (Some(wanted), _) => Ok(resized_in_place(job, wanted).unwrap_or_else(|| stop(job))),
     }
+}
+
+/// The end of a job that ended well in the moment in which it was stopped, and that the job controller did not count.
+pub(super) fn uncounted_end(job: &JobRead) -> Option<KubernetesStep> {
+    let left = job.leaving || job.over.is_some() || job.hands_off.is_some() || job.queued.is_some();
+    (job.ended_well && job.suspended && job.settled && job.succeeded == 0 && !left).then_some(KubernetesStep::CountEnd)
 }
 
 fn stop(job: &JobRead) -> KubernetesStep {
