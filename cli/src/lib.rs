@@ -58,6 +58,7 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Sim(options) => command::sim::run(&options),
         Command::Train(options) => command::train::run(&options, verbosity),
         Command::Eval(options) => command::eval::run(&options, verbosity),
+        Command::Sweep(verb) => command::sweep::run(&verb, verbosity),
         Command::Explain(options) => command::explain::run(&options),
         Command::Export(options) => command::export::run(&options),
         Command::Federate(options) => command::federate::run(&options, verbosity),

@@ -7,4 +7,6 @@ mod forecast;
 mod presets;
 mod reference;
 mod support;
+mod sweep;
+mod sweep_slurm;
 mod train_forecaster;

@@ -6,3 +6,4 @@ mod policies;
 mod presets;
 mod reader;
 mod schemas;
+mod sweep;

@@ -3,6 +3,7 @@
 
 use crate::common::comparison;
 use goodput_env::time::SimTime;
+use goodput_eval::report::picture::{HeldGpus, Picture};
 use goodput_eval::report::plots::*;
 use goodput_eval::{Estimate, Evaluation, Interval};
 
@@ -15,8 +16,9 @@ fn figures() -> Vec<(&'static str, Figure)> {
     let run = &evaluation.runs[0];
     let estimate = |value: f64| Estimate { value, ci: Some(Interval { low: value * 0.9, high: value * 1.1 }) };
     let until = run.outcome.end;
-    let strip = UtilizationRow::new("fifo <1>", 0, &run.scenario, &run.outcome, until, 0.5);
-    let jct_secs = run.outcome.jobs.iter().filter_map(|job| Some(job.jct()?.as_secs_f64())).collect();
+    let picture = Picture::of(&run.scenario, &run.outcome);
+    let strip = UtilizationRow::new("fifo <1>", 0, &picture, until, 0.5);
+    let times = CompletionTimes::of(run.outcome.jobs.iter().filter_map(|job| Some(job.jct()?.as_secs_f64())).collect());
     let learning = LearningCurve {
         name: "ppo".into(),
         x_name: "minutes".into(),
@@ -25,9 +27,9 @@ fn figures() -> Vec<(&'static str, Figure)> {
         baselines: vec![("fifo".into(), 1.5)],
     };
     vec![
-        ("cdf", cdf(&[CdfSeries { name: "fifo & co".into(), color: 0, jct_secs }])),
+        ("cdf", cdf(&[CdfSeries { name: "fifo & co".into(), color: 0, times }])),
         ("forest", forest("fifo", &[ForestRow { name: "srtf".into(), ratio: estimate(0.8) }])),
-        ("gantt", gantt(&run.scenario, &run.outcome, GanttFrame::new([&run.outcome])).unwrap()),
+        ("gantt", gantt(picture.chart.as_ref().unwrap(), GanttFrame::new([&picture]))),
         ("learning", learning_curve(&learning, 0)),
         ("utilization", utilization(&[strip], until)),
         (
@@ -66,7 +68,7 @@ fn a_figure_alone_brings_its_theme() {
 #[test]
 fn empty_data_makes_empty_figures_not_panics() {
     cdf(&[]);
-    cdf(&[CdfSeries { name: "none".into(), color: 0, jct_secs: Vec::new() }]);
+    cdf(&[CdfSeries { name: "none".into(), color: 0, times: CompletionTimes::of(Vec::new()) }]);
     forest("fifo", &[]);
     utilization(&[], SimTime::ZERO);
     performance_profiles("fifo", &[], &[]);
@@ -89,8 +91,9 @@ fn what_is_held_over_time_adds_up_to_what_jobs_attained() {
         // the same.
         let until = run.outcome.end;
         for bins in [1, 7, 360] {
-            let held: f64 =
-                held_gpus(&run.outcome, until, bins).iter().sum::<f64>() * until.as_secs_f64() / bins as f64;
+            let held: f64 = HeldGpus::of(&run.outcome).mean_gpus(until, until, bins).iter().sum::<f64>()
+                * until.as_secs_f64()
+                / bins as f64;
             let attained = run.outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum::<i64>() as f64 / 1000.0;
             assert!((held - attained).abs() < 1e-6 * attained, "{held} is not {attained}");
         }
@@ -104,5 +107,5 @@ fn a_large_run_has_no_gantt_chart() {
     large.scenarios.truncate(1);
     let evaluation = large.run(&|_, _| {}).unwrap();
     let run = &evaluation.runs[0];
-    assert!(gantt(&run.scenario, &run.outcome, GanttFrame::new([&run.outcome])).is_none());
+    assert!(Picture::of(&run.scenario, &run.outcome).chart.is_none());
 }

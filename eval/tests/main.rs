@@ -17,6 +17,7 @@ mod services;
 mod sia;
 mod statistics;
 mod survey;
+mod sweep;
 mod tables;
 mod tenants;
 mod tiresias;

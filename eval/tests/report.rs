@@ -3,7 +3,7 @@
 
 use crate::common::{comparison, many_policies};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
-use goodput_eval::{Evaluation, Interval, Report, ReportError};
+use goodput_eval::{ComparisonResults, Interval, Report, ReportError};
 
 fn report() -> Report {
     let points = (0..40).map(|k| {
@@ -30,17 +30,17 @@ fn report() -> Report {
     }
 }
 
-fn evaluation() -> Evaluation {
+fn results() -> ComparisonResults {
     let mut comparison = comparison(6, 40);
     comparison.policies = many_policies();
     comparison.reference = Some("equal-2".into());
-    comparison.run(&|_, _| {}).unwrap()
+    comparison.run(&|_, _| {}).unwrap().results()
 }
 
 #[test]
 fn the_page_is_the_same_twice_and_fetches_nothing() {
-    let page = report().render(&evaluation()).unwrap();
-    assert_eq!(page, report().render(&evaluation()).unwrap());
+    let page = report().render(&results()).unwrap();
+    assert_eq!(page, report().render(&results()).unwrap());
     for foreign in ["<script", "<link", "src=", "url(", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
@@ -56,7 +56,7 @@ fn the_page_is_the_same_twice_and_fetches_nothing() {
 
 #[test]
 fn every_part_is_there() {
-    let page = report().render(&evaluation()).unwrap();
+    let page = report().render(&results()).unwrap();
     for id in [
         "results",
         "differences",
@@ -80,22 +80,25 @@ fn a_single_run_of_a_single_policy_makes_a_page() {
     let mut one = comparison(1, 3);
     one.policies.truncate(1);
     one.scenarios.truncate(1);
-    let page = Report { title: "One".into(), ..Report::default() }.render(&one.run(&|_, _| {}).unwrap()).unwrap();
+    let page =
+        Report { title: "One".into(), ..Report::default() }.render(&one.run(&|_, _| {}).unwrap().results()).unwrap();
     assert!(page.contains("no intervals"));
     assert!(!page.contains("id=\"differences\""));
 }
 
 #[test]
 fn few_seeds_are_no_confidence() {
-    let page = report().render(&evaluation()).unwrap();
+    let page = report().render(&results()).unwrap();
     assert!(page.contains("bootstrap ranges over 6 seeds") && !page.contains("95\u{a0}% interval"), "six seeds");
     let eight = comparison(8, 6);
-    let page = Report { title: "Eight".into(), ..Report::default() }.render(&eight.run(&|_, _| {}).unwrap()).unwrap();
+    let page = Report { title: "Eight".into(), ..Report::default() }
+        .render(&eight.run(&|_, _| {}).unwrap().results())
+        .unwrap();
     assert!(page.contains("95\u{a0}% intervals") && !page.contains("bootstrap ranges"), "eight seeds");
 }
 
 #[test]
 fn an_unknown_focus_is_an_error() {
     let report = Report { focus: Some("ppo".into()), ..Report::default() };
-    assert!(matches!(report.render(&evaluation()), Err(ReportError::UnknownFocus(name)) if name == "ppo"));
+    assert!(matches!(report.render(&results()), Err(ReportError::UnknownFocus(name)) if name == "ppo"));
 }

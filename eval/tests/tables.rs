@@ -4,16 +4,31 @@
 use std::path::Path;
 
 use crate::common::comparison;
+use goodput_datasets::store::Table;
 use goodput_eval::Evaluation;
 use goodput_eval::report::leaderboard::{COLUMNS, leaderboard};
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
-use goodput_eval::report::tables::{allocation_table, job_table, run_table};
+use goodput_eval::report::rows::RunRows;
+use goodput_eval::report::tables::run_table;
+use goodput_eval::run::RunHead;
 
 fn evaluation() -> Evaluation {
     comparison(2, 4).run(&|_, _| {}).unwrap()
 }
 
-fn csv(table: &goodput_datasets::store::Table) -> String {
+/// Rows of all runs in one of their tables, as csv.
+fn rows(of: impl Fn(&RunRows) -> Table) -> String {
+    let evaluation = evaluation();
+    let mut text = String::new();
+    for index in 0..evaluation.runs.len() {
+        let part = csv(&of(&evaluation.rows(index)));
+        let (header, rows) = part.split_once('\n').unwrap();
+        text += &if index == 0 { format!("{header}\n{rows}") } else { rows.to_owned() };
+    }
+    text
+}
+
+fn csv(table: &Table) -> String {
     let mut out = Vec::new();
     table.write_csv(Path::new("test.csv"), &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -21,7 +36,7 @@ fn csv(table: &goodput_datasets::store::Table) -> String {
 
 #[test]
 fn a_job_row_has_batsims_columns_and_ours() {
-    let text = csv(&job_table(&evaluation()));
+    let text = rows(|rows| rows.jobs.clone());
     let head: Vec<&str> = text.lines().take(3).collect();
     insta::assert_snapshot!(head.join("\n"));
     assert_eq!(text.lines().count(), 1 + 3 * 4 * 4);
@@ -30,7 +45,7 @@ fn a_job_row_has_batsims_columns_and_ours() {
 #[test]
 fn times_of_a_job_add_up() {
     use goodput_datasets::store::Values;
-    let table = job_table(&evaluation());
+    let table = evaluation().rows(0).jobs;
     let column = |name: &str| match table.column(name).unwrap() {
         Values::Float64(values) => values.iter().map(|value| value.unwrap()).collect::<Vec<f64>>(),
         other => panic!("{name} holds {}", other.kind()),
@@ -47,14 +62,16 @@ fn times_of_a_job_add_up() {
 
 #[test]
 fn only_the_first_scenario_logs_its_allocations() {
-    let text = csv(&allocation_table(&evaluation()));
+    let text = rows(|rows| rows.sides[1].clone());
     assert!(text.lines().skip(1).all(|line| line.contains(",steady,0,")));
     assert!(text.lines().count() > 3 * 4 * 2);
 }
 
 #[test]
 fn a_run_has_a_row_with_every_metric() {
-    let text = csv(&run_table(&evaluation()));
+    let evaluation = evaluation();
+    let heads: Vec<RunHead> = evaluation.runs.iter().map(RunHead::of).collect();
+    let text = csv(&run_table(&evaluation.layout, &heads));
     assert_eq!(text.lines().count(), 1 + 12);
     assert!(text.starts_with("policy,workload,seed,information,jct_mean_secs,"));
 }
@@ -63,9 +80,9 @@ fn a_run_has_a_row_with_every_metric() {
 fn parquet_is_the_same_twice_and_reads_back() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("a.parquet"), folder.path().join("b.parquet"));
-    let table = job_table(&evaluation());
+    let table = evaluation().rows(0).jobs;
     table.write_parquet(&first).unwrap();
-    job_table(&evaluation()).write_parquet(&second).unwrap();
+    evaluation().rows(0).jobs.write_parquet(&second).unwrap();
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
     assert_eq!(goodput_datasets::store::Table::read_parquet(&first).unwrap(), table);
 }

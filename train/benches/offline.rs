@@ -11,10 +11,10 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_configs::experiment::{AgentConfig, Algorithm, Experiment};
 use goodput_datasets::store::DataProvenance;
 use goodput_datasets::store::decisions::Behaviour;
+use goodput_eval::entries;
+use goodput_eval::entries::learned_entry;
 use goodput_eval::report::leaderboard::leaderboard;
 use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
-use goodput_train::comparison;
-use goodput_train::entries::learned_entry;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::jct_mean_secs;
 use goodput_train::{Hooks, Trained, log, train};
@@ -42,9 +42,8 @@ fn main() {
     let online = read("offline-ppo");
     learned.push(("ppo", learn("ppo", &online, &dir.path().join("ppo"))));
 
-    let heuristic = |name: &String| {
-        comparison::heuristic(&experiment, name, &setup).expect("the file names policies that there are")
-    };
+    let heuristic =
+        |name: &String| entries::heuristic(&experiment, name, &setup).expect("the file names policies that there are");
     let heuristics = || experiment.evaluate.policies.iter().map(heuristic).collect::<Vec<PolicyEntry>>();
     let best = best(&compare(&experiment, heuristics(), None));
     let mut entries = heuristics();
@@ -103,7 +102,7 @@ fn learn(name: &str, experiment: &Experiment, path: &Path) -> PolicyBundle {
 }
 
 fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option<String>) -> Evaluation {
-    let scenarios = comparison::held_out(experiment, experiment.evaluate.seeds).expect("it is checked by a test");
+    let scenarios = entries::held_out(experiment, experiment.evaluate.seeds).expect("it is checked by a test");
     let mut comparison = Comparison::new(entries, scenarios);
     comparison.reference = reference;
     comparison.run(&|_, _| ()).expect("policies that run")
@@ -112,6 +111,6 @@ fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option
 /// The policy of the least mean completion time.
 fn best(evaluation: &Evaluation) -> String {
     let mean = |policy: usize| evaluation.runs_of(policy).iter().map(|run| jct_mean_secs(&run.outcome)).sum::<f64>();
-    let ranked = (0..evaluation.policies.len()).min_by(|&a, &b| mean(a).total_cmp(&mean(b)));
-    ranked.map_or_else(String::new, |policy| evaluation.policies[policy].clone())
+    let ranked = (0..evaluation.layout.policies.len()).min_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+    ranked.map_or_else(String::new, |policy| evaluation.layout.policies[policy].clone())
 }

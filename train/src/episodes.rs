@@ -18,10 +18,10 @@ use rand::RngExt;
 use rand_distr::{Distribution, Normal};
 use rayon::prelude::*;
 
-use crate::comparison;
 use crate::error::TrainError;
 use goodput_configs::experiment::{Curriculum, Experiment, Randomise};
 use goodput_configs::seeds::training_seed;
+use goodput_eval::entries;
 
 /// Steps in which a curriculum becomes harder.
 const STAGES: u64 = 5;
@@ -104,7 +104,7 @@ impl Episodes {
 /// [`TrainError`] where there is no heuristic of that name.
 pub(crate) fn warm_up(experiment: &Experiment, setup: &Setup) -> Result<Option<WarmUp>, TrainError> {
     let Some(config) = &experiment.train.warm_up else { return Ok(None) };
-    let entry = comparison::heuristic(experiment, &config.policy, setup)?;
+    let entry = entries::heuristic(experiment, &config.policy, setup)?;
     let sharing = setup.sharing().clone();
     let policy = move |scenario: &Arc<Scenario>| complete((entry.make)(scenario.seed), scenario, &sharing);
     Ok(Some(WarmUp { policy: Arc::new(policy), longest: SimTime::from_secs_f64(config.longest_secs) }))

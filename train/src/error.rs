@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use goodput_agents::compose::PolicyNameError;
 use goodput_agents::learning::learner::{CheckpointError, Diverged};
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use goodput_env::gym::EnvError;
+use goodput_eval::entries::EntryError;
 use goodput_eval::run::RunError;
 use thiserror::Error;
 
@@ -58,26 +58,15 @@ pub enum TrainError {
         "the experiment has no agent: add [agent.ppo], [agent.cem] or [agent.evolution], or compare policies with `goodput eval`"
     )]
     NoAgent,
-    /// A replica in a training configuration.
-    #[error("{name} behaves as a public artifact does, defects included, and is for reproduction only; take {plain}")]
-    Replica {
-        /// Name in the configuration.
-        name: String,
-        /// The policy by the paper's rule.
-        plain: String,
-    },
-    /// There is no such heuristic, or it has no such parameter.
-    #[error("{}", goodput_configs::policies::explain(.0))]
-    Policy(#[from] PolicyNameError),
+    /// A name that is no policy to learn from or to compare with.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
     /// A policy with services or requests beside it, where only training is decided.
     #[error("{name} decides more than training; name the training policy alone")]
     Composed {
         /// Name in the configuration.
         name: String,
     },
-    /// A bundle does not say how it is to be run.
-    #[error("the bundle's decoder options: {0}; export the policy again with this version")]
-    Decoder(serde_json::Error),
     /// The policy cannot be stored.
     #[error(transparent)]
     Bundle(#[from] goodput_agents::bundle::BundleError),

@@ -10,24 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::compose::loaning::{Sharing, complete};
 use goodput_agents::learning::cma::Cma;
 use goodput_agents::policies::utility::{Experience, Theta, Utility};
-use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::job::{WHOLE, Work};
-use goodput_env::policy::Policy;
-use goodput_env::scenario::{Scenario, SimOptions};
-use goodput_env::sim::Simulator;
-use goodput_eval::run::PolicyEntry;
-use rayon::prelude::*;
+use goodput_env::scenario::Scenario;
+use goodput_eval::entries;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::comparison;
-use crate::constraint::{ServedRequests, feasible_first};
-use crate::cost;
+use crate::constraint::feasible_first;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
+use crate::evaluator::{ThreadEvaluator, against_teacher};
 use crate::export::bundle;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
@@ -63,7 +57,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let training = Episodes::new(experiment)?;
     let setup = training.setup();
-    let teacher = comparison::heuristic(experiment, &agent.teacher, setup)?;
+    let teacher = entries::heuristic(experiment, &agent.teacher, setup)?;
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, setup)?;
     let space = Space::of(experiment, agent);
@@ -82,17 +76,18 @@ pub fn train(
     };
     let taught = match state.teacher.take() {
         Some(score) => score,
-        None => validation.score_of(comparison::heuristic(experiment, &agent.teacher, setup)?)?,
+        None => validation.score_of(entries::heuristic(experiment, &agent.teacher, setup)?)?,
     };
     let of_teacher = taught.jct_secs;
     state.teacher = Some(taught.clone());
+    let evaluator = ThreadEvaluator { tail: agent.tail, sharing: setup.sharing(), teacher: &teacher };
     let per_generation = agent.episodes * agent.population as u64;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * per_generation)?;
     while state.search.generation() < agent.generations {
         let generation = state.search.generation();
         let episodes = training.range(experiment.seed, generation * agent.episodes, agent.episodes);
         let candidates: Vec<PolicyBundle> = state.search.ask().iter().map(|values| make(values, 0)).collect();
-        let costs = costs(agent, setup.sharing(), &episodes, &candidates, &teacher)?;
+        let costs = against_teacher(&evaluator, &episodes, &candidates)?;
         let mean = costs.iter().map(|(cost, _)| cost).sum::<f64>() / costs.len() as f64;
         let late = costs.iter().filter(|(_, excess)| *excess > 0.0).count() as f64 / costs.len() as f64;
         state.search.tell(&feasible_first(&costs));
@@ -199,44 +194,4 @@ fn start(
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
     }
     Ok(state)
-}
-
-/// Cost of each candidate, which is its logarithms of mean and tail less the teacher's, and the
-/// requests it is late with beyond what it may be, both over the same episodes. Where there are
-/// services, both share the cluster with them by `sharing`.
-fn costs(
-    agent: &EvolutionAgent,
-    sharing: &Sharing,
-    episodes: &[Arc<Scenario>],
-    candidates: &[PolicyBundle],
-    teacher: &PolicyEntry,
-) -> Result<Vec<(f64, f64)>, TrainError> {
-    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<(f64, ServedRequests), TrainError> {
-        let mut policy = complete(policy, scenario, sharing);
-        let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(EnvError::from)?;
-        Ok((cost::of_run(scenario, &outcome, agent.tail), ServedRequests::of(scenario, &outcome)))
-    };
-    let taught = |scenario: &Arc<Scenario>| match teacher.information {
-        Some(information) => {
-            let options = SimOptions { information, ..scenario.options.clone() };
-            run(&Arc::new(Scenario { options, ..(**scenario).clone() }), (teacher.make)(scenario.seed))
-        }
-        None => run(scenario, (teacher.make)(scenario.seed)),
-    };
-    let reference: Vec<(f64, ServedRequests)> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
-    let allowed = ServedRequests::sum(reference.iter().map(|(_, served)| served));
-    let pairs: Vec<(usize, usize)> =
-        (0..candidates.len()).flat_map(|candidate| (0..episodes.len()).map(move |at| (candidate, at))).collect();
-    let one = |&(candidate, at): &(usize, usize)| -> Result<(f64, ServedRequests), TrainError> {
-        let policy = candidates[candidate].policy_sharing(ExpectedPeak::default(), sharing);
-        let (cost, served) = run(&episodes[at], policy.map_err(TrainError::Decoder)?)?;
-        Ok((cost - reference[at].0, served))
-    };
-    let all = pairs.par_iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let of_candidate = |runs: &[(f64, ServedRequests)]| {
-        let cost = runs.iter().map(|(cost, _)| cost).sum::<f64>() / runs.len() as f64;
-        (cost, ServedRequests::sum(runs.iter().map(|(_, served)| served)).excess(&allowed))
-    };
-    // Pairs are in order of candidate, so each chunk holds the runs of one candidate.
-    Ok(all.chunks(episodes.len()).map(of_candidate).collect())
 }

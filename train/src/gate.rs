@@ -2,10 +2,10 @@
 
 use goodput_agents::bundle::PolicyBundle;
 
-use crate::comparison;
 use crate::error::TrainError;
 use crate::validate::Validation;
 use goodput_configs::experiment::Experiment;
+use goodput_eval::entries;
 
 /// A policy's and its teacher's mean completion time on validation seeds, seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Ga
     let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
     let setup = experiment.setup()?;
     let validation = Validation::without_heuristics(experiment, &setup)?;
-    let taught = validation.score_of(comparison::heuristic(experiment, teacher, &setup)?)?;
+    let taught = validation.score_of(entries::heuristic(experiment, teacher, &setup)?)?;
     let learned = validation.score_whole(bundle)?;
     Ok(Some(GateVerdict {
         teacher: teacher.to_owned(),

@@ -2,17 +2,17 @@
 //!
 //! Layout:
 //!
-//! - [`comparison`]: the held-out scenarios and heuristics of an experiment.
 //! - [`episodes`]: training episodes, drawn by seed.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: the
 //!   policy that is imitated or logged.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
+//! - [`evaluator`]: what candidates of a search cost on episodes.
 //! - [`returns`]: what a run costs from any moment on.
 //! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
-//! - [`entries`]: policies and scenarios by name, for every comparison; [`export`]: a trained model as a bundle.
+//! - `entries`: the policies that are imitated or logged; [`export`]: a trained model as a bundle.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]:
 //!   whether that is good enough.
 //! - [`memory`]: freed memory is kept for the next update.
@@ -25,12 +25,12 @@
 
 pub mod cem;
 pub mod checkpoint;
-pub mod comparison;
 pub mod constraint;
 pub mod cost;
-pub mod entries;
+mod entries;
 pub mod episodes;
 mod error;
+pub mod evaluator;
 pub mod evolution;
 pub mod export;
 pub mod forecaster;

@@ -9,12 +9,11 @@ use goodput_configs::scenario::Setup;
 use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::sim::Outcome;
+use goodput_eval::entries::{self, learned_entry};
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use serde::{Deserialize, Serialize};
 
-use crate::comparison;
 use crate::constraint::ServedRequests;
-use crate::entries::learned_entry;
 use crate::error::TrainError;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
@@ -46,8 +45,7 @@ impl Validation {
         // The genetic search of Pollux costs more than the whole training; it is compared in the
         // end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries =
-            quick.map(|name| comparison::heuristic(experiment, name, setup)).collect::<Result<Vec<_>, _>>()?;
+        let entries = quick.map(|name| entries::heuristic(experiment, name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.iter().map(|score| score.jct_secs).fold(f64::INFINITY, f64::min);
@@ -62,7 +60,7 @@ impl Validation {
     pub fn without_heuristics(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let train = &experiment.train;
         Ok(Self {
-            scenarios: comparison::scenarios(experiment, &train.loads, VALIDATION, train.validation_seeds)?,
+            scenarios: entries::scenarios(experiment, &train.loads, VALIDATION, train.validation_seeds)?,
             sharing: setup.sharing().clone(),
             expected: experiment.expected_peak(setup),
             best_heuristic_jct_secs: f64::INFINITY,
@@ -105,7 +103,7 @@ impl Validation {
                 each.map(|(run, named)| ServedRequests::of(&named.scenario, &run.outcome)).collect();
             Score { jct_secs: jct / runs.len() as f64, served: ServedRequests::sum(&served) }
         };
-        Ok((0..evaluation.policies.len()).map(score).collect())
+        Ok((0..evaluation.layout.policies.len()).map(score).collect())
     }
 }
 

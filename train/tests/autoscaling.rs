@@ -5,8 +5,8 @@ use std::path::Path;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader;
+use goodput_eval::entries::{held_out, heuristic};
 use goodput_eval::run::{Comparison, PolicyRun};
-use goodput_train::comparison::{held_out, heuristic};
 
 /// Run of the first policy of a shipped scenario on the first held-out seed.
 fn run(name: &str, sets: &[&str]) -> PolicyRun {

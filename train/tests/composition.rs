@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use goodput_configs::experiment::Experiment;
+use goodput_eval::entries::{heuristic_entry, seeds};
 use goodput_eval::run::{Comparison, Evaluation};
-use goodput_train::entries::{heuristic_entry, scenarios};
 
 fn workload() -> String {
     let mut text = String::from("name,time,application,num_replicas,batch_size,duration,num_task\n");
@@ -47,7 +47,7 @@ seeds = 1
     let setup = experiment.setup().unwrap();
     let entries =
         experiment.evaluate.policies.iter().map(|name| heuristic_entry(name, setup.sharing()).unwrap()).collect();
-    Comparison::new(entries, scenarios(&setup, 1, 1)).run(&|_, _| ()).unwrap()
+    Comparison::new(entries, seeds(&setup, 1, 1)).run(&|_, _| ()).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use goodput_configs::experiment::{Curriculum, Experiment, Randomise, WarmUpConfi
 use goodput_configs::seeds::training_seed;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
-use goodput_train::comparison;
+use goodput_eval::entries;
 use goodput_train::episodes::Episodes;
 
 const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");
@@ -83,7 +83,7 @@ fn what_is_compared_is_as_the_experiment_says() {
     eased.train.randomise = Some(Randomise { compute: 0.5, network: 0.5, ..Randomise::default() });
     eased.train.curriculum = Some(Curriculum { from_load: 0.5, from_horizon: 0.5, episodes: 10 });
     eased.train.warm_up = Some(WarmUpConfig { policy: "pollux-fast".into(), longest_secs: 3600.0 });
-    let (expected, found) = (comparison::held_out(&plain, 2).unwrap(), comparison::held_out(&eased, 2).unwrap());
+    let (expected, found) = (entries::held_out(&plain, 2).unwrap(), entries::held_out(&eased, 2).unwrap());
     for (expected, found) in expected.iter().zip(&found) {
         assert_eq!(expected.scenario.workload.jobs, found.scenario.workload.jobs);
         let speeds =

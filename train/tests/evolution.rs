@@ -9,9 +9,9 @@ use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
 use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
+use goodput_eval::entries;
+use goodput_eval::entries::learned_entry;
 use goodput_eval::run::Comparison;
-use goodput_train::comparison;
-use goodput_train::entries::learned_entry;
 use goodput_train::gate::judge;
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, Trained, train};
@@ -70,13 +70,13 @@ fn stopping_and_resuming_changes_nothing() {
     assert!(utility.experience.models().any(|(model, _)| model == "cifar10"));
 
     // What was trained runs on the held-out seeds of every load.
-    let scenarios = comparison::held_out(&experiment(), 2).unwrap();
+    let scenarios = entries::held_out(&experiment(), 2).unwrap();
     let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
     assert_eq!(names, ["load 0.5", "load 0.5", "load 1", "load 1"]);
     let jobs: Vec<usize> = scenarios.iter().map(|named| named.scenario.workload.jobs.len()).collect();
     assert_eq!(jobs, [10, 10, 20, 20]);
     let setup = experiment().setup().unwrap();
-    let entries = ["pollux-fast", "optimus"].map(|name| comparison::heuristic(&experiment(), name, &setup).unwrap());
+    let entries = ["pollux-fast", "optimus"].map(|name| entries::heuristic(&experiment(), name, &setup).unwrap());
     let policies = std::iter::once(learned_entry("learned", &whole, Default::default(), setup.sharing()).unwrap())
         .chain(entries)
         .collect();

@@ -44,7 +44,7 @@ fn an_fpga_serves_low_batches_for_less_power_and_keeps_the_objective() {
     assert!(energy[frugal] < 0.3 * energy[first], "{energy:?}");
     assert!(kept[frugal] > 0.99 && kept[first] < 0.5, "{kept:?}");
     let evaluation = evaluated(&experiment);
-    let run = evaluation.runs.iter().find(|run| evaluation.policies[run.policy] == frugal).unwrap();
+    let run = evaluation.runs.iter().find(|run| evaluation.layout.policies[run.policy] == frugal).unwrap();
     for service in ["dictation", "captions"] {
         assert!(on_types(run, service)["stratix-10-280"] > 0.99, "{:?}", on_types(run, service));
     }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::compose::resilience::Resilience;
+use goodput_eval::entries::{held_out, heuristic};
 use goodput_eval::run::Comparison;
-use goodput_train::comparison::{held_out, heuristic};
 
 use crate::shipped::{figures, shipped};
 

@@ -224,7 +224,7 @@ fn threads_change_nothing_and_noise_is_what_was_asked_for() {
         }
     }
     let unknown = [Behaviour { name: "nobody".into(), noise: 0.0 }];
-    assert!(matches!(log::log(&experiment(), &unknown, 1, &|_| ()), Err(TrainError::Policy(_))));
+    assert!(matches!(log::log(&experiment(), &unknown, 1, &|_| ()), Err(TrainError::Entry(_))));
 }
 
 /// Trains in `path`, asking to stop after so many updates where given.

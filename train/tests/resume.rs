@@ -35,6 +35,7 @@ fn experiment() -> Experiment {
         cohorts: Vec::new(),
         services: Vec::new(),
         resilience: Default::default(),
+        sweep: None,
         adaptation: Default::default(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         loaning: Default::default(),

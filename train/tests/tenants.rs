@@ -13,7 +13,7 @@ use crate::shipped::{evaluated, figures, shipped};
 fn by_policy(name: &str, sets: &[&str], metrics: &[&str]) -> BTreeMap<String, Vec<f64>> {
     let evaluation = evaluated(&shipped(name, sets));
     let of = |run: &goodput_eval::run::PolicyRun| metrics.iter().map(|key| run.measures.get(key).unwrap()).collect();
-    evaluation.policies.iter().cloned().zip(evaluation.runs.iter().map(of)).collect()
+    evaluation.layout.policies.iter().cloned().zip(evaluation.runs.iter().map(of)).collect()
 }
 
 /// As published, Pollux gives a tenant with eight times the jobs most of the cluster. The nearer `tenant_fairness` is

@@ -8,9 +8,9 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::ExpectedPeak;
+use goodput_eval::entries;
+use goodput_eval::entries::{learned_entry, seeds};
 use goodput_eval::run::Comparison;
-use goodput_train::comparison;
-use goodput_train::entries::{learned_entry, scenarios};
 use goodput_train::model_card::{ModelCard, NOTES, stale};
 
 fn root() -> &'static Path {
@@ -100,9 +100,9 @@ fn what_was_trained_on_16_accelerators_runs_on_more() {
         let setup = experiment.setup().unwrap();
         let learned = learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap();
         let mut policies = vec![learned];
-        policies.extend(["pollux-fast", "fifo"].map(|name| comparison::heuristic(&experiment, name, &setup).unwrap()));
+        policies.extend(["pollux-fast", "fifo"].map(|name| entries::heuristic(&experiment, name, &setup).unwrap()));
         // Not among the seeds of any table.
-        let evaluation = Comparison::new(policies, scenarios(&setup, VALIDATION + 500, 3)).run(&|_, _| {}).unwrap();
+        let evaluation = Comparison::new(policies, seeds(&setup, VALIDATION + 500, 3)).run(&|_, _| {}).unwrap();
         let mean = |name: &str| evaluation.summary.policy(name).unwrap().metrics["jct_mean_secs"].value;
         let (learned, pollux, fifo) = (mean("learned"), mean("pollux-fast"), mean("fifo"));
         assert!(learned < 1.05 * pollux && learned < fifo, "{nodes} nodes: {learned} s, {pollux} s, {fifo} s");
@@ -116,9 +116,9 @@ fn a_card_says_where_its_policy_ends_and_keeps_notes() {
     let setup = experiment.setup().unwrap();
     let policies = vec![
         learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap(),
-        comparison::heuristic(&experiment, "fifo", &setup).unwrap(),
+        entries::heuristic(&experiment, "fifo", &setup).unwrap(),
     ];
-    let results = Comparison::new(policies, scenarios(&setup, VALIDATION + 500, 2)).run(&|_, _| {}).unwrap().summary;
+    let results = Comparison::new(policies, seeds(&setup, VALIDATION + 500, 2)).run(&|_, _| {}).unwrap().summary;
     let before = format!("# old{NOTES}\nAsk before use.\n");
     let card = ModelCard {
         name: "small",

@@ -4,7 +4,7 @@
 use xtask::source::{room_uses, root};
 
 /// Rooms of `goodput-eval` from the ground up: a room uses earlier rooms only.
-const ORDER: [&str; 6] = ["stats", "metrics", "run", "report", "studies", "reproduce"];
+const ORDER: [&str; 8] = ["stats", "metrics", "run", "entries", "report", "sweep", "studies", "reproduce"];
 
 #[test]
 fn rooms_of_eval_use_earlier_rooms_only() {

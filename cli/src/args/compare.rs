@@ -18,9 +18,36 @@ Example: a heuristic with other parameters (`goodput list policies --parameters`
   goodput eval configs/experiment/quickstart.toml \\
       --policies 'gandiva,gandiva(quantum_secs=60),tiresias(starvation_knob=2)'")]
 pub struct Eval {
-    /// Experiment file: its cluster, workload, environment and held-out seeds.
-    #[arg(value_name = "EXPERIMENT.toml")]
-    pub experiment: PathBuf,
+    #[command(flatten)]
+    pub study: StudyOptions,
+    /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
+    /// some seconds for each workload and seed.
+    #[arg(long)]
+    pub bound: bool,
+    /// Directory for the results. Finished runs of an evaluation that was stopped are in its folder `cells`, and are
+    /// not run again.
+    #[arg(long, value_name = "DIR", default_value = "runs/eval")]
+    pub run_dir: PathBuf,
+    /// Keep the finished runs in the folder `cells`, so that the next evaluation takes those that it has too.
+    #[arg(long)]
+    pub keep_cells: bool,
+    /// Write jobs.csv too: the rows of jobs.parquet for programs that read batsim's results.
+    #[arg(long)]
+    pub jobs_csv: bool,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Form of the table on stdout.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
+/// What is compared.
+#[derive(Debug, clap::Args)]
+pub struct StudyOptions {
+    /// Experiment files: their clusters, workloads, environments and held-out seeds. The first one lists the policies.
+    #[arg(value_name = "EXPERIMENT.toml", required = true)]
+    pub experiments: Vec<PathBuf>,
     /// Policies by name with their parameters, bundles, zoo:NAME, or external programs (proc:COMMAND,
     /// python:MODULE:CLASS) [default: those of the file].
     #[arg(long, value_name = "NAME|BUNDLE,...")]
@@ -37,10 +64,6 @@ pub struct Eval {
     /// Workloads to compare on: held-out ones, or validation ones to choose a policy by.
     #[arg(long, value_parser = split(), default_value = Split::HeldOut.name())]
     pub split: Split,
-    /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
-    /// some seconds for each workload and seed.
-    #[arg(long)]
-    pub bound: bool,
     /// Conventions of a published simulator instead of the file's preset; keys of the file replace them.
     #[arg(long, value_parser = super::preset(), value_name = "NAME")]
     pub preset: Option<Preset>,
@@ -50,15 +73,6 @@ pub struct Eval {
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Directory for the results.
-    #[arg(long, value_name = "DIR", default_value = "runs/eval")]
-    pub run_dir: PathBuf,
-    /// Threads [default: all cores]; results do not depend on it.
-    #[arg(short = 'j', long)]
-    pub jobs: Option<usize>,
-    /// Form of the table on stdout.
-    #[arg(short, long, value_enum, default_value_t)]
-    pub output: OutputFormat,
 }
 
 /// Options of `federate`.

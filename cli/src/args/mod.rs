@@ -10,19 +10,21 @@ mod environment;
 mod forecast;
 mod policy;
 mod simulation;
+mod sweep;
 
 use clap::{Parser, Subcommand};
 use goodput_console::Color;
 use goodputd::args::{Live, Top};
 
 pub use self::book::{Reference, Results};
-pub use self::compare::{Eval, Federate, Reproduce};
+pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
 pub use self::config::{Config, List, What};
 pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train};
 pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
+pub use self::sweep::{SlurmArray, SweepCommand};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -46,6 +48,9 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, and write tables and a report.
     Eval(Eval),
+    /// Run a comparison as many small tasks, on one machine or on many, and put their results together.
+    #[command(subcommand)]
+    Sweep(SweepCommand),
     /// Explain a decision of a policy: its ranking beside published policies, and the features behind it.
     Explain(Explain),
     /// Export a trained policy with its model card.

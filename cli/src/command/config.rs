@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_configs::experiment::Experiment;
+use goodput_configs::experiment::{Experiment, points};
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
 use goodput_configs::kind::Kind;
@@ -43,7 +43,8 @@ pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
 fn read_any(path: &Path, sets: &[String]) -> Result<String, CommandError> {
     let document = Document::read(path, sets).map_err(command_error)?;
     let text = match document.kind() {
-        Kind::Experiment => config_file::resolved::<Experiment>(&document),
+        // Every combination of its settings is checked, not the file alone.
+        Kind::Experiment => points(&document).and_then(|_| config_file::resolved::<Experiment>(&document)),
         Kind::Federation => config_file::resolved::<FederationConfig>(&document),
         Kind::ForecastStudy => config_file::resolved::<ForecastConfig>(&document),
         Kind::ForecasterTraining => config_file::resolved::<ForecasterExperiment>(&document),

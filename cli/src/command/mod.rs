@@ -18,5 +18,7 @@ mod run;
 pub mod sim;
 mod sim_inputs;
 mod sim_pods;
+mod study;
+pub mod sweep;
 pub mod train;
 mod train_forecaster;

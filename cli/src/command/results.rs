@@ -6,23 +6,24 @@ use std::process::ExitCode;
 
 use goodput_configs::names::did_you_mean;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
-use goodput_datasets::store::table::Table;
 use goodput_eval::metrics::{METRICS, metric};
 use goodput_eval::report::Report;
 use goodput_eval::report::few_seeds;
+use goodput_eval::report::leaderboard;
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
-use goodput_eval::report::timeseries::timeseries_table;
-use goodput_eval::report::{leaderboard, tables};
-use goodput_eval::run::Evaluation;
+use goodput_eval::report::results::{ComparisonResults, ResultFiles};
 use goodput_eval::run::summary::Summary;
+use goodput_eval::run::{Evaluation, RunHead};
 use goodput_eval::studies::bound;
+use goodput_eval::sweep::{Sweep, SweepPlan};
 use goodput_train::model_card::command;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Results;
 use crate::command::run::essential;
 use crate::command::sim::data_fault;
+use crate::command::study::fault;
 
 /// Name of the file with the origin of the results.
 const ORIGIN: &str = "origin.json";
@@ -41,24 +42,30 @@ pub struct ReportContext<'a> {
     pub trained: bool,
 }
 
-/// Writes the files of a comparison: `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `report.html`,
-/// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
+impl<'a> ReportContext<'a> {
+    /// Facts about a planned study.
+    pub fn of(plan: &'a SweepPlan) -> Self {
+        Self { title: plan.title.clone(), focus: None, argv: plan.argv.clone(), config: &plan.config, trained: false }
+    }
+}
+
+/// Writes the files of a comparison in memory: `summary.json`, `tenants.csv`, the tables `jobs`, `runs`, `events`,
+/// `timeseries` and `usage` as Parquet, and the page.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -> Result<(), CommandError> {
-    dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
+    let heads: Vec<RunHead> = evaluation.runs.iter().map(RunHead::of).collect();
+    let mut files = ResultFiles::create(&dir.path(""), &heads, false).map_err(data_fault)?;
+    let read = |index| Ok(evaluation.rows(index));
+    let results = ComparisonResults::collect(evaluation.layout.clone(), heads, Default::default(), read, |rows| {
+        files.write(rows)
+    });
+    let results = results.map_err(data_fault)?;
+    files.finish(&results).map_err(data_fault)?;
+    page(dir, &results, about)
+}
+
+/// Writes the page of a comparison, and the origin of its results.
+pub fn page(dir: &RunDir, results: &ComparisonResults, about: &ReportContext<'_>) -> Result<(), CommandError> {
     dir.write(ORIGIN, origin(&about.argv).to_json().as_bytes()).map_err(CommandError::input)?;
-    let jobs = tables::job_table(evaluation);
-    let mut csv = Vec::new();
-    jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
-    dir.write("jobs.csv", &csv).map_err(CommandError::input)?;
-    let mut csv = Vec::new();
-    tables::tenant_table(evaluation).write_csv(&dir.path("tenants.csv"), &mut csv).map_err(data_fault)?;
-    dir.write("tenants.csv", &csv).map_err(CommandError::input)?;
-    let parquet = |name: &str, table: &Table| table.write_parquet(&dir.path(name)).map_err(data_fault);
-    parquet("jobs.parquet", &jobs)?;
-    parquet("runs.parquet", &tables::run_table(evaluation))?;
-    parquet("events.parquet", &tables::allocation_table(evaluation))?;
-    parquet("timeseries.parquet", &timeseries_table(evaluation))?;
-    parquet("usage.parquet", &tables::levels_table(evaluation))?;
     let report = Report {
         title: about.title.clone(),
         lead: String::new(),
@@ -68,7 +75,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &ReportContext<'_>) -
         versions: vec![("goodput".into(), env!("CARGO_PKG_VERSION").into())],
         learning: about.trained.then(|| learning_curve(&dir.path("progress.csv"))).flatten(),
     };
-    let page = report.render(evaluation).map_err(CommandError::failed)?;
+    let page = report.render(results).map_err(CommandError::failed)?;
     dir.write("report.html", page.as_bytes()).map_err(CommandError::input)?;
     say(&format!("report: {}", dir.path("report.html").display()));
     Ok(())
@@ -120,8 +127,7 @@ fn read<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T, CommandError
 }
 
 /// Prints the leaderboard.
-pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), CommandError> {
-    let summary = &evaluation.summary;
+pub fn print(summary: &Summary, format: OutputFormat) -> Result<(), CommandError> {
     let costs = leaderboard::costs(summary);
     let columns = [
         "policy",
@@ -176,8 +182,8 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
 }
 
 /// Prints what no policy can be below.
-pub fn print_bounds(evaluation: &Evaluation, format: OutputFormat) -> Result<(), CommandError> {
-    let bounds = bound::of(evaluation);
+pub fn print_bounds(sweep: &Sweep, results: &ComparisonResults, format: OutputFormat) -> Result<(), CommandError> {
+    let bounds = bound::of(&results.layout, &results.heads, |index| sweep.scenario(index)).map_err(fault)?;
     if bounds.is_empty() {
         return Err(CommandError::input("there is no bound for these workloads")
             .with_help("bounds are for training applications on equal accelerators that some policy completes"));

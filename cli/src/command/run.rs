@@ -66,8 +66,8 @@ pub fn essential(argv: &[String]) -> Vec<String> {
     let mut words = argv.iter().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--run-dir" | "--report" | "-o" | "--output" | "-j" | "--jobs" => drop(words.next()),
-            "-q" | "--quiet" => {}
+            "--run-dir" | "--to" | "--report" | "-o" | "--output" | "-j" | "--jobs" => drop(words.next()),
+            "-q" | "--quiet" | "--keep-cells" | "--jobs-csv" => {}
             word => kept.push(word.strip_prefix(&here).unwrap_or(word).to_owned()),
         }
     }

@@ -23,7 +23,7 @@ use goodput_env::time::SimTime;
 
 use super::{conventions, programs, sim_inputs, sim_pods};
 use crate::args::{Sim, SimPreset};
-use crate::command::eval::unnamed;
+use crate::command::study::unnamed;
 
 /// Runs `goodput sim` and gives its exit code.
 pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {

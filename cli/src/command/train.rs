@@ -1,11 +1,11 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
 use goodput_console::{CommandError, OutputFormat, say};
-use goodput_train::comparison;
+use goodput_eval::entries;
 use std::process::ExitCode;
 
+use goodput_eval::entries::learned_entry;
 use goodput_eval::run::Comparison;
-use goodput_train::entries::learned_entry;
 use goodput_train::gate::{GateVerdict, judge};
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, TrainError, Trained, train};
@@ -82,12 +82,14 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     }
     bundle.save(&dir.path("policy.bundle")).map_err(CommandError::input)?;
     let setup = experiment.setup().map_err(config::setup_error)?;
-    let mut entries =
-        vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
+    let mut entries = vec![
+        learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing())
+            .map_err(CommandError::input)?,
+    ];
     for name in &experiment.evaluate.policies {
-        entries.push(comparison::heuristic(&experiment, name, &setup).map_err(CommandError::input)?);
+        entries.push(entries::heuristic(&experiment, name, &setup).map_err(CommandError::input)?);
     }
-    let held_out = comparison::held_out(&experiment, experiment.evaluate.seeds).map_err(CommandError::input)?;
+    let held_out = entries::held_out(&experiment, experiment.evaluate.seeds).map_err(CommandError::input)?;
     let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
     comparison.wrappers = experiment.wrappers();
@@ -101,7 +103,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
         trained: true,
     };
     results::write(&dir, &evaluation, &about)?;
-    results::print(&evaluation, OutputFormat::Table)?;
+    results::print(&evaluation.summary, OutputFormat::Table)?;
     Ok(ExitCode::SUCCESS)
 }
 

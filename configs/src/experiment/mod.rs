@@ -7,15 +7,16 @@ mod known;
 mod offline;
 mod ppo;
 mod shipped;
+mod sweep;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::adaptation;
-use crate::error::CheckError;
+use crate::error::{CheckError, ReadError};
 use crate::kind::Kind;
 use crate::policies::{self, PolicyText};
-use crate::reader::ConfigFile;
+use crate::reader::{self, ConfigFile, Document};
 use crate::resilience;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError, WorkloadConfig,
@@ -38,6 +39,7 @@ pub use self::evolution::{EvolutionAgent, started};
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
 pub use self::shipped::SHIPPED;
+pub use self::sweep::{SeedRange, SweepConfig, SweepPoint, SweepSettings, points};
 
 /// An experiment: `goodput train FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +90,9 @@ pub struct Experiment {
     /// Comparison with heuristics after training.
     #[serde(default)]
     pub evaluate: EvaluateConfig,
+    /// Settings that a study goes through: `goodput sweep`; absent: those of the file alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepConfig>,
 }
 
 fn one() -> u64 {
@@ -315,6 +320,22 @@ impl Experiment {
         policies::check_types(key, name, setup.cluster())
     }
 
+    /// Text of the experiment with every default filled in.
+    ///
+    /// # Errors
+    /// A value that TOML cannot express.
+    pub fn resolved(&self) -> Result<String, ReadError> {
+        reader::resolved(self)
+    }
+
+    /// The experiment of a text that [`Self::resolved`] made.
+    ///
+    /// # Errors
+    /// The first key or value that does not fit.
+    pub fn of_resolved(text: &str) -> Result<Self, ReadError> {
+        Document::new("plan.json", text, &[])?.parse(Kind::Experiment)
+    }
+
     /// Adaptation and guarantees around the policies of a comparison.
     pub fn wrappers(&self) -> Wrappers {
         Wrappers { adaptation: self.adaptation.clone(), resilience: self.resilience.clone() }
@@ -390,6 +411,7 @@ impl ConfigFile for Experiment {
     }
 
     fn check(&self) -> Result<(), CheckError> {
+        self.sweep.as_ref().map_or(Ok(()), SweepConfig::check)?;
         let setup = self.setup()?;
         let mut named = self.evaluate.policies.iter().enumerate();
         named.try_for_each(|(at, name)| {

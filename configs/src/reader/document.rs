@@ -47,6 +47,14 @@ impl Document {
         Ok(document)
     }
 
+    /// Document with more overrides.
+    ///
+    /// # Errors
+    /// An override with a key that does not exist.
+    pub fn with(&self, sets: &[String]) -> Result<Self, ReadError> {
+        Self::new(self.name.clone(), self.text.clone(), sets)
+    }
+
     /// Kind of the file, by its top-level keys. A text that is not TOML, or has no key that tells the kind,
     /// counts as an experiment.
     pub fn kind(&self) -> Kind {

@@ -214,6 +214,7 @@ fn milli(
 fn texts(path: &Path, table: &Table, name: &str) -> Result<Vec<Option<String>>, DataError> {
     match table.column(name) {
         None => Ok(Vec::new()),
+        Some(Values::TextChoice(choice)) => Ok(choice.iter().map(|text| text.map(str::to_owned)).collect()),
         Some(Values::Utf8(values)) => Ok(values.clone()),
         Some(other) => Err(wrong_type(path, name, "text", other)),
     }

@@ -7,21 +7,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+};
 use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 
+use super::choice::TextChoice;
 use crate::error::DataError;
 
 /// Written into every file instead of the version of the Parquet library.
 pub(super) const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
+
+/// Rows of a row group: what a writer and a reader hold at a time.
+const ROW_GROUP: usize = 1 << 17;
 
 /// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes
 /// lead, so a panic of its is an error too; whatever `read` had in hand is dropped with it.
@@ -29,6 +35,24 @@ pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetErr
     let result = catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())));
     result.map_err(DataError::parquet(path))
+}
+
+/// Properties of every file that goodput writes.
+pub(super) fn properties(metadata: &BTreeMap<String, String>) -> WriterProperties {
+    let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(CREATED_BY.to_owned())
+        .set_key_value_metadata(Some(pairs))
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .build()
+}
+
+/// Pairs of metadata of a file, without the schema that Arrow stores among them.
+fn pairs(metadata: &ParquetMetaData) -> BTreeMap<String, String> {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let pairs = pairs.filter(|pair| pair.key != "ARROW:schema");
+    pairs.map(|pair| (pair.key.clone(), pair.value.clone().unwrap_or_default())).collect()
 }
 
 /// A named column. Units belong in the name: `submit_secs`, `gpus`, `jct_secs`.
@@ -49,6 +73,8 @@ pub enum Values {
     Float64(Vec<Option<f64>>),
     /// Texts in UTF-8.
     Utf8(Vec<Option<String>>),
+    /// Texts of which there are few, such as names of policies.
+    TextChoice(TextChoice),
     /// Truth values, true or false.
     Boolean(Vec<Option<bool>>),
 }
@@ -90,6 +116,12 @@ values_from!(Float64, f64);
 values_from!(Utf8, String);
 values_from!(Boolean, bool);
 
+impl From<TextChoice> for Values {
+    fn from(choice: TextChoice) -> Self {
+        Self::TextChoice(choice)
+    }
+}
+
 impl Values {
     /// Number of rows.
     pub fn len(&self) -> usize {
@@ -97,6 +129,7 @@ impl Values {
             Self::Int64(values) => values.len(),
             Self::Float64(values) => values.len(),
             Self::Utf8(values) => values.len(),
+            Self::TextChoice(choice) => choice.len(),
             Self::Boolean(values) => values.len(),
         }
     }
@@ -111,7 +144,7 @@ impl Values {
         match self {
             Self::Int64(_) => "whole numbers",
             Self::Float64(_) => "numbers",
-            Self::Utf8(_) => "text",
+            Self::Utf8(_) | Self::TextChoice(_) => "text",
             Self::Boolean(_) => "true or false",
         }
     }
@@ -121,6 +154,7 @@ impl Values {
             Self::Int64(_) => DataType::Int64,
             Self::Float64(_) => DataType::Float64,
             Self::Utf8(_) => DataType::Utf8,
+            Self::TextChoice(_) => TextChoice::data_type(),
             Self::Boolean(_) => DataType::Boolean,
         }
     }
@@ -130,6 +164,7 @@ impl Values {
             Self::Int64(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
             Self::Float64(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
             Self::Utf8(values) => Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()),
+            Self::TextChoice(choice) => choice.array(),
             Self::Boolean(values) => Arc::new(values.iter().copied().collect::<BooleanArray>()),
         }
     }
@@ -139,7 +174,8 @@ impl Values {
         let target = match array.data_type() {
             DataType::Boolean => DataType::Boolean,
             DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => DataType::Utf8,
+            DataType::Dictionary(..) => return TextChoice::from_array(array).map(Self::TextChoice),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
             kind if kind.is_integer() && *kind != DataType::UInt64 => DataType::Int64,
             _ => return None,
         };
@@ -161,6 +197,7 @@ impl Values {
             Self::Int64(values) => values[row].map(|value| write!(out, "{value}")),
             Self::Float64(values) => values[row].map(|value| write!(out, "{value}")),
             Self::Utf8(values) => values[row].as_ref().map(|value| write!(out, "{value}")),
+            Self::TextChoice(choice) => choice.get(row).map(|value| write!(out, "{value}")),
             Self::Boolean(values) => values[row].map(|value| write!(out, "{value}")),
         };
     }
@@ -203,24 +240,29 @@ impl Table {
     /// # Errors
     /// Where columns differ in length.
     pub fn to_parquet(&self, path: &Path) -> Result<Vec<u8>, DataError> {
-        self.check(path)?;
-        let field = |column: &Column| Field::new(&column.name, column.values.data_type(), true);
-        let schema = Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()));
-        let arrays = self.columns.iter().map(|column| column.values.array()).collect();
-        let pairs = self.metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_created_by(CREATED_BY.to_owned())
-            .set_key_value_metadata(Some(pairs))
-            .build();
+        let batch = self.batch(path)?;
         let write = || {
-            let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
+            let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(&self.metadata)))?;
             if !self.columns.is_empty() {
-                writer.write(&RecordBatch::try_new(schema.clone(), arrays)?)?;
+                writer.write(&batch)?;
             }
             writer.into_inner()
         };
         write().map_err(DataError::parquet(path))
+    }
+
+    /// The rows as Arrow holds them; `path` is for messages.
+    pub(super) fn batch(&self, path: &Path) -> Result<RecordBatch, DataError> {
+        self.check(path)?;
+        let arrays: Vec<ArrayRef> = self.columns.iter().map(|column| column.values.array()).collect();
+        let rows = RecordBatchOptions::new().with_row_count(Some(self.rows()));
+        RecordBatch::try_new_with_options(self.schema(), arrays, &rows)
+            .map_err(|error| DataError::parquet(path)(error.into()))
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let field = |column: &Column| Field::new(&column.name, column.values.data_type(), true);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 
     /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns
@@ -239,7 +281,7 @@ impl Table {
     pub fn from_parquet(path: &Path, bytes: Vec<u8>) -> Result<Self, DataError> {
         let (batch, pairs) = decode(path, || {
             let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
-            let pairs = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+            let pairs = pairs(builder.metadata());
             let schema = builder.schema().clone();
             let batches = builder.build()?.collect::<Result<Vec<_>, _>>()?;
             Ok((concat_batches(&schema, &batches)?, pairs))
@@ -254,22 +296,40 @@ impl Table {
             })?;
             table.columns.push(Column::new(field.name(), values));
         }
-        // Arrow stores its own schema under this key.
-        for pair in pairs.into_iter().filter(|pair| pair.key != "ARROW:schema") {
-            table.metadata.insert(pair.key, pair.value.unwrap_or_default());
-        }
+        table.metadata = pairs;
         Ok(table)
+    }
+
+    /// Metadata of a Parquet file, without its rows.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is not Parquet.
+    pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, DataError> {
+        let file = fs::File::open(path).map_err(DataError::read(path))?;
+        decode(path, || Ok(pairs(ParquetRecordBatchReaderBuilder::try_new(file)?.metadata())))
     }
 
     /// Writes comma-separated values with a header; missing values are empty, metadata is left out.
     ///
     /// # Errors
     /// Where columns differ in length or `out` (named `path` in messages) does not take more.
-    pub fn write_csv(&self, path: &Path, out: impl Write) -> Result<(), DataError> {
+    pub fn write_csv(&self, path: &Path, mut out: impl Write) -> Result<(), DataError> {
+        let mut header = csv::Writer::from_writer(&mut out);
+        let failed = |error: csv::Error| DataError::Write { path: path.to_owned(), source: error.into() };
+        header.write_record(self.columns.iter().map(|column| &column.name)).map_err(failed)?;
+        header.flush().map_err(DataError::write(path))?;
+        drop(header);
+        self.write_csv_rows(path, out)
+    }
+
+    /// As [`Self::write_csv`] without the header.
+    ///
+    /// # Errors
+    /// As [`Self::write_csv`].
+    pub fn write_csv_rows(&self, path: &Path, out: impl Write) -> Result<(), DataError> {
         self.check(path)?;
         let mut writer = csv::Writer::from_writer(out);
         let failed = |error: csv::Error| DataError::Write { path: path.to_owned(), source: error.into() };
-        writer.write_record(self.columns.iter().map(|column| &column.name)).map_err(failed)?;
         let mut text = String::new();
         for row in 0..self.rows() {
             for column in &self.columns {

@@ -20,7 +20,10 @@ mod tenants;
 mod usage;
 mod waiting;
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use cards::CardFacts;
 pub use deadlines::{DeadlineFacts, deadline_facts};
@@ -134,6 +137,37 @@ impl Measures {
     }
 }
 
+/// A map from the keys of the defined metrics to their values; a value that is not finite is a text.
+impl Serialize for Measures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let defined = self.iter().filter_map(|(metric, value)| Some((metric.key, value?)));
+        serializer.collect_map(defined.map(|(key, value)| match value.is_finite() {
+            true => (key, StoredNumber::Finite(value)),
+            false => (key, StoredNumber::Other(value.to_string())),
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Measures {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = BTreeMap::<String, StoredNumber>::deserialize(deserializer)?;
+        let value = |metric: &Metric| match stored.get(metric.key) {
+            None => Ok(None),
+            Some(StoredNumber::Finite(value)) => Ok(Some(*value)),
+            Some(StoredNumber::Other(text)) => text.parse().map(Some).map_err(D::Error::custom),
+        };
+        METRICS.iter().map(value).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Number as JSON can hold it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredNumber {
+    Finite(f64),
+    Other(String),
+}
+
 /// Evaluates every metric on a run.
 pub fn measure(run: &RunFacts<'_>) -> Measures {
     Measures(METRICS.iter().map(|metric| (metric.of)(run)).collect())
@@ -141,7 +175,20 @@ pub fn measure(run: &RunFacts<'_>) -> Measures {
 
 #[cfg(test)]
 mod tests {
-    use super::METRICS;
+    use super::{METRICS, Measures};
+
+    #[test]
+    fn measures_survive_json_to_the_last_bit() {
+        let value = |at: usize| match at % 4 {
+            0 => None,
+            1 => Some(0.1 + at as f64 / 3.0),
+            2 => Some(f64::INFINITY),
+            _ => Some(1e-300),
+        };
+        let measures = Measures((0..METRICS.len()).map(value).collect());
+        let json = serde_json::to_string(&measures).expect("numbers and texts");
+        assert_eq!(serde_json::from_str::<Measures>(&json).expect("what was written"), measures);
+    }
 
     #[test]
     fn keys_are_unique_and_described() {

@@ -3,16 +3,17 @@
 use goodput_env::time::SimTime;
 use serde::Serialize;
 
+use super::picture::Picture;
+use super::results::ComparisonResults;
 use super::words::{few_seeds, interval_name, seeds, tied};
 use super::{Report, color_of};
-use crate::metrics::{HEADLINE, jct_secs};
+use crate::metrics::HEADLINE;
 use crate::report::leaderboard::ranking;
 use crate::report::plots::{
     CdfSeries, Figure, ForestRow, GANTT_MOST_JOBS, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf,
     forest, gantt, learning_curve, performance_profiles, utilization,
 };
 use crate::run::summary::{PolicySummary, profiles, scores};
-use crate::run::{Evaluation, PolicyRun};
 
 /// A figure with its heading.
 #[derive(Serialize)]
@@ -30,16 +31,16 @@ impl Section {
 }
 
 /// Policies, best first, each with its run of the scenario that has a log of allocations.
-type RankedRuns<'a> = [(&'a PolicySummary, &'a PolicyRun)];
+type RankedRuns<'a> = [(&'a PolicySummary, &'a Picture)];
 
 /// The figures, in reading order; those without data are left out.
-pub(super) fn figures(evaluation: &Evaluation, report: &Report) -> Vec<Section> {
-    let ranked = ranking(&evaluation.summary);
-    let first = |policy: &&'_ PolicySummary| evaluation.runs_of(color_of(evaluation, &policy.name)).first();
-    let shown: Vec<(&PolicySummary, &PolicyRun)> =
+pub(super) fn figures(results: &ComparisonResults, report: &Report) -> Vec<Section> {
+    let ranked = ranking(&results.summary);
+    let first = |policy: &&'_ PolicySummary| results.pictures.get(color_of(results, &policy.name));
+    let shown: Vec<(&PolicySummary, &Picture)> =
         ranked.iter().filter_map(|policy| Some((*policy, first(policy)?))).collect();
     let mut sections = Vec::new();
-    sections.extend(differences(evaluation, &ranked));
+    sections.extend(differences(results, &ranked));
     sections.extend(report.learning.as_ref().map(|learning| {
         let caption = format!(
             "{} during training, evaluated on seeds it was not trained on; the band is the interval over those seeds. \
@@ -49,31 +50,31 @@ pub(super) fn figures(evaluation: &Evaluation, report: &Report) -> Vec<Section> 
         Section::new(
             "learning",
             "How it learnt",
-            &learning_curve(learning, color_of(evaluation, &learning.name)),
+            &learning_curve(learning, color_of(results, &learning.name)),
             &caption,
         )
     }));
-    sections.extend(completion(evaluation, &ranked));
-    sections.extend(fullness(evaluation, &shown));
-    sections.extend(gantts(evaluation, &shown, report.focus.as_deref()));
-    sections.extend(reliability(evaluation, &ranked));
+    sections.extend(completion(results, &ranked));
+    sections.extend(fullness(results, &shown));
+    sections.extend(gantts(results, &shown, report.focus.as_deref()));
+    sections.extend(reliability(results, &ranked));
     sections
 }
 
-fn differences(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
-    let reference = &evaluation.summary.reference;
+fn differences(results: &ComparisonResults, ranked: &[&PolicySummary]) -> Option<Section> {
+    let reference = &results.summary.reference;
     let row = |policy: &&PolicySummary| {
         let ratio = *policy.versus_reference.as_ref()?.ratio.get(HEADLINE)?;
         Some(ForestRow { name: policy.name.clone(), ratio })
     };
     let rows: Vec<ForestRow> = ranked.iter().filter_map(row).collect();
-    let meaning = match few_seeds(&evaluation.summary) {
+    let meaning = match few_seeds(&results.summary) {
         true => "; so few seeds show the spread, not how sure a difference is",
         false => "; one that stays off the line is a difference, before correction for the number of policies",
     };
-    let whiskers = match seeds(&evaluation.summary) {
+    let whiskers = match seeds(&results.summary) {
         0 | 1 => "A single seed has no range".to_owned(),
-        _ => format!("Whiskers are {} of the paired differences{meaning}", interval_name(&evaluation.summary)),
+        _ => format!("Whiskers are {} of the paired differences{meaning}", interval_name(&results.summary)),
     };
     let caption = format!(
         "Each policy's mean completion time relative to {reference}, on the same seeds. {whiskers}. Blue is sooner, \
@@ -83,25 +84,24 @@ fn differences(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sec
         .then(|| Section::new("differences", "Differences in completion time", &forest(reference, &rows), &caption))
 }
 
-fn completion(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
+fn completion(results: &ComparisonResults, ranked: &[&PolicySummary]) -> Option<Section> {
     let curve = |policy: &&PolicySummary| {
-        let color = color_of(evaluation, &policy.name);
-        let jobs = evaluation.runs_of(color).iter().flat_map(|run| &run.outcome.jobs);
-        CdfSeries { name: policy.name.clone(), color, jct_secs: jobs.filter_map(jct_secs).collect() }
+        let color = color_of(results, &policy.name);
+        CdfSeries { name: policy.name.clone(), color, times: results.completion[color].clone() }
     };
     let curves: Vec<CdfSeries> = ranked.iter().map(curve).collect();
     let caption = "Share of all jobs, over all runs, that are complete within a time of their submission. A curve further \
                    left is better; where curves cross, one policy favours short jobs at the expense of long ones.";
-    let any = curves.iter().any(|curve| !curve.jct_secs.is_empty());
+    let any = curves.iter().any(|curve| !curve.times.is_empty());
     any.then(|| Section::new("completion", "How long jobs take", &cdf(&curves), caption))
 }
 
-fn fullness(evaluation: &Evaluation, shown: &RankedRuns<'_>) -> Option<Section> {
-    let until = shown.iter().map(|(_, run)| run.outcome.end).max().filter(|&end| end > SimTime::ZERO)?;
-    let strip = |(policy, run): &(&PolicySummary, &PolicyRun)| {
-        let mean = run.measures.get("utilization").unwrap_or(0.0);
-        let color = color_of(evaluation, &policy.name);
-        UtilizationRow::new(&policy.name, color, &run.scenario, &run.outcome, until, mean)
+fn fullness(results: &ComparisonResults, shown: &RankedRuns<'_>) -> Option<Section> {
+    let until = shown.iter().map(|(_, picture)| picture.end).max().filter(|&end| end > SimTime::ZERO)?;
+    let strip = |(policy, picture): &(&PolicySummary, &Picture)| {
+        let color = color_of(results, &policy.name);
+        let head = &results.heads[results.layout.runs_of(color).start];
+        UtilizationRow::new(&policy.name, color, picture, until, head.measures.get("utilization").unwrap_or(0.0))
     };
     let strips: Vec<UtilizationRow> = shown.iter().map(strip).collect();
     let caption = format!(
@@ -109,20 +109,20 @@ fn fullness(evaluation: &Evaluation, shown: &RankedRuns<'_>) -> Option<Section> 
          long thin tail packs work well. Grey on \
          top is free but scattered: on nodes too full for the widest job that waits. Holding is not progress: compare goodput \
          in the table.",
-        scenario_of(evaluation, shown)
+        scenario_of(results, shown)
     );
     Some(Section::new("utilisation", "How full the cluster is", &utilization(&strips, until), &caption))
 }
 
-fn gantts(evaluation: &Evaluation, shown: &RankedRuns<'_>, focus: Option<&str>) -> Vec<Section> {
-    let chosen = gantt_choice(shown, focus, &evaluation.summary.reference);
-    let frame = GanttFrame::new(chosen.iter().map(|(.., run)| &run.outcome));
-    let section = |(id, policy, run): (&'static str, &str, &PolicyRun)| {
-        let figure = gantt(&run.scenario, &run.outcome, frame)?;
+fn gantts(results: &ComparisonResults, shown: &RankedRuns<'_>, focus: Option<&str>) -> Vec<Section> {
+    let chosen = gantt_choice(shown, focus, &results.summary.reference);
+    let frame = GanttFrame::new(chosen.iter().map(|(.., picture)| *picture));
+    let section = |(id, policy, picture): (&'static str, &str, &Picture)| {
+        let figure = gantt(picture.chart.as_ref()?, frame);
         let caption = format!(
             "Every job of {} under {policy}, in order of submission. Thin lines are waiting, a gap in a bar is a preemption, \
              and a bar is as high as the job has GPUs.",
-            scenario_of(evaluation, shown)
+            scenario_of(results, shown)
         );
         Some(Section::new(id, format!("What {policy} does"), &figure, &caption))
     };
@@ -130,16 +130,16 @@ fn gantts(evaluation: &Evaluation, shown: &RankedRuns<'_>, focus: Option<&str>) 
 }
 
 /// Sentence about the charts of single jobs where runs have too many jobs for such a chart.
-pub(super) fn omitted(evaluation: &Evaluation) -> Option<String> {
-    let jobs = evaluation.runs.first()?.outcome.jobs.len();
+pub(super) fn omitted(results: &ComparisonResults) -> Option<String> {
+    let jobs = results.heads.first()?.jobs;
     (jobs > GANTT_MOST_JOBS).then(|| {
         format!("There is no chart of single jobs: the first run has {jobs} jobs, and a chart shows {GANTT_MOST_JOBS} at most.")
     })
 }
 
-fn reliability(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
-    let reference = &evaluation.summary.reference;
-    let (thresholds, series) = profile_series(evaluation, ranked)?;
+fn reliability(results: &ComparisonResults, ranked: &[&PolicySummary]) -> Option<Section> {
+    let reference = &results.summary.reference;
+    let (thresholds, series) = profile_series(results, ranked)?;
     let bands = if series.len() <= PROFILE_MOST_BANDS { " Bands are pointwise intervals." } else { "" };
     let caption = format!(
         "Share of runs in which a policy is at least so many times faster than {reference} in mean completion time. A curve \
@@ -149,21 +149,22 @@ fn reliability(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sec
     Some(Section::new("profiles", "How reliable the advantage is", &figure, &caption))
 }
 
-fn scenario_of(evaluation: &Evaluation, shown: &RankedRuns<'_>) -> String {
-    shown.first().map_or_else(String::new, |(_, run)| {
-        format!("workload {}, seed {}", evaluation.workloads[run.workload], run.seed)
+fn scenario_of(results: &ComparisonResults, shown: &RankedRuns<'_>) -> String {
+    shown.first().map_or_else(String::new, |_| {
+        let first = results.layout.scenarios[0];
+        format!("workload {}, seed {}", results.layout.workloads[first.workload], first.seed)
     })
 }
 
 /// The run in focus (or the best), and the reference's beside it.
 fn gantt_choice<'a>(
-    first: &[(&'a PolicySummary, &'a PolicyRun)],
+    first: &[(&'a PolicySummary, &'a Picture)],
     focus: Option<&str>,
     reference: &str,
-) -> Vec<(&'static str, &'a str, &'a PolicyRun)> {
+) -> Vec<(&'static str, &'a str, &'a Picture)> {
     let chosen = first.iter().find(|(policy, _)| Some(policy.name.as_str()) == focus).or(first.first());
     let base = first.iter().find(|(policy, _)| policy.name == reference);
-    let mut picked: Vec<(&'static str, &str, &PolicyRun)> = Vec::new();
+    let mut picked: Vec<(&'static str, &str, &Picture)> = Vec::new();
     for (id, found) in [("gantt", chosen), ("gantt-reference", base)] {
         if let Some((policy, run)) = found.filter(|(policy, _)| picked.iter().all(|(_, name, _)| *name != policy.name))
         {
@@ -175,19 +176,17 @@ fn gantt_choice<'a>(
 
 /// Thresholds and profiles of all policies but the reference, where there are runs enough to speak
 /// of shares.
-fn profile_series(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<(Vec<f64>, Vec<ProfileSeries>)> {
-    let (policies, workloads) = (evaluation.policies.len(), evaluation.workloads.len());
-    let base = color_of(evaluation, &evaluation.summary.reference);
-    if evaluation.summary.runs_per_policy() < 5 {
+fn profile_series(results: &ComparisonResults, ranked: &[&PolicySummary]) -> Option<(Vec<f64>, Vec<ProfileSeries>)> {
+    if results.summary.runs_per_policy() < 5 {
         return None;
     }
     let others = ranked.iter().filter(|policy| policy.versus_reference.is_some());
-    let all: Vec<(&str, usize, ndarray::Array2<f64>)> = others
-        .filter_map(|policy| {
-            let index = color_of(evaluation, &policy.name);
-            Some((policy.name.as_str(), index, scores(policies, workloads, &evaluation.runs, index, base)?))
-        })
-        .collect();
+    let others: Vec<(&str, usize)> =
+        others.map(|policy| (policy.name.as_str(), color_of(results, &policy.name))).collect();
+    let indices: Vec<usize> = others.iter().map(|(_, index)| *index).collect();
+    let scored = scores(&results.layout, &results.heads, &indices);
+    let all: Vec<(&str, usize, ndarray::Array2<f64>)> =
+        others.into_iter().zip(scored).filter_map(|((name, index), scores)| Some((name, index, scores?))).collect();
     let values = || all.iter().flat_map(|(.., scores)| scores.iter().copied());
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     if all.is_empty() || low >= high {
@@ -198,7 +197,7 @@ fn profile_series(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<
     let series = all.iter().map(|(name, color, scores)| ProfileSeries {
         name: (*name).to_owned(),
         color: *color,
-        shares: profiles(&evaluation.summary, scores, &thresholds),
+        shares: profiles(&results.summary, scores, &thresholds),
     });
     let series = series.collect();
     Some((thresholds, series))

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::color_of;
+use super::results::ComparisonResults;
 use crate::metrics::{Better, HEADLINE, METRICS, Metric, MetricUnit, metric};
 use crate::report::format::{NumberFormat, change, significant};
 use crate::report::leaderboard::{columns, ranking, shown};
 use crate::report::plots::Ink;
-use crate::run::Evaluation;
 use crate::run::summary::{PolicySummary, Summary};
 use crate::stats::Estimate;
 
@@ -43,8 +43,8 @@ struct GridCell {
 }
 
 /// The table that most readers look at and leave.
-pub(super) fn headline_table(evaluation: &Evaluation, focus: Option<&str>) -> Grid {
-    let summary = &evaluation.summary;
+pub(super) fn headline_table(results: &ComparisonResults, focus: Option<&str>) -> Grid {
+    let summary = &results.summary;
     let columns = columns(summary);
     let mut heads: Vec<GridHead> = columns.iter().map(|key| head(summary, key)).collect();
     let about = "Ratio of the means, with the interval of the paired bootstrap".into();
@@ -52,14 +52,14 @@ pub(super) fn headline_table(evaluation: &Evaluation, focus: Option<&str>) -> Gr
     let rows = ranking(summary).into_iter().map(|policy| {
         let mut cells: Vec<GridCell> = columns.iter().map(|key| metric_cell(summary, policy, key)).collect();
         cells.insert(1, change_cell(policy));
-        row(evaluation, focus, policy, cells)
+        row(results, focus, policy, cells)
     });
     Grid { head: heads, rows: rows.collect() }
 }
 
 /// Mean JCT by workload; empty where there is one.
-pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Option<Grid> {
-    let summary = &evaluation.summary;
+pub(super) fn by_workload(results: &ComparisonResults, focus: Option<&str>) -> Option<Grid> {
+    let summary = &results.summary;
     if summary.workloads.len() < 2 {
         return None;
     }
@@ -84,14 +84,14 @@ pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Optio
     };
     let rows = ranking(summary).into_iter().map(|policy| {
         let cells = summary.workloads.iter().map(|workload| cell(policy, &workload.name));
-        row(evaluation, focus, policy, cells.collect())
+        row(results, focus, policy, cells.collect())
     });
     Some(Grid { head: head.collect(), rows: rows.collect() })
 }
 
 /// Strength of the evidence against the reference.
-pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<Grid> {
-    let summary = &evaluation.summary;
+pub(super) fn evidence(results: &ComparisonResults, focus: Option<&str>) -> Option<Grid> {
+    let summary = &results.summary;
     let about = |name: &str, about: &str| GridHead { name: name.into(), unit: String::new(), about: about.into() };
     let head = vec![
         about(
@@ -124,15 +124,15 @@ pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<G
                 cell(format!("{:.0} %", headline.win_rate * 100.0), String::new()),
                 cell(p, String::new()),
             ];
-            Some(row(evaluation, focus, policy, cells))
+            Some(row(results, focus, policy, cells))
         })
         .collect();
     (!rows.is_empty()).then_some(Grid { head, rows })
 }
 
 /// Every metric of every policy with its interval and its definition.
-pub(super) fn details(evaluation: &Evaluation) -> Vec<MetricDetail> {
-    let summary = &evaluation.summary;
+pub(super) fn details(results: &ComparisonResults) -> Vec<MetricDetail> {
+    let summary = &results.summary;
     let of = |metric: &'static Metric| {
         let shown = shown(summary, metric.key);
         let values = ranking(summary).into_iter().map(|policy| {
@@ -177,11 +177,11 @@ struct DetailValue {
     range: String,
 }
 
-fn row(evaluation: &Evaluation, focus: Option<&str>, policy: &PolicySummary, cells: Vec<GridCell>) -> GridRow {
+fn row(results: &ComparisonResults, focus: Option<&str>, policy: &PolicySummary, cells: Vec<GridCell>) -> GridRow {
     GridRow {
         name: policy.name.clone(),
         information: policy.information.clone(),
-        color: Ink::Series(color_of(evaluation, &policy.name)).variable(),
+        color: Ink::Series(color_of(results, &policy.name)).variable(),
         focus: focus == Some(policy.name.as_str()),
         cells,
     }

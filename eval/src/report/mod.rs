@@ -9,7 +9,10 @@ mod format;
 mod grids;
 pub mod leaderboard;
 pub mod origin;
+pub mod picture;
 pub mod plots;
+pub mod results;
+pub mod rows;
 pub mod tables;
 pub mod timeseries;
 mod words;
@@ -23,7 +26,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use self::plots::{Figure, LearningCurve, THEME_CSS};
-use crate::run::Evaluation;
+use self::results::ComparisonResults;
 use crate::run::summary::WorkloadSummary;
 
 /// Inputs of a report beside the comparison itself.
@@ -88,8 +91,8 @@ impl Report {
     ///
     /// # Errors
     /// [`ReportError::UnknownFocus`] where `focus` names no policy of the comparison.
-    pub fn render(&self, evaluation: &Evaluation) -> Result<String, ReportError> {
-        let summary = &evaluation.summary;
+    pub fn render(&self, results: &ComparisonResults) -> Result<String, ReportError> {
+        let summary = &results.summary;
         if let Some(focus) = self.focus.as_ref().filter(|focus| summary.policy(focus).is_none()) {
             return Err(ReportError::UnknownFocus(focus.clone()));
         }
@@ -107,14 +110,14 @@ impl Report {
             reference: &summary.reference,
             intervals: words::tied(&words::interval_note(summary)),
             workloads: &summary.workloads,
-            table: grids::headline_table(evaluation, focus),
+            table: grids::headline_table(results, focus),
             unequal: words::unequal_information(summary),
             unfinished: words::unfinished(summary),
-            figures: figures::figures(evaluation, self),
-            omitted: figures::omitted(evaluation),
-            evidence: grids::evidence(evaluation, focus),
-            by_workload: grids::by_workload(evaluation, focus),
-            details: grids::details(evaluation),
+            figures: figures::figures(results, self),
+            omitted: figures::omitted(results),
+            evidence: grids::evidence(results, focus),
+            by_workload: grids::by_workload(results, focus),
+            details: grids::details(results),
             command: &self.command,
             config: &self.config,
             versions: &self.versions,
@@ -124,6 +127,6 @@ impl Report {
 }
 
 /// A policy has one colour throughout the page: that of its place in the comparison.
-fn color_of(evaluation: &Evaluation, name: &str) -> usize {
-    evaluation.policies.iter().position(|policy| policy == name).unwrap_or_default()
+fn color_of(results: &ComparisonResults, name: &str) -> usize {
+    results.layout.policies.iter().position(|policy| policy == name).unwrap_or_default()
 }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use goodput_datasets::store::{Column, Table};
 use goodput_env::cluster::NodeId;
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-
-use crate::run::Evaluation;
 
 /// Counts from one moment to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,34 +77,6 @@ pub fn moments(outcome: &Outcome) -> Vec<Moment> {
         }
     }
     course
-}
-
-/// The course of every run that logged its allocations.
-pub fn timeseries_table(evaluation: &Evaluation) -> Table {
-    let logged =
-        evaluation.runs.iter().filter(|run| !run.outcome.allocations.is_empty() || !run.outcome.serving.is_empty());
-    let rows: Vec<_> =
-        logged.flat_map(|run| moments(&run.outcome).into_iter().map(move |moment| (run, moment))).collect();
-    let whole = |of: &dyn Fn(&Moment) -> i64| rows.iter().map(|(_, moment)| of(moment)).collect::<Vec<i64>>();
-    Table::new(vec![
-        Column::new(
-            "policy",
-            rows.iter().map(|(run, _)| evaluation.policies[run.policy].clone()).collect::<Vec<String>>(),
-        ),
-        Column::new(
-            "workload",
-            rows.iter().map(|(run, _)| evaluation.workloads[run.workload].clone()).collect::<Vec<String>>(),
-        ),
-        Column::new("seed", rows.iter().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
-        Column::new("time_secs", rows.iter().map(|(_, moment)| moment.at.as_secs_f64()).collect::<Vec<f64>>()),
-        Column::new("jobs_in_system", whole(&|moment| moment.jobs)),
-        Column::new("jobs_allocated", whole(&|moment| moment.allocated)),
-        Column::new("gpus_held", whole(&|moment| moment.gpus)),
-        Column::new("gpus_serving", whole(&|moment| moment.serving)),
-        Column::new("instances_running", whole(&|moment| moment.running)),
-        Column::new("instances_protected", whole(&|moment| moment.protected)),
-        Column::new("gpus_fragmented", whole(&|moment| moment.fragmented)),
-    ])
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub type PolicyFault = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Treatment of the log of allocations in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AllocationLog {
+pub(crate) enum AllocationLog {
     /// The log is kept, for the timelines of the report.
     Kept,
     /// The options of the scenario decide.
@@ -63,7 +63,7 @@ impl PolicyEntry {
         self.scenario(scenario, AllocationLog::AsConfigured)
     }
 
-    pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {
+    pub(crate) fn scenario(&self, scenario: &Arc<Scenario>, log: AllocationLog) -> Arc<Scenario> {
         let mut options = scenario.options.clone();
         options.batching = self.batching.unwrap_or(options.batching);
         options.information = self.information.unwrap_or(options.information);

@@ -10,9 +10,9 @@ use crate::metrics::Measures;
 /// One policy on one scenario.
 #[derive(Clone)]
 pub struct PolicyRun {
-    /// Index into [`Evaluation::policies`].
+    /// Index into [`RunLayout::policies`](super::Layout::policies).
     pub policy: usize,
-    /// Index into [`Evaluation::workloads`].
+    /// Index into [`RunLayout::workloads`](super::Layout::workloads).
     pub workload: usize,
     /// Seed of the repetition.
     pub seed: u64,

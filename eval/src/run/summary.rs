@@ -10,7 +10,8 @@ use goodput_env::scenario::Batching;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::policy_run::PolicyRun;
+use super::head::RunHead;
+use super::layout::RunLayout;
 use crate::metrics::{HEADLINE, METRICS, metric};
 use crate::stats::{
     Bootstrap, Estimate, Tail, difference, holm, interquartile_mean, mean_of_tasks, performance_profile,
@@ -130,34 +131,27 @@ pub struct Headline {
 }
 
 impl Summary {
-    /// Summarises `runs`, ordered by policy, then scenario, each workload having the same number of
-    /// seeds.
-    pub(crate) fn new(
-        policies: &[String],
-        workloads: &[String],
-        runs: &[PolicyRun],
-        reference: &str,
-        statistics: Statistics,
-    ) -> Self {
-        let tables = Tables::new(policies.len(), workloads.len(), runs);
+    /// Summarises runs by their heads, in the order of the layout.
+    pub(crate) fn new(layout: &RunLayout, heads: &[RunHead], statistics: Statistics) -> Self {
+        let RunLayout { policies, workloads, reference: base, .. } = layout;
+        let base = *base;
+        let tables = Tables::new(layout, heads);
         let seeds = tables.seeds;
         let boot = |tasks| Bootstrap::new(seeds, tasks, statistics.resamples, statistics.confidence, statistics.seed);
         let (all, single) = (boot(workloads.len()), boot(1));
-        let base = policies.iter().position(|name| name == reference).unwrap_or_default();
-        let per_policy = runs.len() / policies.len().max(1);
-        let options = |policy: usize| &runs[policy * per_policy].scenario.options;
+        let head = |policy: usize| &heads[layout.runs_of(policy).start];
 
         let mut summaries: Vec<PolicySummary> = policies
             .iter()
             .enumerate()
             .map(|(policy, name)| PolicySummary {
                 name: name.clone(),
-                information: options(policy).information.to_string(),
-                batching: options(policy).batching,
+                information: head(policy).information.clone(),
+                batching: head(policy).batching,
                 metrics: tables.estimates(policy, &all),
                 by_workload: tables.by_workload(policy, workloads, &single),
                 versus_reference: (policy != base).then(|| Versus {
-                    same_information: options(policy).information == options(base).information,
+                    same_information: head(policy).information == head(base).information,
                     difference: tables.paired(policy, base, |x, y| difference(&all, x, y)),
                     ratio: tables.paired(policy, base, |x, y| ratio_of_means(&all, x, y)),
                     headline: tables.headline(policy, base, &all, statistics.seed),
@@ -169,8 +163,8 @@ impl Summary {
         Self {
             version: 1,
             statistics,
-            reference: reference.into(),
-            workloads: workload_summaries(workloads, &runs[..per_policy]),
+            reference: policies[base].clone(),
+            workloads: workload_summaries(layout, heads),
             policies: summaries,
         }
     }
@@ -194,19 +188,19 @@ impl Summary {
     }
 }
 
-fn workload_summaries(workloads: &[String], runs: &[PolicyRun]) -> Vec<WorkloadSummary> {
+fn workload_summaries(layout: &RunLayout, heads: &[RunHead]) -> Vec<WorkloadSummary> {
     let of = |(index, name): (usize, &String)| {
-        let mine = || runs.iter().filter(move |run| run.workload == index);
-        let cluster = mine().next().map(|run| run.scenario.cluster.clone());
+        let mine = || layout.scenarios.iter().zip(heads).filter(move |(scenario, _)| scenario.workload == index);
+        let first = mine().next().map(|(_, head)| head);
         WorkloadSummary {
             name: name.clone(),
-            cluster_gpus: cluster.as_ref().map_or(0, |cluster| cluster.total_gpus()),
-            cluster_nodes: cluster.as_ref().map_or(0, |cluster| cluster.nodes.len()),
-            jobs: mine().map(|run| run.outcome.jobs.len()).collect(),
-            seeds: mine().map(|run| run.seed).collect(),
+            cluster_gpus: first.map_or(0, |head| head.cluster_gpus),
+            cluster_nodes: first.map_or(0, |head| head.cluster_nodes),
+            jobs: mine().map(|(_, head)| head.jobs).collect(),
+            seeds: mine().map(|(scenario, _)| scenario.seed).collect(),
         }
     };
-    workloads.iter().enumerate().map(of).collect()
+    layout.workloads.iter().enumerate().map(of).collect()
 }
 
 fn correct_for_many(policies: &mut [PolicySummary]) {
@@ -221,15 +215,11 @@ fn correct_for_many(policies: &mut [PolicySummary]) {
     }
 }
 
-/// Scores of runs on the headline metric, reference over policy, of shape seeds x workloads.
-pub(crate) fn scores(
-    policies: usize,
-    workloads: usize,
-    runs: &[PolicyRun],
-    policy: usize,
-    reference: usize,
-) -> Option<Array2<f64>> {
-    Tables::new(policies, workloads, runs).scores(policy, reference)
+/// Scores of runs on the headline metric, reference over policy, of shape seeds x workloads; one for each of
+/// `policies`, `None` where the metric is undefined.
+pub(crate) fn scores(layout: &RunLayout, heads: &[RunHead], policies: &[usize]) -> Vec<Option<Array2<f64>>> {
+    let tables = Tables::new(layout, heads);
+    policies.iter().map(|policy| tables.scores(*policy, layout.reference)).collect()
 }
 
 /// Shares of runs with a score above each threshold, by policy; `None` where the headline metric is
@@ -247,14 +237,13 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(policies: usize, workloads: usize, runs: &[PolicyRun]) -> Self {
-        let per_policy = runs.len() / policies.max(1);
-        let seeds = per_policy / workloads.max(1);
-        let matrices = runs
-            .chunks(per_policy.max(1))
-            .map(|runs| METRICS.iter().map(|metric| matrix(runs, workloads, seeds, metric.key)).collect())
-            .collect();
-        Self { seeds, matrices }
+    fn new(layout: &RunLayout, heads: &[RunHead]) -> Self {
+        let of = |policy: usize| {
+            let runs = &heads[layout.runs_of(policy)];
+            METRICS.iter().map(|metric| matrix(layout, runs, metric.key)).collect()
+        };
+        let seeds = layout.scenarios.len() / layout.workloads.len();
+        Self { seeds, matrices: (0..layout.policies.len()).map(of).collect() }
     }
 
     fn matrix(&self, policy: usize, key: &str) -> Option<ArrayView2<'_, f64>> {
@@ -337,13 +326,14 @@ fn mean_estimate(bootstrap: &Bootstrap, scores: ArrayView2<'_, f64>) -> Estimate
 
 /// One policy's values of a metric; rows are the repetitions of each workload in the order they
 /// were given.
-fn matrix(runs: &[PolicyRun], workloads: usize, seeds: usize, key: &str) -> Option<Array2<f64>> {
+fn matrix(layout: &RunLayout, runs: &[RunHead], key: &str) -> Option<Array2<f64>> {
     debug_assert!(metric(key).is_some());
+    let workloads = layout.workloads.len();
     let mut filled = vec![0; workloads];
-    let mut values = Array2::zeros((seeds, workloads));
-    for run in runs {
-        let row = &mut filled[run.workload];
-        values[[*row, run.workload]] = run.measures.get(key)?;
+    let mut values = Array2::zeros((runs.len() / workloads, workloads));
+    for (scenario, run) in layout.scenarios.iter().zip(runs) {
+        let row = &mut filled[scenario.workload];
+        values[[*row, scenario.workload]] = run.measures.get(key)?;
         *row += 1;
     }
     Some(values)

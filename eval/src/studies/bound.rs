@@ -20,13 +20,14 @@
 //! steps of time, which makes it dearer than it could be; finer pieces lower the bound by less than
 //! two percent (`the_grid_is_fine_enough`).
 
+use std::sync::Arc;
+
 use goodput_env::cluster::TypeId;
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::scenario::Scenario;
 use rayon::prelude::*;
 
-use crate::metrics::jct_secs;
-use crate::run::Evaluation;
+use crate::run::{RunHead, RunLayout};
 
 /// Pieces of a job's work.
 const PIECES: usize = 12;
@@ -54,20 +55,25 @@ pub fn mean_jct(scenario: &Scenario, reached_secs: f64) -> Option<Bound> {
 }
 
 /// The bounds of a comparison's scenarios by workload, each with the least mean completion time of
-/// all policies there; workloads that have none are left out.
-pub fn of(evaluation: &Evaluation) -> Vec<(String, Bound, f64)> {
-    let scenarios = evaluation.runs_of(0).len();
-    let mean = |at: usize, policy: usize| {
-        let run = &evaluation.runs_of(policy)[at];
-        let secs: Option<Vec<f64>> = run.outcome.jobs.iter().map(jct_secs).collect();
-        secs.map(|secs| secs.iter().sum::<f64>() / secs.len().max(1) as f64)
-    };
-    let bound = |at: usize| {
-        let best = (0..evaluation.policies.len()).filter_map(|policy| mean(at, policy)).min_by(f64::total_cmp)?;
-        let run = &evaluation.runs_of(0)[at];
-        Some((run.workload, mean_jct(&run.scenario, best)?, best))
-    };
-    let bounds: Vec<(usize, Bound, f64)> = (0..scenarios).filter_map(bound).collect();
+/// all policies there; workloads that have none are left out. `scenario` gives the scenario of a run by its index.
+///
+/// # Errors
+/// The first error of `scenario`.
+pub fn of<E>(
+    layout: &RunLayout,
+    heads: &[RunHead],
+    scenario: impl Fn(usize) -> Result<Arc<Scenario>, E>,
+) -> Result<Vec<(String, Bound, f64)>, E> {
+    let mut bounds: Vec<(usize, Bound, f64)> = Vec::new();
+    for at in 0..layout.scenarios.len() {
+        let of_policies = (0..layout.policies.len()).map(|policy| &heads[layout.runs_of(policy).start + at]);
+        let best = of_policies.filter_map(|head| head.complete_jct_secs).min_by(f64::total_cmp);
+        if let Some(best) = best
+            && let Some(bound) = mean_jct(&*scenario(at)?, best)
+        {
+            bounds.push((layout.scenarios[at].workload, bound, best));
+        }
+    }
     let of_workload = |(workload, name): (usize, &String)| {
         let of: Vec<_> = bounds.iter().filter(|(of, ..)| *of == workload).collect();
         let mean = |value: &dyn Fn(&Bound, f64) -> f64| {
@@ -79,7 +85,7 @@ pub fn of(evaluation: &Evaluation) -> Vec<(String, Bound, f64)> {
         };
         (!of.is_empty()).then(|| (name.clone(), bound, mean(&|_, best| best)))
     };
-    evaluation.workloads.iter().enumerate().filter_map(of_workload).collect()
+    Ok(layout.workloads.iter().enumerate().filter_map(of_workload).collect())
 }
 
 fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> Option<Bound> {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::reader;
+use goodput_eval::entries::{held_out, heuristic};
 use goodput_eval::run::{Comparison, Evaluation};
-use goodput_train::comparison::{held_out, heuristic};
 
 /// Scenario of the folder `configs/scenario`, with settings as `--set` gives them.
 pub(crate) fn shipped(name: &str, sets: &[&str]) -> Experiment {
@@ -26,6 +26,6 @@ pub(crate) fn evaluated(experiment: &Experiment) -> Evaluation {
 
 /// A metric of each policy of a file.
 pub(crate) fn figures(experiment: &Experiment, metric: &str) -> Vec<(String, f64)> {
-    let Evaluation { policies, runs, .. } = evaluated(experiment);
-    policies.into_iter().zip(runs.iter().map(|run| run.measures.get(metric).unwrap())).collect()
+    let Evaluation { layout, runs, .. } = evaluated(experiment);
+    layout.policies.into_iter().zip(runs.iter().map(|run| run.measures.get(metric).unwrap())).collect()
 }

@@ -14,7 +14,7 @@ use goodput_console::CommandError;
 use goodput_env::gym::{ExpectedPeak, Layout};
 use goodput_env::scenario::{Batching, Information, Scenario};
 
-use crate::command::eval::unnamed;
+use crate::command::study::unnamed;
 use crate::command::{programs, sim};
 
 /// Policy that was found by its name.

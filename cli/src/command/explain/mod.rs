@@ -18,13 +18,13 @@ use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
+use goodput_eval::entries;
 use goodput_eval::studies::explain::{ComparedDecision, JobRow, compare_decision};
 
 use self::asked::{AskedPolicy, Situation};
 use self::shown::{Shown, ToldAction, Why};
 use crate::args::Explain;
-use crate::command::eval::entry;
-use crate::command::{programs, sim, sim_inputs};
+use crate::command::{programs, sim, sim_inputs, study};
 use crate::config;
 
 /// Runs `goodput explain` and gives its exit code.
@@ -72,7 +72,10 @@ fn situation(args: &Explain, asked: &AskedPolicy) -> Result<Situation, CommandEr
         return Ok(Situation {
             // The run of a published policy is that of `goodput eval`.
             scenario: match asked {
-                AskedPolicy::Published(_) => entry(&args.policy, &experiment, &setup)?.under(&scenario),
+                AskedPolicy::Published(_) => {
+                    let entry = entries::policy(&args.policy, None, &experiment, &setup);
+                    entry.map_err(|error| study::fault(error.into()))?.under(&scenario)
+                }
                 _ => scenario,
             },
             types: setup.type_names(layout.types),

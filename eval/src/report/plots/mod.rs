@@ -20,7 +20,7 @@ mod learning;
 mod profile;
 mod utilization;
 
-pub use cdf::{CdfSeries, cdf};
+pub use cdf::{CdfSeries, CompletionTimes, cdf};
 pub use contributions::{ContributionBar, contributions};
 pub use figure::Figure;
 pub use forecast::{Fan, calibration, fan, frontier};
@@ -31,7 +31,7 @@ pub(crate) use ink::Ink;
 pub use ink::THEME_CSS;
 pub use learning::{CurvePoint, LearningCurve, learning_curve};
 pub use profile::{PROFILE_MOST_BANDS, ProfileSeries, performance_profiles};
-pub use utilization::{UtilizationRow, held_gpus, utilization};
+pub use utilization::{UtilizationRow, utilization};
 
 /// Width of every figure, CSS pixels at full size.
 pub const WIDTH: f64 = 880.0;

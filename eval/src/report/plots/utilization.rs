@@ -1,13 +1,12 @@
 //! Accelerators held over time, one strip a policy.
 
-use goodput_env::scenario::Scenario;
-use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 
 use super::axis::{AxisScale, PlotPanel, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
+use crate::report::picture::{HeldGpus, Picture};
 
 /// One policy's strip.
 #[derive(Clone, Debug)]
@@ -55,54 +54,52 @@ impl Spans {
     }
 }
 
-/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations,
-/// or, where none was kept, with each job's holding spread evenly from its start to its end.
-pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
-    let mut held = Spans::new(until, bins);
-    if outcome.allocations.is_empty() {
-        for job in &outcome.jobs {
-            let (Some(start), end) = (job.start, job.finish.unwrap_or(outcome.end)) else { continue };
-            let secs = (end - start).as_secs_f64();
-            if secs > 0.0 {
-                held.add(start.as_secs_f64(), end.as_secs_f64(), job.attained_gpu_millis as f64 / 1000.0 / secs);
+impl HeldGpus {
+    /// Mean accelerators held in each of `bins` equal spans up to `until`, in a run that ends at `end`.
+    pub fn mean_gpus(&self, end: SimTime, until: SimTime, bins: usize) -> Vec<f64> {
+        match self {
+            Self::Steps(steps) => steps_mean(steps.iter().map(|&(at, gpus)| (at, gpus as f64)), end, until, bins),
+            Self::Spread(jobs) => {
+                let mut held = Spans::new(until, bins);
+                for &(start, end, gpu_millis) in jobs {
+                    let secs = (end - start).as_secs_f64();
+                    if secs > 0.0 {
+                        held.add(start.as_secs_f64(), end.as_secs_f64(), gpu_millis as f64 / 1000.0 / secs);
+                    }
+                }
+                held.mean
             }
         }
-        return held.mean;
     }
-    let mut gpus_of = vec![0_u32; outcome.jobs.len()];
-    let (mut now, mut total) = (0.0, 0_i64);
-    for change in &outcome.allocations {
-        let at = change.at.as_secs_f64();
-        held.add(now, at, total as f64);
-        now = at;
-        let before = std::mem::replace(&mut gpus_of[change.job.index()], change.gpus);
-        total += i64::from(change.gpus) - i64::from(before);
-    }
-    held.add(now, outcome.end.as_secs_f64(), total as f64);
-    held.mean
 }
 
-/// Mean accelerators that were free but too scattered for the widest waiting job, in the same
-/// spans, from the log of their changes.
-pub fn fragmented_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
-    let mut fragmented = Spans::new(until, bins);
+/// Mean in each of `bins` equal spans of a number that changes at some moments.
+fn steps_mean(steps: impl Iterator<Item = (SimTime, f64)>, end: SimTime, until: SimTime, bins: usize) -> Vec<f64> {
+    let mut spans = Spans::new(until, bins);
     let (mut now, mut gpus) = (0.0, 0.0);
-    for change in &outcome.fragments {
-        let at = change.at.as_secs_f64();
-        fragmented.add(now, at, gpus);
-        (now, gpus) = (at, f64::from(change.gpus));
+    for (at, next) in steps {
+        let at = at.as_secs_f64();
+        spans.add(now, at, gpus);
+        (now, gpus) = (at, next);
     }
-    fragmented.add(now, outcome.end.as_secs_f64(), gpus);
-    fragmented.mean
+    spans.add(now, end.as_secs_f64(), gpus);
+    spans.mean
 }
 
 impl UtilizationRow {
     /// The strip of one run on an axis that ends at `until`.
-    pub fn new(name: &str, color: usize, scenario: &Scenario, outcome: &Outcome, until: SimTime, mean: f64) -> Self {
-        let capacity = f64::from(scenario.cluster.total_gpus());
+    pub fn new(name: &str, color: usize, picture: &Picture, until: SimTime, mean: f64) -> Self {
+        let (capacity, end) = (f64::from(picture.capacity_gpus), picture.end);
         let share = |gpus: Vec<f64>| gpus.into_iter().map(|gpus| gpus / capacity).collect();
-        let (shares, fragmented) = (share(held_gpus(outcome, until, 360)), share(fragmented_gpus(outcome, until, 360)));
-        Self { name: name.into(), color, end_secs: outcome.end.as_secs_f64(), shares, fragmented, mean }
+        let fragments = picture.fragments.iter().map(|&(at, gpus)| (at, f64::from(gpus)));
+        Self {
+            name: name.into(),
+            color,
+            end_secs: end.as_secs_f64(),
+            shares: share(picture.held.mean_gpus(end, until, 360)),
+            fragmented: share(steps_mean(fragments, end, until, 360)),
+            mean,
+        }
     }
 }
 

@@ -1,52 +1,45 @@
-//! Scenarios and policies of a comparison: the held-out scenarios of an experiment, and its heuristics.
+//! Published policies as entries, with the conventions of the experiment.
+
+use std::sync::Arc;
 
 use goodput_agents::compose::NamedPolicy;
+use goodput_agents::compose::loaning::Sharing;
 use goodput_configs::experiment::Experiment;
-use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
-use goodput_configs::seeds::HELD_OUT;
+use goodput_configs::scenario::{EnvironmentConfig, Setup};
 use goodput_env::scenario::{Batching, Information};
-use goodput_eval::run::{NamedScenario, PolicyEntry};
 
-use crate::entries;
-use crate::error::TrainError;
+use super::error::EntryError;
+use crate::run::PolicyEntry;
 
-/// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.
+/// A published policy by name, with its parameters.
 ///
 /// # Errors
-/// [`SetupError`] naming the key.
-pub fn scenarios(
-    experiment: &Experiment,
-    loads: &[f64],
-    first: u64,
-    count: u64,
-) -> Result<Vec<NamedScenario>, SetupError> {
-    let setup = experiment.setup()?;
-    if loads.is_empty() {
-        return Ok(entries::scenarios(&setup, first, count));
+/// [`EntryError::Policy`] for a name that names none; [`EntryError::Replica`] for the replica of an artifact, which
+/// nothing may learn from.
+pub fn named(name: &str) -> Result<NamedPolicy, EntryError> {
+    let named: NamedPolicy = name.parse()?;
+    if named.is_replica() {
+        return Err(EntryError::Replica { name: name.into(), plain: named.entry().name.into() });
     }
-    let mut all = Vec::new();
-    for load in loads {
-        let name = format!("load {load}");
-        let at_load = entries::scenarios(&experiment.at_load(*load).setup()?, first, count);
-        all.extend(at_load.into_iter().map(|scenario| NamedScenario { name: name.clone(), ..scenario }));
-    }
-    Ok(all)
+    Ok(named)
 }
 
-/// The held-out scenarios.
+/// A heuristic under the scenario's own information level and batching, with parameters and variant as its name
+/// says. The name of the entry leaves out parameters at their defaults.
 ///
 /// # Errors
-/// [`SetupError`] naming the key.
-pub fn held_out(experiment: &Experiment, seeds: u64) -> Result<Vec<NamedScenario>, SetupError> {
-    scenarios(experiment, &experiment.evaluate.loads, HELD_OUT, seeds)
+/// [`EntryError::Policy`], [`EntryError::Replica`].
+pub fn heuristic_entry(name: &str, sharing: &Arc<Sharing>) -> Result<PolicyEntry, EntryError> {
+    let (named, sharing) = (named(name)?, sharing.clone());
+    Ok(PolicyEntry::new(named.to_string(), move |seed| named.build(seed, &sharing)))
 }
 
 /// A heuristic of the comparison, with estimates where it needs them and the experiment grants them.
 ///
 /// # Errors
-/// [`TrainError`] where there is none of this name.
-pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
-    let mut entry = by_preset(&experiment.environment, entries::heuristic_entry(name, setup.sharing())?);
+/// [`EntryError`] where there is none of this name.
+pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<PolicyEntry, EntryError> {
+    let mut entry = by_preset(&experiment.environment, heuristic_entry(name, setup.sharing())?);
     let needs = (entry.make)(0).needs();
     let given = entry.information.unwrap_or(experiment.environment.information);
     if let Some(sigma) = experiment.evaluate.estimates_sigma
