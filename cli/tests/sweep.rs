@@ -27,7 +27,7 @@ pub fn options() -> [String; 5] {
     ["study.toml", "--policies", "fifo,srtf,tiresias,optimus", "--seeds", &seeds].map(str::to_owned)
 }
 
-/// Four workloads.
+/// A grid of four workloads from one file.
 pub const SWEEP: &str = r#"
 [sweep.grid]
 environment.switch_cost = ["zero", "pollux_const"]

@@ -2,7 +2,7 @@
 //! map, so that it can be shared by any number of cores.
 //!
 //! Costs come back in the order of candidates and episodes, and are added up in this order. So the bits of a search do
-//! not depend on who evaluates it.
+//! not depend on the evaluator.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct EpisodeCost {
     pub served: ServedRequests,
 }
 
-/// Who plays an episode.
+/// Player of an episode.
 #[derive(Clone, Copy, Debug)]
 pub enum Contestant<'a> {
     /// The heuristic that candidates are measured against.
@@ -54,7 +54,7 @@ pub struct ThreadEvaluator<'a> {
     pub tail: f64,
     /// Terms on which policies share the cluster with services.
     pub sharing: &'a Arc<Sharing>,
-    /// The teacher.
+    /// Teacher that plays the episode.
     pub teacher: &'a PolicyEntry,
 }
 

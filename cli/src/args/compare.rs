@@ -42,7 +42,7 @@ pub struct Eval {
     pub output: OutputFormat,
 }
 
-/// What is compared.
+/// Policies, workloads and seeds of a comparison.
 #[derive(Debug, clap::Args)]
 pub struct StudyOptions {
     /// Experiment files: their clusters, workloads, environments and held-out seeds. The first one lists the policies.

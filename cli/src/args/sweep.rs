@@ -24,14 +24,14 @@ Example: a study over settings and seeds, run by two tasks, and put together
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
-    /// Run the cells of a sweep that nobody has run. A task that was stopped goes on where it stopped.
+    /// Run the cells of a sweep that have no file yet. A task that was stopped goes on where it stopped.
     Run {
         /// Directory of the sweep.
         dir: PathBuf,
         /// Share of this task: I of N, counted from 0 [default: all].
         #[arg(long, value_name = "I/N", conflicts_with = "cells")]
         shard: Option<SweepShard>,
-        /// These cells alone, by their keys or the first characters of them.
+        /// Run only the cells of these keys, or of keys that begin so.
         #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
         cells: Vec<String>,
         /// Threads [default: all cores]; results do not depend on it.

@@ -46,9 +46,9 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
             let LoadedWorkload { mut workload, tenants } =
                 read_workload(&args.workload, catalog).map_err(data_fault)?;
             if args.allocation.is_some() {
-                // Jobs without a tenant have one without a name.
-                let named = tenants.iter().any(|name| !name.is_empty());
-                let groups = tenants.into_iter().filter(|_| named).map(Group::named).collect();
+                // Jobs without a tenant are all of the tenant `default`.
+                let declares = tenants != ["default"];
+                let groups = tenants.into_iter().filter(|_| declares).map(Group::named).collect();
                 let declared = Tenants::new(groups, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
                 workload.tenants = Arc::new(declared);
             }

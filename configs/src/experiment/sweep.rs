@@ -31,7 +31,7 @@ pub struct SweepConfig {
     pub seeds: Option<SeedRange>,
 }
 
-/// Consecutive seeds.
+/// Seeds that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeedRange {

@@ -55,7 +55,7 @@ pub struct JobChart {
 pub struct JobBar {
     /// Index of the job.
     pub job: usize,
-    /// Accelerators held.
+    /// Number of accelerators that are held at a moment.
     pub gpus: u32,
     /// Begin of the span.
     pub from: SimTime,

@@ -16,7 +16,7 @@ use super::tables::{RunName, run_table, with_parts};
 use crate::run::summary::{Statistics, Summary};
 use crate::run::{Evaluation, RunHead, RunLayout};
 
-/// What the page shows of a comparison.
+/// Parts of a comparison that the page shows.
 #[derive(Clone, Debug)]
 pub struct ComparisonResults {
     /// Names of the policies, the workloads and the scenarios.
@@ -68,7 +68,7 @@ impl Evaluation {
         RunRows::of(run, RunName { policy, workload, seed: run.seed }, layout.is_shown(index))
     }
 
-    /// What the page shows of the comparison.
+    /// Parts of the comparison that the page shows.
     pub fn results(&self) -> ComparisonResults {
         let heads = self.runs.iter().map(RunHead::of).collect();
         let read = |index| Ok::<_, std::convert::Infallible>(self.rows(index));

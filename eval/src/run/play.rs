@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::policy_run::PolicyRun;
 use crate::metrics::{RunFacts, measure};
 
-/// What is around every policy of a comparison.
+/// Things around every policy of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunSurroundings<'a> {
     /// Terms on which policies that decide about training only share the cluster with services.

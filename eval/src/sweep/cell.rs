@@ -24,9 +24,9 @@ const PICTURE: &str = "goodput.picture";
 /// A finished run, as its file holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedCell {
-    /// What statistics take from the run.
+    /// Part of the run that statistics take.
     pub head: RunHead,
-    /// What tables and figures take from the run.
+    /// Part of the run that tables and figures take.
     pub rows: RunRows,
 }
 

@@ -91,7 +91,7 @@ impl SweepError {
         move |source| Self::File { path, source }
     }
 
-    /// What a user can do about the error, where it is not said already.
+    /// Remedy of the error, where the error does not say it already.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Build { .. } => Some("run the program that planned the sweep, or plan it anew elsewhere".into()),

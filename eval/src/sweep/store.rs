@@ -15,10 +15,10 @@ use crate::run::RunHead;
 #[derive(Clone, Debug)]
 pub struct CellStore(PathBuf);
 
-/// What became of a cell that was handed to the store.
+/// Outcome of handing a cell to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is new.
+    /// The cell is new.
     New,
     /// Another task had stored the very bytes already.
     Known,

@@ -5,7 +5,7 @@ use goodput_configs::scenario::{FileWorkload, WorkloadConfig};
 
 use std::path::PathBuf;
 
-/// What is compared: every policy on every workload under every seed.
+/// Comparison of a study: every policy on every workload under every seed.
 #[derive(Clone, Debug)]
 pub struct SweepStudy {
     /// Heading of the page.

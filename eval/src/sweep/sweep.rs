@@ -111,7 +111,7 @@ impl Sweep {
         Ok(Self { plan, layout, experiments, policies, programs, players: Players::default() })
     }
 
-    /// The plan.
+    /// Plan of the study, with the cells in their order.
     pub fn planned(&self) -> &SweepPlan {
         &self.plan
     }

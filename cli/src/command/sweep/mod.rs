@@ -85,7 +85,7 @@ fn run_cells(dir: &Path, shard: SweepShard, keys: &[String], verbosity: Verbosit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one cell whose key begins with a text.
+/// The one cell with a key that begins with a text.
 fn cell_of(plan: &SweepPlan, begin: &str) -> Result<usize, CommandError> {
     let mut found = plan.cells.iter().enumerate().filter(|(_, cell)| cell.key.starts_with(begin));
     match (found.next(), found.next()) {
