@@ -172,9 +172,9 @@ fn exact_step_times_survive_the_thinning() {
     let path = shared("reference/pollux/interpolated_step_times.parquet");
     let thinned = pollux_profiles::catalog(&profiles(), Some(&path)).unwrap();
     let table = goodput_datasets::store::Table::read_parquet(&path).unwrap();
-    use goodput_datasets::store::Values::{Float64, Int64, Utf8};
+    use goodput_datasets::store::Values::{Float64, Int64, TextChoice};
     let column = |name: &str| table.column(name).unwrap();
-    let (Utf8(names), Int64(nodes), Int64(replicas), Int64(local), Float64(step), Float64(sync)) = (
+    let (TextChoice(names), Int64(nodes), Int64(replicas), Int64(local), Float64(step), Float64(sync)) = (
         column("application"),
         column("num_nodes"),
         column("num_replicas"),
@@ -187,7 +187,7 @@ fn exact_step_times_survive_the_thinning() {
     assert_eq!(names.len(), 499_200);
     let mut checked = 0;
     for row in 0..names.len() {
-        let application = thinned.get(names[row].as_deref().unwrap()).unwrap();
+        let application = thinned.get(names.get(row).unwrap()).unwrap();
         let (nodes, replicas, local) =
             (nodes[row].unwrap() as u32, replicas[row].unwrap() as u32, local[row].unwrap() as u32);
         if local > application.limits.max_local || local * replicas > application.limits.max {
