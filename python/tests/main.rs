@@ -26,11 +26,10 @@ const SB3: [&str; 9] = [
 const SB3_ALONE: [&str; 3] = ["--no-deps", "stable-baselines3==2.4.1", "sb3-contrib==2.4.0"];
 
 /// Tests that need torch, pandas or matplotlib.
-const TORCH: [&str; 6] =
-    ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py", "test_notebooks.py"];
+const TORCH: [&str; 5] = ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py"];
 
 /// Tests that need what `python/tests/learners.txt` lists.
-const TODAY: [&str; 3] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py"];
+const TODAY: [&str; 4] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py", "test_notebooks.py"];
 
 /// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
 /// continuous integration does without.
