@@ -15,7 +15,7 @@ struct SmallestFirst {
 impl Policy for SmallestFirst {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        self.free.reset(view.free());
+        self.free.reset(view);
         let mut waiting: Vec<_> = view.jobs().filter(|job| !job.state.is_allocated()).collect();
         // The sort is stable: jobs of one size keep their order of arrival.
         waiting.sort_by_key(|job| job.request().gpus);
