@@ -20,7 +20,7 @@ fn a_grid_is_every_combination() {
         .map(|point| (point.experiment.cluster.groups[0].nodes, point.experiment.environment.switch_cost.as_str()))
         .collect();
     let expected: Vec<(u32, &str)> =
-        [8, 12, 16, 24, 32].iter().flat_map(|nodes| ["zero", "pollux_const"].map(|cost| (*nodes, cost))).collect();
+        [16, 20, 24, 28, 32].iter().flat_map(|nodes| ["zero", "pollux_const"].map(|cost| (*nodes, cost))).collect();
     assert_eq!(found, expected);
     assert_eq!(points[3].name, "nodes=12 switch_cost=pollux_const");
     assert!(points.iter().all(|point| point.experiment.sweep.is_none()));

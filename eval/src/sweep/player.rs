@@ -53,14 +53,18 @@ impl WorkloadPlayer {
         self.setup.scenario(seed).workload.jobs.len()
     }
 
-    /// Plays a policy on the first `jobs` jobs of a seed.
-    pub(super) fn try_out(&self, policy: usize, seed: u64, jobs: usize) -> Result<(), SweepError> {
-        let mut named = self.scenario(seed);
+    /// The first `jobs` jobs of a seed.
+    pub(super) fn trial(&self, seed: u64, jobs: usize) -> NamedScenario {
+        let named = self.scenario(seed);
         let mut scenario = Scenario::clone(&named.scenario);
         Arc::make_mut(&mut scenario.workload).jobs.truncate(jobs);
-        named.scenario = Arc::new(scenario);
+        NamedScenario { scenario: Arc::new(scenario), ..named }
+    }
+
+    /// Plays a policy on a trial.
+    pub(super) fn try_out(&self, policy: usize, trial: &NamedScenario) -> Result<(), SweepError> {
         let around = RunSurroundings { sharing: self.setup.sharing(), wrappers: &self.wrappers };
-        play(&self.entries[policy], &named, AllocationLog::AsConfigured, &around)?;
+        play(&self.entries[policy], trial, AllocationLog::AsConfigured, &around)?;
         Ok(())
     }
 

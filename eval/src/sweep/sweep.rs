@@ -133,7 +133,9 @@ impl Sweep {
     }
 
     /// Estimates what every cell costs: the time of a policy for a job, times the number of jobs. Each policy plays the
-    /// first [`Self::PROBE_JOBS`] jobs of the first workload; `time` gives the seconds that its argument takes.
+    /// first [`Self::TRIAL_JOBS`] jobs of the first workload, and four times as many as long as it takes less than
+    /// [`Self::TRIAL_SECS`]: the jobs of an empty cluster cost less than those of a queue. `time` gives the seconds that
+    /// its argument takes.
     ///
     /// # Errors
     /// [`SweepError`] where a policy fails.
@@ -142,24 +144,36 @@ impl Sweep {
         time: impl Fn(&mut dyn FnMut() -> Result<(), SweepError>) -> Result<f64, SweepError>,
     ) -> Result<(), SweepError> {
         let first = self.plan.seeds[0];
-        let of = |workload: usize| Ok(self.player(workload)?.jobs(first) as f64);
-        let jobs = (0..self.plan.workloads.len()).map(of).collect::<Result<Vec<f64>, SweepError>>()?;
+        let of = |workload: usize| Ok(self.player(workload)?.jobs(first));
+        let jobs = (0..self.plan.workloads.len()).map(of).collect::<Result<Vec<usize>, SweepError>>()?;
         let player = self.player(0)?;
-        let probed = jobs[0].min(Self::PROBE_JOBS as f64).max(1.0);
-        let rate = |policy: usize| {
-            let secs = time(&mut || player.try_out(policy, first, Self::PROBE_JOBS))?;
-            Ok(secs / probed)
-        };
-        let rates = (0..self.plan.policies.len()).map(rate).collect::<Result<Vec<f64>, SweepError>>()?;
+        let mut rates = vec![0.0; self.plan.policies.len()];
+        let mut undecided: Vec<usize> = (0..rates.len()).collect();
+        let mut tried = Self::TRIAL_JOBS;
+        while !undecided.is_empty() {
+            let trial = player.trial(first, tried);
+            let mut quick = Vec::new();
+            for policy in undecided {
+                let secs = time(&mut || player.try_out(policy, &trial))?;
+                rates[policy] = secs / tried.min(jobs[0]).max(1) as f64;
+                if secs < Self::TRIAL_SECS && tried < jobs[0] {
+                    quick.push(policy);
+                }
+            }
+            (undecided, tried) = (quick, 4 * tried);
+        }
         for index in 0..self.plan.cells.len() {
             let (policy, scenario) = self.layout.run(index);
-            self.plan.cells[index].cost_secs = rates[policy] * jobs[scenario.workload];
+            self.plan.cells[index].cost_secs = rates[policy] * jobs[scenario.workload] as f64;
         }
         Ok(())
     }
 
-    /// Jobs that a policy plays for an estimate of its cost.
-    pub const PROBE_JOBS: usize = 64;
+    /// Jobs that a policy plays at first for an estimate of its cost.
+    pub const TRIAL_JOBS: usize = 64;
+
+    /// Time that an estimate of the cost of a policy needs at least, seconds.
+    pub const TRIAL_SECS: f64 = 0.1;
 
     /// Runs one cell, whether or not it is stored.
     ///
