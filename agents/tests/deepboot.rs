@@ -119,6 +119,7 @@ fn elastic(name: &str, submit: i64, gpus: u32) -> JobSpec {
         priority: 0,
         weight_milli: 1000,
         deadline: None,
+        limit: None,
         share: None,
     };
     JobSpec { request, work: Work::application(0) }

@@ -44,6 +44,8 @@ pub struct JobRow {
     pub weight_milli: Option<u32>,
     /// Deadline, since the start of the trace; missing: none.
     pub deadline: Option<SimTime>,
+    /// Run time that the user asks for; missing: none.
+    pub limit: Option<SimTime>,
     /// Share of `gpus` accelerators of one node that is enough; missing: whole accelerators.
     pub share: Option<ShareRequest>,
 }
@@ -95,6 +97,7 @@ fn job(row: JobRow, tenant: u32, catalog: &Catalog) -> Result<JobSpec, (u64, Row
         priority: row.priority.unwrap_or_default(),
         weight_milli: row.weight_milli.unwrap_or(UNIT_WEIGHT),
         deadline: row.deadline,
+        limit: row.limit,
         share: row.share,
     };
     Ok(JobSpec { request, work })

@@ -1,6 +1,7 @@
 //! Reader of workloads in any format.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use goodput_env::job::Workload;
@@ -28,8 +29,18 @@ pub struct LoadedWorkload {
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
 pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
+    parse_jobs(path, read_plain(path)?)
+}
+
+/// Bytes of a file, which may be compressed by gzip.
+fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
     let bytes = fs::read(path).map_err(DataError::read(path))?;
-    parse_jobs(path, bytes)
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(DataError::read(path))?;
+    Ok(plain)
 }
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.
@@ -72,6 +83,8 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         import::tiresias::parse(path, &bytes)
     } else if has(import::openb_jobs::COLUMNS) >= 5 {
         import::openb_jobs::parse(path, &bytes)
+    } else if import::swf::recognises(&bytes) {
+        import::swf::parse(path, &bytes)
     } else if first_line(&bytes).is_empty() {
         Err(DataError::Empty { path: path.to_owned() })
     } else {
@@ -100,7 +113,7 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, D
 /// # Errors
 /// As [`read_jobs`].
 pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
-    let bytes = fs::read(path).map_err(DataError::read(path))?;
+    let bytes = read_plain(path)?;
     let mut imported = parse_jobs(path, bytes.clone())?;
     for request in &imported.requests {
         imported.report.refuse(request.line, RowProblem::Request);

@@ -4,6 +4,7 @@
 pub mod afs;
 pub mod allox;
 pub mod aryl;
+pub mod backfill;
 pub mod card_sharing;
 pub mod deepboot;
 pub mod drf;
@@ -34,6 +35,7 @@ pub const ALLOCATABLE: [&str; 5] = ["kueue", "kai", "kai-time-aware", "kubernete
 /// Entries of each paper's file.
 pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     fifo::LISTED,
+    backfill::LISTED,
     srtf::LISTED,
     tiresias::LISTED,
     gittins::LISTED,

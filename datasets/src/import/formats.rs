@@ -1,7 +1,7 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, tiresias,
+    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, swf, tiresias,
     tiresias_cluster, tiresias_samples,
 };
 use crate::store;
@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 22] = [
+pub const FORMATS: [FileFormat; 23] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -76,6 +76,13 @@ pub const FORMATS: [FileFormat; 22] = [
                 that never ran are refused",
         columns: openb_jobs::COLUMNS,
         origin: "alibaba/clusterdata, cluster-trace-gpu-v2023",
+    },
+    FileFormat {
+        name: "swf",
+        reads: "18 numbers between blanks, comments after a semicolon, also compressed as .gz: trace; processors count \
+                as accelerators",
+        columns: &swf::FIELDS,
+        origin: "Parallel Workloads Archive",
     },
     FileFormat {
         name: "gavel",

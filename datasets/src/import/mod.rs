@@ -16,6 +16,7 @@ pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;
+pub mod swf;
 pub mod tiresias;
 pub mod tiresias_cluster;
 pub mod tiresias_samples;
@@ -52,6 +53,8 @@ pub enum WorkloadFormat {
     Tiresias,
     /// A full list of pods of Alibaba's GPU-sharing cluster.
     Openb,
+    /// A trace of the Parallel Workloads Archive.
+    Swf,
 }
 
 impl WorkloadFormat {
@@ -65,13 +68,14 @@ impl WorkloadFormat {
             Self::Philly => "philly",
             Self::Tiresias => "tiresias",
             Self::Openb => "openb-jobs",
+            Self::Swf => "swf",
         }
     }
 
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias | Self::Openb => "",
+            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias | Self::Openb | Self::Swf => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }

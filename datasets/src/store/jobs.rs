@@ -27,6 +27,7 @@ pub const COLUMNS: &[&str] = &[
     "deadline_secs",
     "compute_percent",
     "memory_mib",
+    "limit_secs",
 ];
 
 /// Columns that must be there.
@@ -59,6 +60,9 @@ pub fn table(jobs: &[JobRow]) -> Table {
         columns.push(Column::new("compute_percent", int(&|job| job.share.map(|share| share.compute_percent))));
         columns.push(Column::new("memory_mib", int(&|job| job.share.map(|share| share.memory_mib))));
     }
+    if jobs.iter().any(|job| job.limit.is_some()) {
+        columns.push(Column::new("limit_secs", float(&|job| job.limit.map(secs))));
+    }
     Table::new(columns)
 }
 
@@ -90,6 +94,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         deadline: numbers(path, &table, "deadline_secs")?,
         compute_percent: numbers(path, &table, "compute_percent")?,
         memory_mib: numbers(path, &table, "memory_mib")?,
+        limit: numbers(path, &table, "limit_secs")?,
     };
     let mut imported = Imported::default();
     let mut names = Names::default();
@@ -121,6 +126,7 @@ struct JobColumns {
     deadline: Vec<Option<f64>>,
     compute_percent: Vec<Option<f64>>,
     memory_mib: Vec<Option<f64>>,
+    limit: Vec<Option<f64>>,
 }
 
 impl JobColumns {
@@ -140,6 +146,7 @@ impl JobColumns {
             priority: priority(&self.priority, row)?,
             weight_milli: milli(&self.weight, row, "weight", "a weight from 0.001 to 1e6")?,
             deadline: secs(&self.deadline, row, "deadline_secs", 0.0)?,
+            limit: secs(&self.limit, row, "limit_secs", 0.001)?,
             share: self.share(row)?,
         })
     }

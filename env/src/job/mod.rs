@@ -71,6 +71,10 @@ pub struct JobRequest {
     /// Time by which the job is to be done.
     #[serde(default)]
     pub deadline: Option<SimTime>,
+    /// Run time that the user asks for on `gpus` accelerators, as batch systems plan by it. A job that outlives it runs
+    /// on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<SimTime>,
     /// Share that is enough for the job: of one accelerator, or in equal parts of all `gpus` on one node. Absent: whole
     /// accelerators. A job that asks for a share may be given whole accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +98,7 @@ impl Default for JobRequest {
             priority: 0,
             weight_milli: UNIT_WEIGHT,
             deadline: None,
+            limit: None,
             share: None,
         }
     }

@@ -14,6 +14,7 @@ mod gavel_deviations;
 mod pipeswitch;
 mod pollux_autoscaling;
 pub mod pollux_table;
+pub mod rlscheduler;
 pub mod sia;
 mod themis_fairness;
 mod ties;
@@ -115,6 +116,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     fgd::TIES,
     fgd_policies::POLICIES,
     pipeswitch::TABLE,
+    rlscheduler::TABLE,
     ties::TABLE,
 ];
 

@@ -170,6 +170,7 @@ impl RawJob {
             gpus,
             elasticity,
             priority: priority.unwrap_or(0),
+            limit: self.limit_ms.map(SimTime::from_millis),
             ..JobRequest::default()
         };
         let duration = SimTime::from_millis(duration_ms.or(self.limit_ms).unwrap_or(0));

@@ -1,0 +1,78 @@
+//! Orders of the queue of a batch system: a number for each waiting job, the least of which comes first.
+
+use goodput_env::job::JobRequest;
+use goodput_env::time::SimTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Order of a queue. With r the run time that a job asks for, n its accelerators, s its submission since the start of
+/// the trace and w its wait so far, all times in seconds, a job comes the earlier the smaller its number is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum JobOrder {
+    /// First come, first served: s.
+    #[default]
+    Fcfs,
+    /// Shortest job first: r.
+    Sjf,
+    /// Smallest area first: r n.
+    Saf,
+    /// -(w / r)^3 n (WFP3; Tang et al., IPDPS 2010).
+    Wfp3,
+    /// -w / (log2(n) r) (UNICEP; Tang et al., CLUSTER 2009).
+    Unicep,
+    /// log10(r) n + 870 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    F1,
+    /// sqrt(r) n + 25,600 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    F2,
+    /// r n + 6,860,000 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    F3,
+    /// r sqrt(n) + 530,000 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    F4,
+}
+
+/// What an order knows of a waiting job.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuedJob<'a> {
+    /// Request of the job.
+    pub request: &'a JobRequest,
+    /// Run time that the job is expected to need.
+    pub planned: SimTime,
+    /// Wait of the job so far, seconds.
+    pub waited_secs: f64,
+}
+
+/// Keeps a logarithm and a quotient finite where a job has no length or one accelerator, as the artifact of RLScheduler
+/// does.
+const TINY: f64 = 1e-15;
+
+impl JobOrder {
+    /// All orders.
+    pub const ALL: [Self; 9] =
+        [Self::Fcfs, Self::Sjf, Self::Saf, Self::Wfp3, Self::Unicep, Self::F1, Self::F2, Self::F3, Self::F4];
+
+    /// Number by which the job is queued. Jobs with equal numbers go by submission.
+    pub fn key(self, job: &QueuedJob<'_>) -> f64 {
+        let (n, r, w) = (f64::from(job.request.gpus), job.planned.as_secs_f64(), job.waited_secs);
+        // The logarithm of the first second is that of a tenth of it, as in the artifact of RLScheduler.
+        let submitted = job.request.submit.as_secs_f64();
+        let log_s = || if submitted > 0.0 { submitted } else { 0.1 }.log10();
+        match self {
+            Self::Fcfs => submitted,
+            Self::Sjf => r,
+            Self::Saf => r * n,
+            Self::Wfp3 => -(w / r).powi(3) * n,
+            Self::Unicep => -(w + TINY) / ((n + TINY).log2() * r),
+            Self::F1 => r.log10() * n + 870.0 * log_s(),
+            Self::F2 => r.sqrt() * n + 25_600.0 * log_s(),
+            Self::F3 => r * n + 6_860_000.0 * log_s(),
+            Self::F4 => r * n.sqrt() + 530_000.0 * log_s(),
+        }
+    }
+
+    /// Whether the number of a job changes while it waits.
+    pub fn ages(self) -> bool {
+        matches!(self, Self::Wfp3 | Self::Unicep)
+    }
+}
