@@ -2,6 +2,7 @@
 mod adaptation;
 mod afs;
 mod aryl;
+mod backfill;
 mod card_sharing;
 mod coordinator;
 mod deepboot;

@@ -13,6 +13,7 @@ mod matching;
 mod metrics;
 mod placements;
 mod report;
+mod rlscheduler;
 mod services;
 mod sia;
 mod statistics;

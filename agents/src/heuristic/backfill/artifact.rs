@@ -14,6 +14,7 @@
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
@@ -157,6 +158,14 @@ fn span(view: &ClusterView<'_>, job: JobId) -> SimTime {
 }
 
 impl Policy for ArtifactQueue {
+    fn information(&self) -> Information {
+        Information::Estimate { sigma: 0.0 }
+    }
+
+    fn needs(&self) -> Information {
+        self.information()
+    }
+
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         self.nodes.reset(view);

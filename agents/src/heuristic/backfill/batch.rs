@@ -3,6 +3,7 @@
 use goodput_env::cluster::TypeId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
@@ -71,6 +72,17 @@ fn profiles(view: &ClusterView<'_>, free: &Free) -> Vec<FreeProfile> {
 }
 
 impl Policy for BatchQueue {
+    fn information(&self) -> Information {
+        self.needs()
+    }
+
+    fn needs(&self) -> Information {
+        match (self.backfill, self.order) {
+            (Backfill::None, JobOrder::Fcfs) => Information::Profiled,
+            _ => Information::Estimate { sigma: 0.0 },
+        }
+    }
+
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         if view.total_free() == 0 {

@@ -7,8 +7,7 @@
 //!
 //! EASY backfill keeps a reservation for the first job alone (Lifka, JSSPP 1995). Conservative backfill keeps one for
 //! every job, so that no job is ever put off by one behind it (Mu'alem and Feitelson, TPDS 2001). Both plan by the run
-//! time that users ask for. Where a job has none they plan by what the information of the run says, and where that says
-//! nothing, no job passes another.
+//! time that users ask for, and by the estimates of the run for jobs without one.
 
 mod artifact;
 mod batch;
