@@ -34,8 +34,8 @@ def export(
     and returns its SHA-256.
 
     A perceptron with ReLU, or a set encoder as goodput has it, becomes a bundle of that kind, which decides fastest.
-    Any other net becomes an ONNX graph in a bundle of the kind `onnx`, written by the exporter of torch. `Bundle(path).kind`
-    names the kind.
+    Any other net becomes an ONNX graph in a bundle of the kind `onnx`, written by the exporter of torch.
+    `Bundle(path).kind` names the kind.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def export(
     path
         File to write, by convention `policy.bundle`.
     kind
-        Kind of the bundle: `"mlp"`, `"set"` or `"onnx"`. With None the net itself decides. With a kind, a net that cannot
-        have it is an error that says why, for example a perceptron with a layer of an unknown name.
+        Kind of the bundle: `"mlp"`, `"set"` or `"onnx"`. With None, the net decides the kind. A net that is not of the
+        kind that is asked for is an error that says why: a layer has an unknown name, for example.
     seed, steps
         Seed of the training, and the number of decisions that it learned from, for the model card.
     """

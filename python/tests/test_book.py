@@ -11,12 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "docs/src/how-to/train-with-gymnasium.md": None,
     "docs/src/how-to/train-with-rllib.md": "ray",
+    "docs/src/how-to/train-with-torchrl.md": "torchrl",
     "docs/src/how-to/forecast-from-python.md": "pandas",
     "docs/src/how-to/compare-a-policy-of-your-own.md": None,
     "python/README.md": None,
 }
 """Pages, with the package that every block of the page needs."""
-OPTIONAL = ("sb3_contrib", "pandas", "matplotlib", "ray")
+OPTIONAL = ("sb3_contrib", "pandas", "matplotlib", "ray", "torchrl")
 """Packages that a block may need; some environment of the tests has each of them."""
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 

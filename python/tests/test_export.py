@@ -138,7 +138,8 @@ def test_a_kind_that_is_asked_for_is_written_or_refused(small, tmp_path):
     export(state, env, path, kind="mlp")
     assert Bundle(path).kind == "mlp"
     path.unlink()
-    for kind, words in (("set", "the net is of the kind 'mlp'"), ("onnx", "a module of torch"), ("MLP", "expected one of")):
+    refused = {"set": "the net is of the kind 'mlp'", "onnx": "a module of torch", "MLP": "expected one of"}
+    for kind, words in refused.items():
         with pytest.raises(ValueError, match=words):
             export(state, env, path, kind=kind)
     (tmp_path / "net.onnx").write_bytes(b"no graph")
