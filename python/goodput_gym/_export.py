@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_gym import _core, _onnx
-from goodput_gym._spaces import Described
+from goodput_gym._spaces import environment_inside, wrappers
 
 Arrays = dict[str, NDArray[np.float32]]
 Layers = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
-def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0, steps: int = 0) -> str:
+KINDS = (None, "mlp", "set", "onnx")
+
+
+def export(
+    source: Any,
+    env: Any,
+    path: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    seed: int = 0,
+    steps: int = 0,
+) -> str:
     """Writes a net as a policy bundle, which `goodput eval`, `goodput sim`, `goodput explain` and `goodput live` take,
     and returns its SHA-256.
 
     A perceptron with ReLU, or a set encoder as goodput has it, becomes a bundle of that kind, which decides fastest.
     Any other net becomes an ONNX graph in a bundle of the kind `onnx`, written by the exporter of torch.
+    `Bundle(path).kind` names the kind.
 
     Parameters
     ----------
@@ -43,34 +55,45 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
         The `ClusterEnv`, `ClusterVectorEnv` or `sb3.ClusterVecEnv` on which it was trained, wrapped or not.
     path
         File to write, by convention `policy.bundle`.
+    kind
+        Kind of the bundle: `"mlp"`, `"set"` or `"onnx"`. With None, the net decides the kind. A net that is not of the
+        kind that is asked for is an error that says why: a layer has an unknown name, for example.
     seed, steps
         Seed of the training, and the number of decisions that it learned from, for the model card.
     """
-    described = _described(env)
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}, expected one of {', '.join(map(repr, KINDS))}")
+    described = environment_inside(env)
     for part in (source, env):
         _refuse_normalised(part)
     config = hashlib.sha256(described._core.resolved().encode()).hexdigest()
     origin = list(sys.argv), seed, steps, config
     if isinstance(source, (str, os.PathLike)):
+        if kind not in (None, "onnx"):
+            raise ValueError(f"kind is {kind!r}, and an ONNX file is of the kind 'onnx'")
         return _core.export_graph(described._core, os.fspath(path), Path(source).read_bytes(), *origin)
     try:
-        _refuse_other_modules(source)
-        layers, sizes = _layers(_arrays(source))
+        found, layers, sizes = _known(source, kind)
     except ValueError:
-        graph = _onnx.graph(getattr(source, "policy", source), len(described.features))
+        wanted = kind in (None, "onnx")
+        graph = _onnx.graph(getattr(source, "policy", source), len(described.features)) if wanted else None
         if graph is None:
             raise
         return _core.export_graph(described._core, os.fspath(path), graph, *origin)
-    kind = "set" if "slot1" in layers else "mlp"
-    return _core.export(described._core, os.fspath(path), kind, sizes, layers, *origin)
+    return _core.export(described._core, os.fspath(path), found, sizes, layers, *origin)
 
 
-def _described(env: Any) -> Described:
-    """The environment inside its wrappers."""
-    for inner in _wrappers(env):
-        if isinstance(inner, Described):
-            return inner
-    raise TypeError(f"env is a {type(env).__name__}, expected an environment of goodput_gym")
+def _known(source: Any, kind: str | None) -> tuple[str, Layers, list[int]]:
+    """Kind, layers and widths of a perceptron or a set encoder. A net of neither kind, and one of another kind than
+    `kind`, is a ValueError."""
+    if kind == "onnx":
+        raise ValueError("kind is 'onnx', which needs a module of torch with a forward pass, or an ONNX file")
+    _refuse_other_modules(source)
+    layers, sizes = _layers(_arrays(source))
+    found = "set" if "slot1" in layers else "mlp"
+    if kind not in (None, found):
+        raise ValueError(f"kind is {kind!r}, and the net is of the kind {found!r}")
+    return found, layers, sizes
 
 
 _MODULES = ("Linear", "ReLU", "Identity", "Flatten", "Dropout", "Sequential", "ModuleList", "ModuleDict")
@@ -107,24 +130,12 @@ def _refuse_other_order(name: str, kinds: list[str]) -> None:
 
 def _refuse_normalised(part: Any) -> None:
     """Refuses a learner or an environment that normalises observations: the net would get others in goodput."""
-    for wrapper in _wrappers(part.get_env() if hasattr(part, "get_env") else part):
+    for wrapper in wrappers(part.get_env() if hasattr(part, "get_env") else part):
         if type(wrapper).__name__ in _WRAPPERS and getattr(wrapper, "norm_obs", True):
             raise ValueError(
                 f"{type(wrapper).__name__} changes the observations, which a bundle cannot repeat; train without it, "
                 "or with VecNormalize(norm_obs=False)"
             )
-
-
-def _wrappers(env: Any) -> Iterator[Any]:
-    """The environment and what it wraps, from the outside in; of several environments, the first."""
-    while env is not None:
-        yield env
-        if isinstance(env, Described):
-            return
-        # Attributes of its own: wrappers lend the attributes of what they wrap.
-        own = getattr(env, "__dict__", {})
-        inner = next((own[name] for name in ("env", "venv", "envs") if name in own), None)
-        env = inner[0] if isinstance(inner, (list, tuple)) else inner
 
 
 def _arrays(source: Any) -> Arrays:

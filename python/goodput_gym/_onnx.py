@@ -10,7 +10,7 @@ def graph(net: Any, width: int) -> bytes | None:
     """The ONNX graph of a net that scores actions by an observation of `width` numbers; `None` for what is no module of
     torch with a forward pass, such as a state dict.
 
-    The newer exporter of torch needs the package `onnxscript`; where it is missing, the older exporter writes the graph.
+    The exporter of torch 2 needs the package `onnxscript`; where it is missing, an ImportError says so.
     """
     scorer = _scorer(net)
     if scorer is None:
@@ -30,8 +30,9 @@ def _exported(scorer: Any, width: int) -> bytes:
     device = next((parameter.device for parameter in scorer.parameters()), None)
     observation = torch.zeros(1, width, device=device)
     names = {"input_names": ["observation"], "output_names": ["scores"]}
-    has_newer = "dynamo" in inspect.signature(torch.onnx.export).parameters
-    if has_newer and importlib.util.find_spec("onnxscript") is not None:
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        if importlib.util.find_spec("onnxscript") is None:
+            raise ImportError("torch writes an ONNX graph with the package onnxscript: pip install onnxscript")
         program = torch.onnx.export(scorer, (observation,), dynamo=True, verbose=False, **names)
         # The exporter notes at each node which lines of which files made it; they are nobody else's business.
         for node in program.model.graph.all_nodes():
@@ -39,8 +40,7 @@ def _exported(scorer: Any, width: int) -> bytes:
         content: bytes = program.model_proto.SerializeToString()
         return content
     file = io.BytesIO()
-    older = {"dynamo": False} if has_newer else {}
-    torch.onnx.export(scorer, (observation,), file, **names, **older)
+    torch.onnx.export(scorer, (observation,), file, **names)
     return file.getvalue()
 
 

@@ -73,10 +73,8 @@ class Forecaster:
         array = np.ascontiguousarray(values, dtype=np.float64)
         if array.ndim != 1:
             raise ValueError(f"values have the shape {array.shape}, expected one series: (steps,)")
-        millis = step_secs * 1000.0
-        if not millis >= 1.0 or millis != int(millis):
-            raise ValueError(f"step_secs is {step_secs}, expected whole milliseconds above 0")
-        core = _core.Forecaster.fit(_epoch_millis(start), int(millis), array, list(models), day_steps, horizon_steps)
+        step = _step_millis(step_secs)
+        core = _core.Forecaster.fit(_epoch_millis(start), step, array, list(models), day_steps, horizon_steps)
         return cls(core)
 
     @classmethod
@@ -206,12 +204,11 @@ def fit(
     Steps without a row, and values that are missing, are gaps. `step_secs` is the smallest distance of two times of a
     series where it is left out. The other parameters are those of `Forecaster.fit`.
     """
-    if step_secs is not None and not 0.001 <= step_secs < math.inf:
-        raise ValueError(f"step_secs = {step_secs}: expected at least a thousandth of a second")
+    given = None if step_secs is None else _step_millis(step_secs)
     frames = Frames.of(frame)
     series = {}
     for name, (times, values) in frames.series(frame).items():
-        step = round(step_secs * 1000.0) if step_secs is not None else _smallest_step(name, times)
+        step = _smallest_step(name, times) if given is None else given
         first = int(times.min())
         series[name] = Forecaster.fit(
             _at_steps(name, times, values, step, first),
@@ -224,6 +221,15 @@ def fit(
     if not series:
         raise ValueError(f"the frame has no rows; expected {', '.join(COLUMNS)}")
     return Forecasters(series, frames)
+
+
+def _step_millis(step_secs: float) -> int:
+    """Milliseconds of a step, which are whole."""
+    millis = step_secs * 1000.0
+    # A thousandth of 1001 has no exact float: 1.001 * 1000 is less than 1001.
+    if not 1.0 <= millis < math.inf or abs(millis - round(millis)) > 1e-6 * millis:
+        raise ValueError(f"step_secs is {step_secs}, expected whole milliseconds above 0")
+    return round(millis)
 
 
 def _smallest_step(name: Any, times: NDArray[np.int64]) -> int:

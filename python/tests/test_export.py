@@ -132,6 +132,22 @@ def test_what_does_not_fit_is_refused(small, tmp_path):
     assert not path.exists()
 
 
+def test_a_kind_that_is_asked_for_is_written_or_refused(small, tmp_path):
+    env, path = ClusterEnv(**small), tmp_path / "policy.bundle"
+    state, _ = perceptron(env, NAMES["sequential"])
+    export(state, env, path, kind="mlp")
+    assert Bundle(path).kind == "mlp"
+    path.unlink()
+    refused = {"set": "the net is of the kind 'mlp'", "onnx": "a module of torch", "MLP": "expected one of"}
+    for kind, words in refused.items():
+        with pytest.raises(ValueError, match=words):
+            export(state, env, path, kind=kind)
+    (tmp_path / "net.onnx").write_bytes(b"no graph")
+    with pytest.raises(ValueError, match="an ONNX file is of the kind 'onnx'"):
+        export(tmp_path / "net.onnx", env, path, kind="mlp")
+    assert not path.exists()
+
+
 def test_an_expert_schedules_better_than_chance(small):
     """Mean completion times of one held-out workload: the expert's beside that of arbitrary actions."""
 

@@ -22,7 +22,7 @@ def load(hours, shift=0.0):
 
 
 def fitted(values, **options):
-    return Forecaster.fit(values, start=START, step_secs=HOUR, **options)
+    return Forecaster.fit(values, start=START, **{"step_secs": HOUR, **options})
 
 
 def test_it_knows_the_season_and_its_errors():
@@ -140,6 +140,15 @@ def test_a_step_without_a_row_is_a_gap():
     assert np.array_equal(fit(zoned)["a"].times(1), fit(whole)["a"].times(1))
 
 
+def test_steps_are_milliseconds_without_an_exact_float():
+    pandas = pytest.importorskip("pandas")
+    whole = frame(pandas, ["a"])
+    steps = pandas.to_timedelta(1001 * np.arange(len(whole)), unit="ms")
+    assert 1001 / 1000 * 1000 < 1001
+    fitted = fit(whole.assign(ds=pandas.Timestamp("2026-01-01") + steps), day_steps=24)
+    assert fitted["a"].step_secs == 1.001
+
+
 def test_what_is_wrong_is_said():
     pandas = pytest.importorskip("pandas")
     whole = frame(pandas, ["a"])
@@ -151,9 +160,10 @@ def test_what_is_wrong_is_said():
         fit(pandas.concat([whole, whole.tail(1)]), step_secs=HOUR)
     with pytest.raises(ValueError, match="no whole number of steps"):
         fit(whole, step_secs=2 * HOUR)
-    for step_secs in (0, 0.0004, -HOUR, float("nan")):
-        with pytest.raises(ValueError, match="a thousandth of a second"):
-            fit(whole, step_secs=step_secs)
+    for step_secs in (0, 0.0004, 1.0005, -HOUR, float("nan"), float("inf")):
+        for wrong in (lambda: fit(whole, step_secs=step_secs), lambda: fitted(load(100), step_secs=step_secs)):
+            with pytest.raises(ValueError, match="expected whole milliseconds above 0"):
+                wrong()
     stray = whole.tail(1).assign(ds=whole["ds"].iloc[0] + pandas.Timedelta(days=20_000))
     with pytest.raises(ValueError, match="take the stray row away"):
         fit(pandas.concat([whole, stray]), step_secs=1)

@@ -41,7 +41,7 @@ def test_a_notebook_imitates_a_policy_and_exports_it(tmp_path):
     assert "equal decisions: True" in printed
     secs = {line.split()[0]: float(line.split()[1]) for line in printed.splitlines() if line.endswith(" s")}
     # Versions of PyTorch round differently, so that figures are compared and not texts.
-    assert secs["teacher"] < secs["net"] < secs["chance"] or secs["net"] <= secs["teacher"] < secs["chance"]
+    assert max(secs["teacher"], secs["net"]) < secs["chance"]
 
 
 @pytest.mark.skipif("GOODPUT" not in os.environ, reason="GOODPUT, the path of the program, is not set")

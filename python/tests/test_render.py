@@ -47,13 +47,30 @@ def test_pixels_show_the_bars():
     assert "accelerators held" in figure.axes[0].get_title(loc="left")
 
 
-def test_gymnasium_and_stable_baselines3_find_the_pixels():
+def test_gymnasium_and_vectors_show_the_pixels():
     env = gymnasium.make("goodput_gym/Cluster-v0", sets=SETS, render_mode="rgb_array")
     env.reset(seed=1)
     assert env.render().shape == (650, 1100, 3)
     envs = ClusterVectorEnv("quickstart", 2, sets=SETS, render_mode="rgb_array")
     envs.reset(seed=1)
     assert [image.shape for image in envs.render()] == [(650, 1100, 3)] * 2
+
+
+def test_stable_baselines3_shows_the_pixels_of_all_environments():
+    pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is not installed")
+    from goodput_gym.sb3 import ClusterVecEnv
+
+    envs = ClusterVecEnv("quickstart", 2, sets=SETS, seed=1, render_mode="rgb_array")
+    envs.reset()
+    one, other = envs.get_images()
+    assert one.shape == other.shape == (650, 1100, 3) and one.dtype == np.uint8
+    # Stable-Baselines3 puts the pictures of its environments side by side or one below another.
+    whole = envs.render(mode="rgb_array")
+    assert whole.shape == (1300, 1100, 3)
+    assert np.array_equal(whole[:650], one) and np.array_equal(whole[650:], other)
+    without = ClusterVecEnv("quickstart", 2, sets=SETS, seed=1)
+    without.reset()
+    assert without.get_images() == [None, None]
 
 
 def test_without_a_picture_nothing_is_noted():

@@ -46,7 +46,7 @@ def test_it_plays_what_the_vector_plays():
     assert ended > 3
 
 
-def test_ppo_learns_and_its_policy_comes_back(tmp_path):
+def test_ppo_trains_and_its_policy_comes_back(tmp_path):
     torch.manual_seed(0)
     envs = env(8, seed=1, half_life_secs=7200.0, present_value=True)
     dim, actions = len(envs.envs.features), len(envs.envs.action_names)
