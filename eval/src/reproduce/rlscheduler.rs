@@ -25,7 +25,7 @@ use crate::metrics::bounded_slowdown;
 pub const TABLE: Reproduction = Reproduction {
     name: "rlscheduler",
     about: "batch queues on two Lublin traces of 256 processors, mean bounded slowdown; heuristics, and backfill by rule",
-    source: "Zhang et al., SC 2020, tables 5 and 6; DIR-LAB/deep-batch-scheduler",
+    source: "Zhang et al., SC 2020; DIR-LAB/deep-batch-scheduler",
     files: &["data/rlscheduler/lublin_256.swf.gz", "data/rlscheduler/lublin_256_new2.swf.gz"],
     run,
 };

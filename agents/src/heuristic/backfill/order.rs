@@ -22,13 +22,13 @@ pub enum JobOrder {
     Wfp3,
     /// -w / (log2(n) r) (UNICEP; Tang et al., CLUSTER 2009).
     Unicep,
-    /// log10(r) n + 870 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    /// log10(r) n + 870 log10(s) (Carastan-Santos and de Camargo, SC 2017).
     F1,
-    /// sqrt(r) n + 25,600 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    /// sqrt(r) n + 25,600 log10(s) (Carastan-Santos and de Camargo, SC 2017).
     F2,
-    /// r n + 6,860,000 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    /// r n + 6,860,000 log10(s) (Carastan-Santos and de Camargo, SC 2017).
     F3,
-    /// r sqrt(n) + 530,000 log10(s) (Carastan-Santos and de Camargo, SC 2017, table 3).
+    /// r sqrt(n) + 530,000 log10(s) (Carastan-Santos and de Camargo, SC 2017).
     F4,
 }
 
