@@ -57,6 +57,7 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
     match args.command {
         Command::Sim(options) => command::sim::run(&options),
         Command::Train(options) => command::train::run(&options, verbosity),
+        Command::Advise(options) => command::advise::run(&options, verbosity),
         Command::Eval(options) => command::eval::run(&options, verbosity),
         Command::Sweep(verb) => command::sweep::run(&verb, verbosity),
         Command::Explain(options) => command::explain::run(&options),

@@ -1,4 +1,5 @@
 //! The integration tests of `cli`, one program: it is linked once, not once for each file.
+mod advise;
 mod cli;
 mod env_serve;
 mod external;

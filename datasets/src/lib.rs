@@ -12,6 +12,7 @@
 //! - [`accelerators`]: memory, power and throughput of accelerator types, with sources.
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
+//! - [`resample`]: other traces that could have been, drawn from one trace.
 //! - [`tensors`]: sizes of the tensors of the published models.
 //! - [`inspect`], [`validate`]: the demand of a workload on a cluster, and its errors.
 //!
@@ -35,6 +36,8 @@ pub mod inspect;
 pub mod jobs;
 #[cfg(feature = "traces")]
 pub mod requests;
+#[cfg(feature = "traces")]
+pub mod resample;
 pub mod serving;
 #[cfg(feature = "traces")]
 pub mod store;

@@ -37,6 +37,8 @@ pub enum Stream {
     Circumstances = 23,
     /// Moments at which a provider takes spot nodes back.
     Spot = 24,
+    /// Blocks of arrivals that are drawn from a trace.
+    Resampling = 25,
 }
 
 /// Generator of `stream` under the seed `master`.

@@ -18,7 +18,7 @@ use crate::heuristic::deepboot::requests::{ReclaimLoss, RequestScheduler};
 use crate::heuristic::deepboot::{SUFFIX, WithAtsI};
 use crate::heuristic::gavel::expense_of;
 use crate::heuristic::parameters::{ParameterError, ParameterValues, Prepared};
-use crate::heuristic::{ListedPolicy, card_sharing};
+use crate::heuristic::{ListedPolicy, Traits, card_sharing};
 
 /// End of the name of a policy that behaves as its public artifact does.
 pub const REPLICA: &str = "@replica";
@@ -85,6 +85,11 @@ impl NamedPolicy {
     /// Entry of the policy in the list.
     pub fn entry(&self) -> &'static ListedPolicy {
         self.entry
+    }
+
+    /// Kind of scheduler that the policy is.
+    pub fn traits(&self) -> Traits {
+        self.entry.traits
     }
 
     /// Whether the policy behaves as its public artifact, defects included.

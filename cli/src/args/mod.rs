@@ -1,5 +1,6 @@
 //! Commands and options of `goodput`, a family of commands in each file.
 
+mod advise;
 mod book;
 #[cfg(test)]
 mod book_tests;
@@ -16,6 +17,7 @@ use clap::{Parser, Subcommand};
 use goodput_console::Color;
 use goodputd::args::{Live, Top};
 
+pub use self::advise::Advise;
 pub use self::book::{Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
 pub use self::config::{Config, List, What};
@@ -51,6 +53,8 @@ pub enum Command {
     /// Run a comparison as many small tasks, on one machine or on many, and put their results together.
     #[command(subcommand)]
     Sweep(SweepCommand),
+    /// Say what policies would have done with the jobs of a trace, and what a change of the cluster would do.
+    Advise(Advise),
     /// Explain a decision of a policy: its ranking beside published policies, and the features behind it.
     Explain(Explain),
     /// Export a trained policy with its model card.

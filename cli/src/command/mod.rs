@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod advise;
 pub mod config;
 mod conventions;
 pub mod data;

@@ -1,10 +1,12 @@
 //! Room of the studies: one question each, with a page or a table of its own.
 //!
+//! - [`advice`]: what policies would have done with the jobs of a trace, and what a change would do.
 //! - [`bound`]: a lower bound of the mean completion time that no policy can beat.
 //! - [`explain`]: one decision of a policy beside those of published ones.
 //! - [`federation`]: clusters that lend each other servers, with and without a coordinator.
 //! - [`forecasting`]: load forecasters: backtests, comparisons, lending.
 
+pub mod advice;
 pub mod bound;
 pub mod explain;
 pub mod federation;

@@ -1,0 +1,95 @@
+//! Advice on a trace: figures worked by hand, the same answer on any number of threads, and refusals.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{plain, run};
+
+const HEADER: &str = "job_id,submit_secs,duration_secs,gpus,tenant\n";
+
+fn advice(dir: &Path, more: &[&str]) -> Value {
+    let args = [&["advise", "jobs.csv", "-q", "-o", "json"], more].concat();
+    let (code, out, err) = run(dir, &args);
+    assert_eq!(code, 0, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn wait(advice: &Value, policy: &str, change: &str) -> (f64, Option<f64>) {
+    let rows = advice["rows"].as_array().unwrap();
+    let of_change = |row: &&Value| row["change"].get(change).is_some() || row["change"] == change;
+    let all = |row: &&Value| row["policy"] == policy && row["group"] == "all";
+    let row = rows.iter().filter(all).find(of_change).unwrap();
+    (
+        row["figures"]["wait_mean_hours"]["value"].as_f64().unwrap(),
+        row["difference"]["wait_mean_hours"]["value"].as_f64(),
+    )
+}
+
+/// Two jobs of an hour on the whole cluster: one of them waits for an hour, and none does with a second node.
+#[test]
+fn a_second_node_ends_the_wait_of_two_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), format!("{HEADER}a,0,3600,2,x\nb,0,3600,2,y\n")).unwrap();
+    let found = advice(dir.path(), &["--cluster", "1x2", "--policies", "fifo,srtf", "--resamples", "0"]);
+    assert_eq!(wait(&found, "fifo", "nothing"), (0.5, None));
+    assert_eq!(wait(&found, "fifo", "one_more_node"), (0.0, Some(-0.5)));
+    assert_eq!(wait(&found, "srtf", "nothing"), (0.5, Some(0.0)));
+    assert_eq!(found["tenants"], serde_json::json!(["x", "y"]));
+    let cluster = &found["rows"][0]["figures"];
+    assert_eq!(
+        (cluster["utilisation_percent"]["value"].as_f64(), cluster["idle_gpu_hours"]["value"].as_f64()),
+        (Some(100.0), Some(0.0))
+    );
+}
+
+/// Five days with a burst in the morning of each.
+fn days() -> String {
+    let mut text = HEADER.to_owned();
+    for job in 0..100 {
+        let (day, nth) = (job / 20, job % 20);
+        let (submit, secs) = (86_400 * day + 60 * nth, 300 + 1_700 * (nth * 7 % 11));
+        writeln!(text, "j{job},{submit},{secs},{},t{}", [1, 2, 4, 8][nth % 4], nth % 3).unwrap();
+    }
+    text
+}
+
+#[test]
+fn threads_change_nothing_and_the_best_policy_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let of = |threads: &str, output: &str| {
+        let args = ["advise", "jobs.csv", "--cluster", "2x4", "--resamples", "5", "-q", "-j", threads, "-o", output];
+        let (code, out, err) = run(dir.path(), &args);
+        assert_eq!(code, 0, "{err}");
+        plain(&out)
+    };
+    assert_eq!(of("1", "csv"), of("2", "csv"));
+    let page = of("2", "table");
+    for words in
+        ["100 jobs over 96 hours on 8 accelerators", "never stop a job", "one more node of gpu", "twice the weight for"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let found = advice(dir.path(), &["--cluster", "2x4", "--resamples", "5"]);
+    assert!(wait(&found, found["best"].as_str().unwrap(), "nothing").0 < wait(&found, "fifo", "nothing").0);
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    for (more, words) in [
+        (["--cluster", "1x4", "--resamples", "2"], "needs 8 accelerators"),
+        (["--cluster", "2x4", "--block-hours", "999"], "single block"),
+        (["--cluster", "2x4", "--policies", "fifth"], "there is no policy"),
+        (["--cluster", "2x4", "--policies", "gavel-per-watt"], "watts"),
+        (["--cluster", "2x4", "--estimate-sigma", "9"], "expected from 0 to 5"),
+    ] {
+        let (code, _, said) = run(dir.path(), &[&["advise", "jobs.csv"], &more[..]].concat());
+        assert!(code == 2 && plain(&said).contains(words), "{more:?}: {said}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Figures of one run for groups of its jobs.
+
+use std::collections::BTreeMap;
+
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{JobRecord, Outcome};
+use serde::Serialize;
+
+use crate::metrics::{RunFacts, bounded_slowdown, jct_secs};
+use crate::stats::quantile;
+
+/// Jobs that figures are about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobGroup {
+    /// All jobs.
+    All,
+    /// Jobs that ask for so many accelerators, both included.
+    Size {
+        /// Fewest accelerators.
+        from: u32,
+        /// Most accelerators; absent: no bound.
+        to: Option<u32>,
+    },
+    /// Jobs of a tenant, by its index.
+    Tenant(u32),
+}
+
+impl JobGroup {
+    /// Groups by size: one accelerator, less than a usual node, a usual node, more than that.
+    const SIZES: [Self; 4] = [
+        Self::Size { from: 1, to: Some(1) },
+        Self::Size { from: 2, to: Some(7) },
+        Self::Size { from: 8, to: Some(8) },
+        Self::Size { from: 9, to: None },
+    ];
+
+    fn has(&self, gpus: u32, tenant: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Size { from, to } => gpus >= *from && to.is_none_or(|to| gpus <= to),
+            Self::Tenant(own) => tenant == *own,
+        }
+    }
+}
+
+/// A figure of a group of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Name of the figure, with its unit.
+    pub name: &'static str,
+    /// Whether the figure is about the whole cluster, and so has a value for all jobs alone.
+    pub of_cluster: bool,
+}
+
+/// Figures in the order of [`GroupFigures::values`]. The wait of a job is all of its time without accelerators, before it
+/// starts and after it has been stopped.
+pub const FIGURES: [Figure; 7] = [
+    Figure { name: "wait_mean_hours", of_cluster: false },
+    Figure { name: "wait_median_hours", of_cluster: false },
+    Figure { name: "wait_p95_hours", of_cluster: false },
+    Figure { name: "turnaround_mean_hours", of_cluster: false },
+    Figure { name: "slowdown_mean", of_cluster: false },
+    Figure { name: "utilisation_percent", of_cluster: true },
+    Figure { name: "idle_gpu_hours", of_cluster: true },
+];
+
+/// Values of [`FIGURES`] for a group of jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupFigures {
+    /// Number of jobs.
+    pub jobs: usize,
+    /// Value of each figure; `None` where the group has none.
+    pub values: [Option<f64>; FIGURES.len()],
+}
+
+const SECS_AN_HOUR: f64 = 3600.0;
+
+/// Figures of each group that has jobs. Tenants are groups where there are at least two.
+pub(super) fn figures(scenario: &Scenario, outcome: &Outcome) -> BTreeMap<JobGroup, GroupFigures> {
+    let jobs = &scenario.workload.jobs;
+    let tenants = jobs.iter().map(|job| job.request.tenant).max().unwrap_or(0);
+    let of_tenants = (0..=tenants).filter(|_| tenants > 0).map(JobGroup::Tenant);
+    let groups = std::iter::once(JobGroup::All).chain(JobGroup::SIZES).chain(of_tenants);
+    let of_group = |group: JobGroup| {
+        let own = outcome.jobs.iter().filter(|record| {
+            let request = &jobs[record.job.index()].request;
+            group.has(request.gpus, request.tenant)
+        });
+        let own: Vec<&JobRecord> = own.collect();
+        (!own.is_empty()).then(|| {
+            let mut values = of_jobs(&own);
+            if group == JobGroup::All {
+                [values[5], values[6]] = of_cluster(scenario, outcome);
+            }
+            (group, GroupFigures { jobs: own.len(), values })
+        })
+    };
+    groups.filter_map(of_group).collect()
+}
+
+fn of_jobs(jobs: &[&JobRecord]) -> [Option<f64>; FIGURES.len()] {
+    let mean = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let each = |of: fn(&JobRecord) -> Option<f64>| jobs.iter().filter_map(|job| of(job)).collect::<Vec<f64>>();
+    let mut waits = each(|job| Some((jct_secs(job)? - job.executed.as_secs_f64()).max(0.0) / SECS_AN_HOUR));
+    waits.sort_by(f64::total_cmp);
+    let turnaround = each(|job| Some(jct_secs(job)? / SECS_AN_HOUR));
+    let slowdowns = each(bounded_slowdown);
+    [mean(&waits), quantile(&waits, 0.5), quantile(&waits, 0.95), mean(&turnaround), mean(&slowdowns), None, None]
+}
+
+/// Share of the accelerators that jobs held from the first submission to the last completion, and the accelerator time
+/// that nobody held in this time.
+fn of_cluster(scenario: &Scenario, outcome: &Outcome) -> [Option<f64>; 2] {
+    let run = RunFacts::new(scenario, outcome);
+    let used = run.share_of_capacity(run.held_gpu_secs);
+    let capacity = f64::from(run.capacity_gpus) * run.makespan_secs;
+    [used.map(|used| 100.0 * used), Some((capacity - run.held_gpu_secs).max(0.0) / SECS_AN_HOUR)]
+}

@@ -1,0 +1,15 @@
+//! Advice: what policies would have done with the jobs of a trace, and what a change of the cluster would do.
+//!
+//! Files, each of which uses only those above it:
+//!
+//! - `figures`: waits, slowdowns and use of one run, for groups of jobs.
+//! - `change`: the cluster and the jobs as they are, or with one thing changed.
+//! - `study`: every policy on the trace and on traces that are drawn from it.
+
+mod change;
+mod figures;
+mod study;
+
+pub use change::Change;
+pub use figures::{FIGURES, Figure, GroupFigures, JobGroup};
+pub use study::{Advice, AdviceError, AdviceQuestion, AdviceRow, Spread};
