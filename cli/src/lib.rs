@@ -69,6 +69,7 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => goodputd::run(&verb, LIVE),
         Command::Top(options) => goodputd::top::run(&options, LIVE),
+        Command::Init(options) => command::init::run(&options),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
         Command::Results(options) => command::results::run(&options),

@@ -29,15 +29,17 @@ fn wait(advice: &Value, policy: &str, change: &str) -> (f64, Option<f64>) {
     )
 }
 
-/// Two jobs of an hour on the whole cluster: one of them waits for an hour, and none does with a second node.
+/// Two jobs of an hour on the whole cluster: one of them waits for an hour and the start of the other, and none does with
+/// a second node.
 #[test]
 fn a_second_node_ends_the_wait_of_two_jobs() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("jobs.csv"), format!("{HEADER}a,0,3600,2,x\nb,0,3600,2,y\n")).unwrap();
     let found = advice(dir.path(), &["--cluster", "1x2", "--policies", "fifo,srtf", "--resamples", "0"]);
-    assert_eq!(wait(&found, "fifo", "nothing"), (0.5, None));
-    assert_eq!(wait(&found, "fifo", "one_more_node"), (0.0, Some(-0.5)));
-    assert_eq!(wait(&found, "srtf", "nothing"), (0.5, Some(0.0)));
+    let waits = 3630.0 / 3600.0 / 2.0;
+    assert_eq!(wait(&found, "fifo", "nothing"), (waits, None));
+    assert_eq!(wait(&found, "fifo", "one_more_node"), (0.0, Some(-waits)));
+    assert_eq!(wait(&found, "srtf", "nothing"), (waits, Some(0.0)));
     assert_eq!(found["tenants"], serde_json::json!(["x", "y"]));
     let cluster = &found["rows"][0]["figures"];
     assert_eq!(

@@ -5,6 +5,7 @@ mod env_serve;
 mod external;
 mod federate;
 mod forecast;
+mod init;
 mod presets;
 mod reference;
 mod support;

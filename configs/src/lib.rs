@@ -12,6 +12,7 @@
 //!   [`schema`]: the JSON schema of each kind.
 //! - [`serving`]: terms of services, of experiments and of deployments.
 //! - [`names`]: the nearest known name to a misspelt one.
+//! - [`shipped`]: the text of every file that ships.
 //! - [`seeds`]: ranges of seeds for training, validation and evaluation.
 //!
 //! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios`
@@ -37,4 +38,5 @@ pub mod scenario;
 pub mod schema;
 pub mod seeds;
 pub mod serving;
+pub mod shipped;
 pub mod tenants;

@@ -24,7 +24,7 @@ mod seat;
 mod threads;
 
 use goodput_agents::compose;
-use goodput_configs::experiment::SHIPPED;
+use goodput_configs::shipped::SHIPPED;
 use pyo3::prelude::*;
 
 /// Extension module of the package `goodput_gym`.
@@ -36,7 +36,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<forecasts::Forecaster>()?;
     module.add_function(wrap_pyfunction!(bundles::export, module)?)?;
     module.add_function(wrap_pyfunction!(bundles::export_graph, module)?)?;
-    module.add("SHIPPED", SHIPPED.to_vec())?;
+    let experiments = SHIPPED.iter().filter(|config| config.folder() == "experiment");
+    module.add("SHIPPED", experiments.map(|config| (config.stem(), config.text)).collect::<Vec<_>>())?;
     module.add("POLICIES", compose::names())?;
     module.add("MODELS", forecasts::models())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -43,6 +43,25 @@ fn config_kind() -> impl TypedValueParser<Value = Kind> {
     names.try_map(|name| Kind::by_name(&name).ok_or("no such kind of file"))
 }
 
+/// Options of `init`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: the experiment of the quickstart, in this folder
+  goodput init quickstart
+Example: a deployment on a Slurm cluster under another name
+  goodput init live/slurm --to deployment.toml")]
+pub struct Init {
+    /// Name of the file, with its folder where two files have one name [default: list all].
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// File to write [default: NAME.toml in this folder].
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub to: Option<PathBuf>,
+    /// Form of the list.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
 /// Options of `list`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "`-o wide` prints all columns, sources among them.")]

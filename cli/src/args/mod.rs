@@ -20,7 +20,7 @@ use goodputd::args::{Live, Top};
 pub use self::advise::Advise;
 pub use self::book::{Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
-pub use self::config::{Config, List, What};
+pub use self::config::{Config, Init, List, What};
 pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
@@ -77,6 +77,8 @@ pub enum Command {
     Live(Live),
     /// Show cluster and queue of a running daemon, again and again.
     Top(Top),
+    /// Write a configuration file that ships with the program, to start from.
+    Init(Init),
     /// Check, complete and describe configuration files.
     #[command(subcommand)]
     Config(Config),

@@ -130,7 +130,7 @@ fn sigma(given: f64) -> Result<f64, CommandError> {
 fn page(advice: &Advice) -> Result<(), CommandError> {
     print(&format!(
         "{} over {:.0} hours on {}.\nRanges in brackets: nine of ten of {} traces, each drawn from {}-hour blocks of \
-         arrivals of yours.\nThe wait of a job is all of its time without accelerators. A stop of a job costs 30 s.\n\n",
+         arrivals of yours.\nThe wait of a job is all of its time without accelerators. Each start costs it 30 s.\n\n",
         counted(advice.jobs as u64, "job"),
         advice.span_hours,
         counted(advice.gpus.into(), "accelerator"),

@@ -10,6 +10,7 @@ pub mod explain;
 pub mod export;
 pub mod federate;
 pub mod forecast;
+pub mod init;
 pub mod list;
 mod programs;
 pub mod reference;

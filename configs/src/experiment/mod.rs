@@ -6,7 +6,6 @@ mod evolution;
 mod known;
 mod offline;
 mod ppo;
-mod shipped;
 mod sweep;
 
 use std::borrow::Cow;
@@ -38,7 +37,6 @@ pub use self::evolution::{EvolutionAgent, started};
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
-pub use self::shipped::SHIPPED;
 pub use self::sweep::{SeedRange, SweepConfig, SweepPoint, SweepSettings, points};
 
 /// An experiment: `goodput train FILE`.

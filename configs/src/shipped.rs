@@ -1,0 +1,132 @@
+//! Files that ship: the folders of `configs`, for programs that are installed without them.
+
+/// A configuration file that ships.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShippedConfig {
+    /// Folder and name without its ending: `experiment/quickstart`.
+    pub name: &'static str,
+    /// Content of the file.
+    pub text: &'static str,
+}
+
+const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
+    ShippedConfig { name, text }
+}
+
+/// Every file that ships: experiments, scenarios, leaderboards, studies of forecasters, and live deployments.
+#[rustfmt::skip] // a line a file
+pub const SHIPPED: [ShippedConfig; 49] = [
+    shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
+    shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
+    shipped("experiment/faults", include_str!("../experiment/faults.toml")),
+    shipped("experiment/heterogeneous", include_str!("../experiment/heterogeneous.toml")),
+    shipped("experiment/heterogeneous-ppo", include_str!("../experiment/heterogeneous-ppo.toml")),
+    shipped("experiment/heterogeneous-tpu", include_str!("../experiment/heterogeneous-tpu.toml")),
+    shipped("experiment/linear", include_str!("../experiment/linear.toml")),
+    shipped("experiment/live", include_str!("../experiment/live.toml")),
+    shipped("experiment/mixed", include_str!("../experiment/mixed.toml")),
+    shipped("experiment/offline", include_str!("../experiment/offline.toml")),
+    shipped("experiment/offline-ppo", include_str!("../experiment/offline-ppo.toml")),
+    shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
+    shipped("experiment/tenants", include_str!("../experiment/tenants.toml")),
+    shipped("scenario/allocation-modes", include_str!("../scenario/allocation-modes.toml")),
+    shipped("scenario/autoscaling", include_str!("../scenario/autoscaling.toml")),
+    shipped("scenario/autoscaling-jobs", include_str!("../scenario/autoscaling-jobs.toml")),
+    shipped("scenario/burst", include_str!("../scenario/burst.toml")),
+    shipped("scenario/capacity", include_str!("../scenario/capacity.toml")),
+    shipped("scenario/cluster-size-study", include_str!("../scenario/cluster-size-study.toml")),
+    shipped("scenario/crash-loop", include_str!("../scenario/crash-loop.toml")),
+    shipped("scenario/cross-cluster", include_str!("../scenario/cross-cluster.toml")),
+    shipped("scenario/diurnal-loaning", include_str!("../scenario/diurnal-loaning.toml")),
+    shipped("scenario/elastic-flood", include_str!("../scenario/elastic-flood.toml")),
+    shipped("scenario/expenses", include_str!("../scenario/expenses.toml")),
+    shipped("scenario/faults", include_str!("../scenario/faults.toml")),
+    shipped("scenario/fragmentation", include_str!("../scenario/fragmentation.toml")),
+    shipped("scenario/frugal-services", include_str!("../scenario/frugal-services.toml")),
+    shipped("scenario/heterogeneous", include_str!("../scenario/heterogeneous.toml")),
+    shipped("scenario/idle-inference", include_str!("../scenario/idle-inference.toml")),
+    shipped("scenario/job-burst", include_str!("../scenario/job-burst.toml")),
+    shipped("scenario/key-jobs", include_str!("../scenario/key-jobs.toml")),
+    shipped("scenario/lending", include_str!("../scenario/lending.toml")),
+    shipped("scenario/lending-slow", include_str!("../scenario/lending-slow.toml")),
+    shipped("scenario/long-jobs", include_str!("../scenario/long-jobs.toml")),
+    shipped("scenario/mixed-types", include_str!("../scenario/mixed-types.toml")),
+    shipped("scenario/priority-ageing", include_str!("../scenario/priority-ageing.toml")),
+    shipped("scenario/quota-adaptation", include_str!("../scenario/quota-adaptation.toml")),
+    shipped("scenario/shared-cards", include_str!("../scenario/shared-cards.toml")),
+    shipped("scenario/two-tenants-attack", include_str!("../scenario/two-tenants-attack.toml")),
+    shipped("scenario/two-tenants-flood", include_str!("../scenario/two-tenants-flood.toml")),
+    shipped("scenario/waste", include_str!("../scenario/waste.toml")),
+    shipped("leaderboard/pollux", include_str!("../leaderboard/pollux.toml")),
+    shipped("leaderboard/sia", include_str!("../leaderboard/sia.toml")),
+    shipped("forecast/nhits", include_str!("../forecast/nhits.toml")),
+    shipped("forecast/servegen", include_str!("../forecast/servegen.toml")),
+    shipped("live/agents", include_str!("../live/agents.toml")),
+    shipped("live/kubernetes", include_str!("../live/kubernetes.toml")),
+    shipped("live/node", include_str!("../live/node.toml")),
+    shipped("live/slurm", include_str!("../live/slurm.toml")),
+];
+
+impl ShippedConfig {
+    /// The file of a name: with its folder, or the first of that name without.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        let exact = SHIPPED.iter().find(|config| config.name == name);
+        exact.or_else(|| SHIPPED.iter().find(|config| config.stem() == name))
+    }
+
+    /// Name without its folder.
+    pub fn stem(&self) -> &'static str {
+        self.name.split_once('/').map_or(self.name, |(_, stem)| stem)
+    }
+
+    /// Folder of the file.
+    pub fn folder(&self) -> &'static str {
+        self.name.split_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// First sentence of the comment that begins the file.
+    pub fn about(&self) -> String {
+        let comment = self.own_lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let words: Vec<&str> = comment.collect();
+        let text = words.join(" ");
+        text.split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned()
+    }
+
+    /// Text for another place than the repository: without the line that names the schema beside it.
+    pub fn elsewhere(&self) -> String {
+        self.own_lines().map(|line| line.to_owned() + "\n").collect()
+    }
+
+    fn own_lines(&self) -> impl Iterator<Item = &'static str> {
+        self.text.lines().filter(|line| !line.starts_with("#:schema"))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folders_ships() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut found = BTreeSet::new();
+        for folder in ["experiment", "scenario", "leaderboard", "forecast", "live"] {
+            for entry in fs::read_dir(root.join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                found.insert(format!("{folder}/{}", path.file_stem().unwrap().to_str().unwrap()));
+            }
+        }
+        let shipped: BTreeSet<String> = SHIPPED.iter().map(|config| config.name.to_owned()).collect();
+        assert_eq!(shipped, found);
+        for config in &SHIPPED {
+            assert!(!config.about().is_empty(), "{} begins without a comment", config.name);
+            assert_eq!(ShippedConfig::by_name(config.name), Some(config));
+        }
+        assert_eq!(ShippedConfig::by_name("quickstart").unwrap().name, "experiment/quickstart");
+    }
+}
