@@ -16,11 +16,18 @@ const EXCERPT: usize = 60;
 /// The rows of a file below its header.
 pub(crate) struct CsvRows<'a> {
     rest: &'a [u8],
+    header: CsvHeader,
+    fields: Vec<Cow<'a, [u8]>>,
+}
+
+/// Header of a file and the place below it: what the next rows need where a file is read in pieces.
+pub(crate) struct CsvHeader {
+    /// Lines that were read.
     line: u64,
     /// Position in the file of each wanted column.
     columns: Vec<usize>,
+    /// Number of fields.
     width: usize,
-    fields: Vec<Cow<'a, [u8]>>,
 }
 
 /// One row; values by position in the wanted columns.
@@ -35,22 +42,32 @@ pub(crate) struct CsvRow<'r, 'a> {
 impl<'a> CsvRows<'a> {
     /// Reads the header and finds `wanted` columns in any order among others.
     pub(crate) fn new(path: &Path, text: &'a [u8], wanted: &[&str]) -> Result<Self, DataError> {
-        let mut rows = Self { rest: without_mark(text), line: 0, columns: Vec::new(), width: 0, fields: Vec::new() };
+        let mut rows = Self::below(CsvHeader { line: 0, columns: Vec::new(), width: 0 }, without_mark(text));
         if !rows.advance() {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         let header: Vec<&[u8]> = rows.fields.iter().map(|field| field.trim_ascii()).collect();
         for &column in wanted {
             match header.iter().position(|found| *found == column.as_bytes()) {
-                Some(position) => rows.columns.push(position),
+                Some(position) => rows.header.columns.push(position),
                 None => {
                     let found = header.iter().map(|name| excerpt(name)).collect::<Vec<_>>().join(", ");
                     return Err(DataError::MissingColumn { path: path.to_owned(), column: column.to_owned(), found });
                 }
             }
         }
-        rows.width = header.len();
+        rows.header.width = header.len();
         Ok(rows)
+    }
+
+    /// The rows of the next piece of a file.
+    pub(crate) fn below(header: CsvHeader, text: &'a [u8]) -> Self {
+        Self { rest: text, header, fields: Vec::new() }
+    }
+
+    /// Header for the rows of the next piece.
+    pub(crate) fn into_header(self) -> CsvHeader {
+        self.header
     }
 
     /// The next row that is not blank; an error names its line. Call with the columns given at the
@@ -62,10 +79,11 @@ impl<'a> CsvRows<'a> {
         if !self.advance() {
             return None;
         }
-        if self.fields.len() != self.width {
-            return Some(Err((self.line, RowProblem::Fields { found: self.fields.len(), expected: self.width })));
+        let CsvHeader { line, columns, width } = &self.header;
+        if self.fields.len() != *width {
+            return Some(Err((*line, RowProblem::Fields { found: self.fields.len(), expected: *width })));
         }
-        Some(Ok(CsvRow { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
+        Some(Ok(CsvRow { line: *line, names: wanted, columns, fields: &self.fields }))
     }
 
     /// Splits the next line that is not blank; `false` at the end.
@@ -74,7 +92,7 @@ impl<'a> CsvRows<'a> {
             let end = self.rest.iter().position(|&byte| byte == b'\n').unwrap_or(self.rest.len());
             let (line, rest) = (&self.rest[..end], self.rest.get(end + 1..).unwrap_or_default());
             self.rest = rest;
-            self.line += 1;
+            self.header.line += 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.trim_ascii().is_empty() {
                 continue;

@@ -12,5 +12,6 @@ mod parts;
 mod shared;
 mod sia;
 mod store;
+mod stream;
 mod synth;
 mod tiresias;

@@ -14,7 +14,7 @@ fn philly_survives_parquet() {
     let source = shared("data/philly/philly.csv");
     let imported = read_jobs(&source).unwrap();
     let bytes = std::fs::read(&source).unwrap();
-    let provenance = DataProvenance::imported(&source, &bytes, "philly", "CC-BY-4.0", &imported.report);
+    let provenance = DataProvenance::imported(&source, sha256(&bytes), "philly", "CC-BY-4.0", &imported.report);
     let table = provenance.on(jobs::table(&imported.jobs));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("philly.parquet");

@@ -10,7 +10,7 @@ use std::path::Path;
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
-use super::{Imported, WorkloadFormat};
+use super::{CsvFormat, Imported, WorkloadFormat};
 use crate::csv_rows::{CsvRow, header_has};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, share_of};
@@ -34,16 +34,22 @@ pub const ALL_COLUMNS: &[&str] =
 /// # Errors
 /// Where the header lacks a column, or where there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let read = |columns, job| Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, columns, job);
-    // Compute without memory beside it is an error, not a table without parts.
-    match (header_has(text, &["compute_percent"]), header_has(text, TENANT_COLUMNS)) {
-        (true, true) => {
-            read(ALL_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 6)?, share: share(row)?, ..job(row)? }))
-        }
-        (true, false) => read(SHARE_COLUMNS, |row| Ok(JobRow { share: share(row)?, ..job(row)? })),
-        (false, true) => read(TENANT_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 4)?, ..job(row)? })),
-        (false, false) => read(COLUMNS, job),
-    }
+    rows(text).read(path, text)
+}
+
+/// The format as one job a row, with the columns that the header of `text` has.
+pub(super) fn rows(text: &[u8]) -> CsvFormat {
+    let (columns, job): (_, fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>) =
+        // Compute without memory beside it is an error, not a table without parts.
+        match (header_has(text, &["compute_percent"]), header_has(text, TENANT_COLUMNS)) {
+            (true, true) => {
+                (ALL_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 6)?, share: share(row)?, ..job(row)? }))
+            }
+            (true, false) => (SHARE_COLUMNS, |row| Ok(JobRow { share: share(row)?, ..job(row)? })),
+            (false, true) => (TENANT_COLUMNS, |row| Ok(JobRow { tenant: tenant(row, 4)?, ..job(row)? })),
+            (false, false) => (COLUMNS, job),
+        };
+    CsvFormat { format: WorkloadFormat::JobCsv, columns, job }
 }
 
 /// An empty cell means that the job has no tenant of its own.

@@ -10,25 +10,29 @@ pub mod load;
 pub mod openb;
 pub mod openb_jobs;
 pub mod philly;
+mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
+mod rows;
 pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;
+mod stream;
 pub mod tiresias;
 pub mod tiresias_cluster;
 pub mod tiresias_samples;
 
 pub use formats::{FORMATS, FileFormat};
+pub(crate) use rows::{CsvFormat, Row, RowFormat};
+pub(crate) use stream::import_rows;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
+use crate::jobs::JobRow;
 use crate::requests::RequestRow;
 
 /// Examples kept for each kind of problem; counts are exact.
@@ -95,33 +99,6 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Reads a file of one job a row; `job` makes it from the values of `columns`. A row that it
-    /// refuses, or that repeats a name, is in the report.
-    fn one_job_a_row(
-        path: &Path,
-        text: &[u8],
-        format: WorkloadFormat,
-        columns: &'static [&'static str],
-        job: fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>,
-    ) -> Result<Self, DataError> {
-        let mut rows = CsvRows::new(path, text, columns)?;
-        let mut imported = Self { format, ..Self::default() };
-        let mut names = Names::default();
-        while let Some(row) = rows.next(columns) {
-            let job = row.and_then(|row| {
-                let line = row.line;
-                job(&row)
-                    .and_then(|job| names.insert(&job.job_id, line).map(|()| job))
-                    .map_err(|problem| (line, problem))
-            });
-            match job {
-                Ok(job) => imported.jobs.push(job),
-                Err((line, problem)) => imported.report.refuse(line, problem),
-            }
-        }
-        imported.finish(path)
-    }
-
     /// Counts what was kept; a file without a single row is an error, one with only refused rows is
     /// a report.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {
