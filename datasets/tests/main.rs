@@ -7,6 +7,7 @@ mod gavel;
 mod import;
 mod inspect;
 mod job_csv;
+mod memory;
 mod openb;
 mod parts;
 mod shared;
