@@ -58,7 +58,7 @@ impl RowFormat {
         csv.map(Self::Csv)
     }
 
-    /// Name and licence of the format.
+    /// Format of workloads, which has the name and the licence.
     pub(crate) fn workload(self) -> WorkloadFormat {
         match self {
             Self::Parquet => WorkloadFormat::Jobs,

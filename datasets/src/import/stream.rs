@@ -39,7 +39,7 @@ pub(crate) fn import_rows(
     if report.kept + report.refused.count == 0 {
         return Err(DataError::Empty { path: path.to_owned() });
     }
-    let repeated = if ascending { none } else { source.repeated(report.kept)? };
+    let repeated = if ascending { none } else { source.repeated(report.kept.div_ceil(HASHES))? };
     if !repeated.is_empty() {
         report = source.kept(&repeated, |_| Ok(()))?;
     }
@@ -122,10 +122,9 @@ impl Source<'_> {
         Ok(report)
     }
 
-    /// Hashes of more than one of the names of `count` jobs.
-    fn repeated(&self, count: u64) -> Result<BTreeSet<u64>, DataError> {
+    /// Hashes of more than one name, found in `parts` passes.
+    fn repeated(&self, parts: u64) -> Result<BTreeSet<u64>, DataError> {
         let (none, mut repeated) = (BTreeSet::new(), BTreeSet::new());
-        let parts = count.div_ceil(HASHES);
         for part in 0..parts {
             let mut hashes = Vec::new();
             self.kept(&none, |job| {
@@ -137,5 +136,24 @@ impl Source<'_> {
             repeated.extend(hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
         }
         Ok(repeated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_repeated_names_are_found_in_any_number_of_passes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jobs.csv");
+        let row = |row: u32| format!("job-{},0,1,1\n", row % 97);
+        let text: String = (0..100).map(row).collect();
+        fs::write(&path, format!("job_id,submit_secs,duration_secs,gpus\n{text}")).unwrap();
+        let source = Source { path: &path, rows: RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap() };
+        let expected: BTreeSet<u64> = ["job-0", "job-1", "job-2"].map(hash).into();
+        for parts in [1, 2, 7] {
+            assert_eq!(source.repeated(parts).unwrap(), expected);
+        }
     }
 }

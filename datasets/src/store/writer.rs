@@ -51,8 +51,8 @@ impl<W: Write + Send> TableWriter<W> {
     fn new(out: W, path: &Path, first: &Table) -> Result<Self, DataError> {
         let batch = batch(path, first)?;
         let writer = ArrowWriter::try_new(out, batch.schema(), Some(properties(&first.metadata)));
-        let mut writer = writer.map_err(DataError::parquet(path))?;
-        writer.write(&batch).map_err(DataError::parquet(path))?;
+        let mut writer = writer.map_err(DataError::write_parquet(path))?;
+        writer.write(&batch).map_err(DataError::write_parquet(path))?;
         Ok(Self { path: path.to_owned(), writer })
     }
 
@@ -62,7 +62,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Where columns differ in length, name or kind, or the file cannot be written.
     pub fn write(&mut self, table: &Table) -> Result<(), DataError> {
         let batch = batch(&self.path, table)?;
-        self.writer.write(&batch).map_err(DataError::parquet(&self.path))
+        self.writer.write(&batch).map_err(DataError::write_parquet(&self.path))
     }
 
     /// Ends the file, and gives what it was written to.
@@ -70,7 +70,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// # Errors
     /// Where the file cannot be written.
     pub fn finish(self) -> Result<W, DataError> {
-        self.writer.into_inner().map_err(DataError::parquet(&self.path))
+        self.writer.into_inner().map_err(DataError::write_parquet(&self.path))
     }
 }
 
