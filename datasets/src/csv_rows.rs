@@ -16,11 +16,20 @@ const EXCERPT: usize = 60;
 /// The rows of a file below its header.
 pub(crate) struct CsvRows<'a> {
     rest: &'a [u8],
-    line: u64,
-    /// Position in the file of each wanted column.
-    columns: Vec<usize>,
-    width: usize,
+    header: CsvHeader,
     fields: Vec<Cow<'a, [u8]>>,
+}
+
+/// Header of a file and the place below it: what the next rows need where a file is read in pieces.
+pub(crate) struct CsvHeader {
+    /// Lines that were read.
+    line: u64,
+    /// Position in the file of each wanted column; `None` for an optional one that is not there.
+    columns: Vec<Option<usize>>,
+    /// Number of fields.
+    width: usize,
+    /// Byte between two fields.
+    delimiter: u8,
 }
 
 /// One row; values by position in the wanted columns.
@@ -28,29 +37,51 @@ pub(crate) struct CsvRow<'r, 'a> {
     /// Line in the file, from 1.
     pub(crate) line: u64,
     names: &'static [&'static str],
-    columns: &'r [usize],
+    columns: &'r [Option<usize>],
     fields: &'r [Cow<'a, [u8]>],
 }
 
 impl<'a> CsvRows<'a> {
     /// Reads the header and finds `wanted` columns in any order among others.
     pub(crate) fn new(path: &Path, text: &'a [u8], wanted: &[&str]) -> Result<Self, DataError> {
-        let mut rows = Self { rest: without_mark(text), line: 0, columns: Vec::new(), width: 0, fields: Vec::new() };
+        Self::begin(path, text, wanted, wanted.len(), b',')
+    }
+
+    /// As [`Self::new`], with fields between `delimiter`. Of the `wanted` columns the first `required` must be there.
+    pub(crate) fn begin(
+        path: &Path,
+        text: &'a [u8],
+        wanted: &[&str],
+        required: usize,
+        delimiter: u8,
+    ) -> Result<Self, DataError> {
+        let mut rows = Self::below(CsvHeader { line: 0, columns: Vec::new(), width: 0, delimiter }, without_mark(text));
         if !rows.advance() {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         let header: Vec<&[u8]> = rows.fields.iter().map(|field| field.trim_ascii()).collect();
-        for &column in wanted {
+        for (index, &column) in wanted.iter().enumerate() {
             match header.iter().position(|found| *found == column.as_bytes()) {
-                Some(position) => rows.columns.push(position),
+                None if index >= required => rows.header.columns.push(None),
+                position @ Some(_) => rows.header.columns.push(position),
                 None => {
                     let found = header.iter().map(|name| excerpt(name)).collect::<Vec<_>>().join(", ");
                     return Err(DataError::MissingColumn { path: path.to_owned(), column: column.to_owned(), found });
                 }
             }
         }
-        rows.width = header.len();
+        rows.header.width = header.len();
         Ok(rows)
+    }
+
+    /// The rows of the next piece of a file.
+    pub(crate) fn below(header: CsvHeader, text: &'a [u8]) -> Self {
+        Self { rest: text, header, fields: Vec::new() }
+    }
+
+    /// Header for the rows of the next piece.
+    pub(crate) fn into_header(self) -> CsvHeader {
+        self.header
     }
 
     /// The next row that is not blank; an error names its line. Call with the columns given at the
@@ -62,10 +93,11 @@ impl<'a> CsvRows<'a> {
         if !self.advance() {
             return None;
         }
-        if self.fields.len() != self.width {
-            return Some(Err((self.line, RowProblem::Fields { found: self.fields.len(), expected: self.width })));
+        let CsvHeader { line, columns, width, .. } = &self.header;
+        if self.fields.len() != *width {
+            return Some(Err((*line, RowProblem::Fields { found: self.fields.len(), expected: *width })));
         }
-        Some(Ok(CsvRow { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
+        Some(Ok(CsvRow { line: *line, names: wanted, columns, fields: &self.fields }))
     }
 
     /// Splits the next line that is not blank; `false` at the end.
@@ -74,12 +106,12 @@ impl<'a> CsvRows<'a> {
             let end = self.rest.iter().position(|&byte| byte == b'\n').unwrap_or(self.rest.len());
             let (line, rest) = (&self.rest[..end], self.rest.get(end + 1..).unwrap_or_default());
             self.rest = rest;
-            self.line += 1;
+            self.header.line += 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            split(line, &mut self.fields);
+            split(line, self.header.delimiter, &mut self.fields);
             return true;
         }
         false
@@ -87,9 +119,9 @@ impl<'a> CsvRows<'a> {
 }
 
 impl CsvRow<'_, '_> {
-    /// The value of wanted column `index` without surrounding blanks.
+    /// The value of wanted column `index` without surrounding blanks; empty where the column is not there.
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
-        self.fields[self.columns[index]].trim_ascii()
+        self.columns[index].map_or(b"", |column| self.fields[column].trim_ascii())
     }
 
     /// A non-empty text.
@@ -128,7 +160,7 @@ impl CsvRow<'_, '_> {
 /// The first line, shortened, and whether it has all `wanted` columns.
 pub(crate) fn header_has(text: &[u8], wanted: &[&str]) -> bool {
     let mut fields = Vec::new();
-    split(first_line(text), &mut fields);
+    split(first_line(text), b',', &mut fields);
     wanted.iter().all(|column| fields.iter().any(|field| field.trim_ascii() == column.as_bytes()))
 }
 
@@ -156,13 +188,13 @@ fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-fn split<'a>(line: &'a [u8], fields: &mut Vec<Cow<'a, [u8]>>) {
+fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut Vec<Cow<'a, [u8]>>) {
     fields.clear();
     if !line.contains(&b'"') {
-        fields.extend(line.split(|&byte| byte == b',').map(Cow::Borrowed));
+        fields.extend(line.split(|&byte| byte == delimiter).map(Cow::Borrowed));
         return;
     }
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(line);
     let mut record = csv::ByteRecord::new();
     // Reading from memory in flexible mode cannot fail; were it to, the row has no fields and is
     // refused for that.

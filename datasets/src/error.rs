@@ -403,6 +403,20 @@ impl DataError {
         |source| Self::Write { path, source }
     }
 
+    /// Binds an error of writing Parquet to its file: of the operating system, or of the library.
+    #[cfg(feature = "traces")]
+    pub(crate) fn write_parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        use parquet::errors::ParquetError::External;
+        let path = path.to_owned();
+        |source| match source {
+            External(cause) => match cause.downcast() {
+                Ok(source) => Self::Write { path, source: *source },
+                Err(cause) => Self::Parquet { path, source: External(cause) },
+            },
+            source => Self::Parquet { path, source },
+        }
+    }
+
     /// Binds a Parquet error to its file.
     #[cfg(feature = "traces")]
     pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {

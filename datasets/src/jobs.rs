@@ -1,6 +1,8 @@
 //! Job table, which every importer fills and every generator makes, and the workload made from it.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use goodput_env::application::Application;
@@ -175,18 +177,7 @@ pub(crate) fn share_of(compute_percent: Option<u32>, memory_mib: Option<u32>) ->
 
 /// Names of tenants, sorted; a job without one belongs to `default`.
 fn tenants(rows: &[JobRow]) -> Vec<String> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut last = None;
-    for row in rows {
-        let name = tenant_name(row);
-        // Neighbours often share a tenant; the search is for the others.
-        if last != Some(name) {
-            if let Err(position) = names.binary_search(&name) {
-                names.insert(position, name);
-            }
-            last = Some(name);
-        }
-    }
+    let names: BTreeSet<&str> = rows.iter().map(tenant_name).collect();
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -199,19 +190,41 @@ fn tenant_index(tenants: &[String], row: &JobRow) -> u32 {
     tenants.binary_search_by(|tenant| tenant.as_str().cmp(name)).map_or(0, |index| index as u32)
 }
 
-/// Lines of job names, to find the second use of one.
+/// Hash of a name, equal in every run.
+pub(crate) fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Lines of job names, to find the second use of one. Names themselves are not kept, except for the few of which
+/// another has the hash.
 #[derive(Default)]
-pub(crate) struct Names(BTreeMap<String, u64>);
+pub(crate) struct Names {
+    /// By hash of a name: the line of its first use.
+    first: HashMap<u64, u64>,
+    others: BTreeMap<String, u64>,
+}
 
 impl Names {
-    /// Records a name.
-    pub(crate) fn insert(&mut self, name: &str, line: u64) -> Result<(), RowProblem> {
-        match self.0.get(name) {
-            Some(&first) => Err(RowProblem::Duplicate { name: name.to_owned(), first }),
-            None => {
-                self.0.insert(name.to_owned(), line);
-                Ok(())
+    /// Records the name of a job; the jobs before it are in order of their lines.
+    pub(crate) fn insert(&mut self, jobs: &[JobRow], job: &JobRow) -> Result<(), RowProblem> {
+        let name = &job.job_id;
+        let is_at = |line| jobs.binary_search_by_key(&line, |job| job.line).is_ok_and(|at| jobs[at].job_id == *name);
+        let first = match self.first.entry(hash(name)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(job.line);
+                return Ok(());
             }
-        }
+            Entry::Occupied(first) if is_at(*first.get()) => *first.get(),
+            Entry::Occupied(_) => match self.others.get(name) {
+                Some(&first) => first,
+                None => {
+                    self.others.insert(name.clone(), job.line);
+                    return Ok(());
+                }
+            },
+        };
+        Err(RowProblem::Duplicate { name: name.clone(), first })
     }
 }

@@ -55,4 +55,4 @@ pub use catalog::Catalog;
 pub use error::DataError;
 pub use serving::ServingCatalog;
 #[cfg(feature = "traces")]
-pub use workload::{LoadedWorkload, import_table, read_jobs, read_workload};
+pub use workload::{LoadedWorkload, import_file, import_table, read_jobs, read_workload};

@@ -110,6 +110,11 @@ pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32
     verdict
 }
 
+/// Whether a row is a job over the applications of `catalog`.
+pub fn can_run(job: &JobRow, catalog: &Catalog) -> bool {
+    jobs::check(job, catalog).is_ok()
+}
+
 fn sorted(job: &JobRow, before: SimTime) -> Option<Remark> {
     (job.submit < before).then_some(Remark::Unsorted)
 }

@@ -1,16 +1,17 @@
 //! Reader of workloads in any format.
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use bytes::Bytes;
 use goodput_env::job::Workload;
 
 use crate::catalog::Catalog;
 use crate::csv_rows::{excerpt, first_line, header_has};
 use crate::error::{DataError, RowProblem};
-use crate::import::{self, ImportReport, Imported};
-use crate::jobs::into_workload;
+use crate::import::{self, ImportReport, Imported, RowFormat};
+use crate::jobs::{JobRow, into_workload};
 use crate::requests;
 use crate::store::{self, DataProvenance, Table};
 
@@ -29,6 +30,9 @@ pub struct LoadedWorkload {
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
 pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
+    if let Some(rows) = rows_of(path)? {
+        return rows.read(path, File::open(path).map_err(DataError::read(path))?);
+    }
     parse_jobs(path, read_plain(path)?)
 }
 
@@ -41,6 +45,19 @@ fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
     let mut plain = Vec::new();
     flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(DataError::read(path))?;
     Ok(plain)
+}
+
+/// Format of a file that can be read some rows at a time and more than once; `None` for other formats, and for pipes.
+fn rows_of(path: &Path) -> Result<Option<RowFormat>, DataError> {
+    let head = || {
+        let mut head = Vec::new();
+        if fs::metadata(path)?.is_file() {
+            let mut file = BufReader::new(File::open(path)?);
+            while first_line(&head).is_empty() && file.read_until(b'\n', &mut head)? > 0 {}
+        }
+        Ok(head)
+    };
+    Ok(RowFormat::of(&head().map_err(DataError::read(path))?))
 }
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.
@@ -65,24 +82,18 @@ fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
 /// # Errors
 /// As [`read_jobs`].
 pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    if bytes.starts_with(b"PAR1") {
-        return store::jobs::from_bytes(path, bytes);
+    if let Some(rows) = RowFormat::of(&bytes) {
+        return rows.read(path, Bytes::from(bytes));
     }
     let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
-    // Most of a format's columns make it that format, so that a missing one is named rather than
-    // the whole header.
-    if has(import::job_csv::COLUMNS) >= 3 {
-        import::job_csv::parse(path, &bytes)
-    } else if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
+    if has(import::pollux::COLUMNS) >= 3 {
         import::deepboot::parse(path, &bytes)
-    } else if has(import::pollux::COLUMNS) >= 3 {
-        import::pollux::parse(path, &bytes)
     } else if has(import::philly::COLUMNS) >= 3 {
         import::philly::parse(path, &bytes)
-    } else if has(import::tiresias::COLUMNS) >= 3 {
-        import::tiresias::parse(path, &bytes)
-    } else if has(import::openb_jobs::COLUMNS) >= 5 {
-        import::openb_jobs::parse(path, &bytes)
+    } else if import::sacct::recognises(first_line(&bytes)) {
+        import::sacct::parse(path, &bytes)
+    } else if has(&import::helios::COLUMNS[..import::helios::REQUIRED]) >= 4 {
+        import::helios::parse(path, &bytes)
     } else if import::swf::recognises(&bytes) {
         import::swf::parse(path, &bytes)
     } else if first_line(&bytes).is_empty() {
@@ -113,13 +124,33 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, D
 /// # Errors
 /// As [`read_jobs`].
 pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
-    let bytes = read_plain(path)?;
-    let mut imported = parse_jobs(path, bytes.clone())?;
+    let (table, imported) = imported_table(path, read_plain(path)?)?;
+    Ok((table, imported.report))
+}
+
+/// As [`import_table`], into a Parquet file; `each` is shown every job that is written. A file of one job a row is read
+/// and written some rows at a time, so its size is not bound by memory.
+///
+/// # Errors
+/// As [`read_jobs`], and where `out` cannot be written.
+pub fn import_file(path: &Path, out: &Path, mut each: impl FnMut(&JobRow)) -> Result<ImportReport, DataError> {
+    if let Some(rows) = rows_of(path)? {
+        return import::import_rows(path, rows, out, each);
+    }
+    let (table, imported) = imported_table(path, read_plain(path)?)?;
+    imported.jobs.iter().for_each(&mut each);
+    table.write_parquet(out)?;
+    Ok(imported.report)
+}
+
+fn imported_table(path: &Path, bytes: Vec<u8>) -> Result<(Table, Imported), DataError> {
+    let digest = store::provenance::sha256(&bytes);
+    let mut imported = parse_jobs(path, bytes)?;
     for request in &imported.requests {
         imported.report.refuse(request.line, RowProblem::Request);
         imported.report.kept -= 1;
     }
     let format = imported.format;
-    let provenance = DataProvenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
-    Ok((provenance.on(store::jobs::table(&imported.jobs)), imported.report))
+    let provenance = DataProvenance::imported(path, digest, format.name(), format.licence(), &imported.report);
+    Ok((provenance.on(store::jobs::table(&imported.jobs)), imported))
 }

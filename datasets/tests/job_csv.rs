@@ -116,6 +116,7 @@ fn validation_lists_every_row_that_is_refused() {
 fn the_list_of_formats_has_the_columns_of_both_job_tables() {
     let columns = |name: &str| FORMATS.iter().find(|format| format.name == name).unwrap().columns;
     assert_eq!(columns("job-csv"), job_csv::ALL_COLUMNS);
-    let table = jobs::table(&[JobRow { share: Some(ShareRequest::default()), ..JobRow::default() }]);
+    let limit = Some(SimTime::from_secs(1));
+    let table = jobs::table(&[JobRow { share: Some(ShareRequest::default()), limit, ..JobRow::default() }]);
     assert_eq!(table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), columns("goodput"));
 }

@@ -14,7 +14,7 @@ fn philly_survives_parquet() {
     let source = shared("data/philly/philly.csv");
     let imported = read_jobs(&source).unwrap();
     let bytes = std::fs::read(&source).unwrap();
-    let provenance = DataProvenance::imported(&source, &bytes, "philly", "CC-BY-4.0", &imported.report);
+    let provenance = DataProvenance::imported(&source, sha256(&bytes), "philly", "CC-BY-4.0", &imported.report);
     let table = provenance.on(jobs::table(&imported.jobs));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("philly.parquet");
@@ -119,6 +119,8 @@ fn errors_name_file_and_column() {
 
     let unwritable = Table::default().write_parquet(Path::new("/proc/none/t.parquet")).unwrap_err();
     assert!(matches!(unwritable, DataError::Write { .. }), "{unwritable}");
+    let full = Table::new(vec![id()]).write_parquet(Path::new("/dev/full")).unwrap_err();
+    assert!(full.to_string().starts_with("cannot write /dev/full: No space left"), "{full}");
     let mut truncated = Table::new(vec![id()]).to_parquet(path).unwrap();
     truncated.truncate(truncated.len() - 5);
     assert!(matches!(Table::from_parquet(path, truncated), Err(DataError::Parquet { .. })));

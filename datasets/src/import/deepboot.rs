@@ -7,6 +7,7 @@
 //! and the duration in it means nothing. A row with a bad value or a name used before is refused; a
 //! missing column is an error.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use goodput_env::time::SimTime;
@@ -14,7 +15,6 @@ use goodput_env::time::SimTime;
 use super::{Imported, WorkloadFormat, pollux};
 use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
-use crate::jobs::Names;
 use crate::requests::RequestRow;
 
 /// Columns of a workload of this kind, first the columns of Pollux's workloads.
@@ -30,14 +30,19 @@ pub const OWN_COLUMN: &str = "duration";
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
     let mut imported = Imported { format: WorkloadFormat::DeepBoot, ..Imported::default() };
-    let mut names = Names::default();
+    let mut names = BTreeMap::new();
     while let Some(row) = rows.next(COLUMNS) {
         let read = row.and_then(|row| {
             let line = row.line;
-            names
-                .insert(row.text(0).unwrap_or_default(), line)
-                .and_then(|()| add(&row, &mut imported))
-                .map_err(|problem| (line, problem))
+            let name = row.text(0).unwrap_or_default();
+            let read = match names.get(name) {
+                Some(&first) => Err(RowProblem::Duplicate { name: name.to_owned(), first }),
+                None => {
+                    names.insert(name.to_owned(), line);
+                    add(&row, &mut imported)
+                }
+            };
+            read.map_err(|problem| (line, problem))
         });
         if let Err((line, problem)) = read {
             imported.report.refuse(line, problem);

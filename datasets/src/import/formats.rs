@@ -1,8 +1,8 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, job_csv, openb, openb_jobs, philly, pollux, series, sia_workloads, step_times, swf, tiresias,
-    tiresias_cluster, tiresias_samples,
+    deepboot, helios, job_csv, openb, openb_jobs, philly, pollux, sacct, series, sia_workloads, step_times, swf,
+    tiresias, tiresias_cluster, tiresias_samples,
 };
 use crate::store;
 
@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 23] = [
+pub const FORMATS: [FileFormat; 25] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -30,7 +30,7 @@ pub const FORMATS: [FileFormat; 23] = [
     },
     FileFormat {
         name: "job-csv",
-        reads: "csv: one rigid job a row, a trace of your own; tenant, compute_percent with memory_mib are optional",
+        reads: "csv: one job a row, a trace of your own; all columns but the first four are optional",
         columns: job_csv::ALL_COLUMNS,
         origin: "your own",
     },
@@ -76,6 +76,20 @@ pub const FORMATS: [FileFormat; 23] = [
                 that never ran are refused",
         columns: openb_jobs::COLUMNS,
         origin: "alibaba/clusterdata, cluster-trace-gpu-v2023",
+    },
+    FileFormat {
+        name: "sacct",
+        reads: "output of sacct --parsable2 --allocations with a header: jobs that held accelerators; all columns but the \
+                first four are optional",
+        columns: sacct::COLUMNS,
+        origin: "your own Slurm cluster",
+    },
+    FileFormat {
+        name: "helios",
+        reads: "csv: Slurm log of Helios or Acme; import it first, because jobs without accelerators are refused; vc is \
+                optional",
+        columns: helios::COLUMNS,
+        origin: "S-Lab-System-Group/HeliosData, InternLM/AcmeTrace",
     },
     FileFormat {
         name: "swf",

@@ -1,35 +1,42 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
+mod dated;
 pub mod deepboot;
 mod formats;
 pub mod gavel;
 pub mod gavel_throughputs;
+pub mod helios;
 pub mod job_csv;
 pub mod load;
 pub mod openb;
 pub mod openb_jobs;
 pub mod philly;
+mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
+mod rows;
+pub mod sacct;
 pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;
+mod stream;
 pub mod swf;
 pub mod tiresias;
 pub mod tiresias_cluster;
 pub mod tiresias_samples;
 
 pub use formats::{FORMATS, FileFormat};
+pub(crate) use rows::{CsvFormat, Row, RowFormat};
+pub(crate) use stream::import_rows;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
+use crate::jobs::JobRow;
 use crate::requests::RequestRow;
 
 /// Examples kept for each kind of problem; counts are exact.
@@ -55,6 +62,10 @@ pub enum WorkloadFormat {
     Openb,
     /// A trace of the Parallel Workloads Archive.
     Swf,
+    /// Accounting of Slurm.
+    Sacct,
+    /// A log of the Helios or Acme clusters.
+    Helios,
 }
 
 impl WorkloadFormat {
@@ -69,15 +80,24 @@ impl WorkloadFormat {
             Self::Tiresias => "tiresias",
             Self::Openb => "openb-jobs",
             Self::Swf => "swf",
+            Self::Sacct => "sacct",
+            Self::Helios => "helios",
         }
     }
 
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias | Self::Openb | Self::Swf => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
+            Self::Jobs
+            | Self::JobCsv
+            | Self::DeepBoot
+            | Self::Tiresias
+            | Self::Openb
+            | Self::Swf
+            | Self::Sacct
+            | Self::Helios => "",
         }
     }
 }
@@ -99,33 +119,6 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Reads a file of one job a row; `job` makes it from the values of `columns`. A row that it
-    /// refuses, or that repeats a name, is in the report.
-    fn one_job_a_row(
-        path: &Path,
-        text: &[u8],
-        format: WorkloadFormat,
-        columns: &'static [&'static str],
-        job: fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>,
-    ) -> Result<Self, DataError> {
-        let mut rows = CsvRows::new(path, text, columns)?;
-        let mut imported = Self { format, ..Self::default() };
-        let mut names = Names::default();
-        while let Some(row) = rows.next(columns) {
-            let job = row.and_then(|row| {
-                let line = row.line;
-                job(&row)
-                    .and_then(|job| names.insert(&job.job_id, line).map(|()| job))
-                    .map_err(|problem| (line, problem))
-            });
-            match job {
-                Ok(job) => imported.jobs.push(job),
-                Err((line, problem)) => imported.report.refuse(line, problem),
-            }
-        }
-        imported.finish(path)
-    }
-
     /// Counts what was kept; a file without a single row is an error, one with only refused rows is
     /// a report.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {

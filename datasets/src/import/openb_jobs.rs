@@ -4,26 +4,20 @@
 //! becomes compute in whole percent, rounded up; the trace does not tell device memory. Types, processors and memory of
 //! the host are not simulated. A pod on processors only, or one that never ran, is no job and is refused.
 
-use std::path::Path;
-
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
-use super::{Imported, WorkloadFormat};
+use super::{CsvFormat, WorkloadFormat};
 use crate::csv_rows::CsvRow;
-use crate::error::{DataError, RowProblem};
+use crate::error::RowProblem;
 use crate::jobs::JobRow;
 
 /// Columns that are read of a full list of pods.
 pub const COLUMNS: &[&str] = &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"];
 
-/// Reads the bytes of a list; `path` is for messages.
-///
-/// # Errors
-/// Where the header lacks a column, or there is no row at all.
-pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, WorkloadFormat::Openb, COLUMNS, job)
-}
+/// The format as one job a row.
+pub(super) const ROWS: CsvFormat =
+    CsvFormat { format: WorkloadFormat::Openb, columns: COLUMNS, required: COLUMNS.len(), job };
 
 fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     if row.bytes(1) == b"0" {

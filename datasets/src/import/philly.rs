@@ -9,8 +9,8 @@
 use std::path::Path;
 
 use goodput_env::time::SimTime;
-use jiff::civil::DateTime;
 
+use super::dated::{self, DatedJob, seconds};
 use super::{Imported, WorkloadFormat};
 use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
@@ -19,36 +19,13 @@ use crate::jobs::JobRow;
 /// Columns that make a file a trace of this kind.
 pub const COLUMNS: &[&str] = &["timestamp", "duration", "num_gpus", "gpu_time", "cluster"];
 
-/// A row before the earliest timestamp is known.
-struct DatedJob {
-    job: JobRow,
-    /// Seconds since 1970 on the trace's own clock.
-    timestamp: i64,
-}
-
 /// Reads the bytes of a trace; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: WorkloadFormat::Philly, ..Imported::default() };
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next(COLUMNS) {
-        let entry = row.and_then(|row| {
-            let read = entry(&row, &mut imported);
-            read.map_err(|problem| (row.line, problem))
-        });
-        match entry {
-            Ok(entry) => entries.push(entry),
-            Err((line, problem)) => imported.report.refuse(line, problem),
-        }
-    }
-    let earliest = entries.iter().map(|entry| entry.timestamp).min().unwrap_or(0);
-    let submitted = |DatedJob { job, timestamp }| JobRow { submit: SimTime::from_secs(timestamp - earliest), ..job };
-    imported.jobs = entries.into_iter().map(submitted).collect();
-    imported.origin_unix_secs = Some(earliest);
-    imported.finish(path)
+    let rows = CsvRows::new(path, text, COLUMNS)?;
+    dated::read(path, rows, COLUMNS, WorkloadFormat::Philly, entry)
 }
 
 fn entry(row: &CsvRow<'_, '_>, imported: &mut Imported) -> Result<DatedJob, RowProblem> {
@@ -74,27 +51,5 @@ fn entry(row: &CsvRow<'_, '_>, imported: &mut Imported) -> Result<DatedJob, RowP
         tenant: Some(tenant),
         ..JobRow::default()
     };
-    Ok(DatedJob { job, timestamp })
-}
-
-/// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`.
-pub(super) fn seconds(text: &[u8]) -> Option<i64> {
-    let number = |from: usize, to: usize| -> Option<i64> {
-        let digits = text.get(from..to)?;
-        digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
-    };
-    let separated = text.len() == 19
-        && text[4] == b'-'
-        && text[7] == b'-'
-        && matches!(text[10], b' ' | b'T')
-        && text[13] == b':'
-        && text[16] == b':';
-    if !separated {
-        return None;
-    }
-    // Four digits and two digits fit into these types, whatever they are.
-    let date = DateTime::new(number(0, 4)? as i16, number(5, 7)? as i8, number(8, 10)? as i8, 0, 0, 0, 0).ok()?;
-    let days = date.date().since((jiff::Unit::Day, jiff::civil::date(1970, 1, 1))).ok()?.get_days();
-    let (hours, minutes, secs) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    (hours < 24 && minutes < 60 && secs < 60).then(|| i64::from(days) * 86_400 + hours * 3600 + minutes * 60 + secs)
+    Ok(DatedJob { job, submit: timestamp })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Imported, WorkloadFormat};
+use super::{CsvFormat, Imported, WorkloadFormat};
 use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -16,12 +16,16 @@ use crate::jobs::JobRow;
 /// Columns that make a file a workload of this kind.
 pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size"];
 
+/// The format as one job a row.
+pub(super) const ROWS: CsvFormat =
+    CsvFormat { format: WorkloadFormat::Pollux, columns: COLUMNS, required: COLUMNS.len(), job };
+
 /// Reads the bytes of a workload; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, WorkloadFormat::Pollux, COLUMNS, job)
+    ROWS.read(path, text)
 }
 
 pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {

@@ -23,7 +23,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::error::DataError;
-use crate::store::table::{Column, Table, decode};
+use crate::store::{Column, Table, decode};
 
 /// Columns of the table.
 pub(super) const COLUMNS: &[&str] =

@@ -55,7 +55,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
             imported.origin_unix_secs = imported.origin_unix_secs.or_else(|| start(comment));
         } else if !text.is_empty() {
             match fields(text).and_then(|fields| job(line, &fields)) {
-                Ok(job) => match names.insert(&job.job_id, line) {
+                Ok(job) => match names.insert(&imported.jobs, &job) {
                     Ok(()) => imported.jobs.push(job),
                     Err(problem) => imported.report.refuse(line, problem),
                 },

@@ -5,25 +5,19 @@
 //! only where a job wants to be (placement by tensor sizes), so its name is kept beside the
 //! duration. `iterations` and `interval` are redundant and ignored, as the simulator does.
 
-use std::path::Path;
-
 use goodput_env::time::SimTime;
 
-use super::{Imported, WorkloadFormat};
+use super::{CsvFormat, WorkloadFormat};
 use crate::csv_rows::CsvRow;
-use crate::error::{DataError, RowProblem};
+use crate::error::RowProblem;
 use crate::jobs::JobRow;
 
 /// Columns that make a file a trace of this kind.
 pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name", "duration"];
 
-/// Reads the bytes of a trace; `path` is for messages.
-///
-/// # Errors
-/// Where the header lacks a column, or there is no row at all.
-pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, WorkloadFormat::Tiresias, COLUMNS, job)
-}
+/// The format as one job a row.
+pub(super) const ROWS: CsvFormat =
+    CsvFormat { format: WorkloadFormat::Tiresias, columns: COLUMNS, required: COLUMNS.len(), job };
 
 fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     let model = row.bytes(3);

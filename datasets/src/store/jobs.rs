@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
+use parquet::file::reader::ChunkReader;
 
 use super::table::{Column, Table, Values};
 use crate::error::{DataError, RowProblem};
-use crate::import::Imported;
-use crate::jobs::{JobRow, Names, share_of};
+use crate::import::{Imported, Row, RowFormat};
+use crate::jobs::{JobRow, share_of};
 
 /// Columns of the table, in order.
 pub const COLUMNS: &[&str] = &[
@@ -33,8 +35,30 @@ pub const COLUMNS: &[&str] = &[
 /// Columns that must be there.
 const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
 
+/// Columns that a table has where one of its jobs has a value for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RareColumns {
+    shares: bool,
+    limits: bool,
+}
+
+impl RareColumns {
+    /// Counts a job in.
+    pub(crate) fn see(&mut self, job: &JobRow) {
+        self.shares |= job.share.is_some();
+        self.limits |= job.limit.is_some();
+    }
+}
+
 /// The canonical table of some jobs.
 pub fn table(jobs: &[JobRow]) -> Table {
+    let mut rare = RareColumns::default();
+    jobs.iter().for_each(|job| rare.see(job));
+    table_with(jobs, rare)
+}
+
+/// The canonical table of some jobs, with the rare columns that are given.
+pub(crate) fn table_with(jobs: &[JobRow], rare: RareColumns) -> Table {
     let secs = |time: SimTime| time.as_secs_f64();
     let float = |get: &dyn Fn(&JobRow) -> Option<f64>| Values::Float64(jobs.iter().map(get).collect());
     let int =
@@ -55,12 +79,11 @@ pub fn table(jobs: &[JobRow]) -> Table {
         Column::new("weight", float(&|job| job.weight_milli.map(|weight| f64::from(weight) / 1000.0))),
         Column::new("deadline_secs", float(&|job| job.deadline.map(secs))),
     ];
-    // Most tables have no share of a card in them, and stay as they were without.
-    if jobs.iter().any(|job| job.share.is_some()) {
+    if rare.shares {
         columns.push(Column::new("compute_percent", int(&|job| job.share.map(|share| share.compute_percent))));
         columns.push(Column::new("memory_mib", int(&|job| job.share.map(|share| share.memory_mib))));
     }
-    if jobs.iter().any(|job| job.limit.is_some()) {
+    if rare.limits {
         columns.push(Column::new("limit_secs", float(&|job| job.limit.map(secs))));
     }
     Table::new(columns)
@@ -73,40 +96,25 @@ pub fn table(jobs: &[JobRow]) -> Table {
 /// # Errors
 /// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.
 pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    let table = Table::from_parquet(path, bytes)?;
-    if let Some(missing) = REQUIRED.iter().find(|name| table.column(name).is_none()) {
-        let found = table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(DataError::MissingColumn { path: path.to_owned(), column: (*missing).to_owned(), found });
-    }
-    let columns = JobColumns {
-        job_id: texts(path, &table, "job_id")?,
-        submit: numbers(path, &table, "submit_secs")?,
-        duration: numbers(path, &table, "duration_secs")?,
-        gpus: numbers(path, &table, "gpus")?,
-        gpu_min: numbers(path, &table, "gpu_min")?,
-        gpu_max: numbers(path, &table, "gpu_max")?,
-        batch_size: numbers(path, &table, "batch_size")?,
-        application: texts(path, &table, "application")?,
-        work_factor: numbers(path, &table, "work_factor")?,
-        tenant: texts(path, &table, "tenant")?,
-        priority: numbers(path, &table, "priority")?,
-        weight: numbers(path, &table, "weight")?,
-        deadline: numbers(path, &table, "deadline_secs")?,
-        compute_percent: numbers(path, &table, "compute_percent")?,
-        memory_mib: numbers(path, &table, "memory_mib")?,
-        limit: numbers(path, &table, "limit_secs")?,
-    };
-    let mut imported = Imported::default();
-    let mut names = Names::default();
-    for row in 0..table.rows() {
-        let line = row as u64 + 1;
-        let job = columns.job(row).and_then(|job| names.insert(&job.job_id, line).map(|()| job));
-        match job {
-            Ok(job) => imported.jobs.push(job),
-            Err(problem) => imported.report.refuse(line, problem),
+    RowFormat::Parquet.read(path, Bytes::from(bytes))
+}
+
+/// Shows the rows of the job table to `each`, while some of them are in memory at a time.
+pub(crate) fn each(
+    path: &Path,
+    source: impl ChunkReader + 'static,
+    mut each: impl FnMut(Row) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut line = 0;
+    Table::batches(path, source, |table| {
+        let rows = table.rows();
+        let mut columns = JobColumns::of(path, table)?;
+        for row in 0..rows {
+            line += 1;
+            each(columns.job(row, line).map_err(|problem| (line, problem)))?;
         }
-    }
-    imported.finish(path)
+        Ok(())
+    })
 }
 
 /// Columns as read; an absent one is empty.
@@ -130,19 +138,45 @@ struct JobColumns {
 }
 
 impl JobColumns {
-    fn job(&self, row: usize) -> Result<JobRow, RowProblem> {
+    fn of(path: &Path, mut table: Table) -> Result<Self, DataError> {
+        if let Some(missing) = REQUIRED.iter().find(|name| table.column(name).is_none()) {
+            let found = table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(DataError::MissingColumn { path: path.to_owned(), column: (*missing).to_owned(), found });
+        }
+        Ok(Self {
+            job_id: texts(path, &mut table, "job_id")?,
+            submit: numbers(path, &mut table, "submit_secs")?,
+            duration: numbers(path, &mut table, "duration_secs")?,
+            gpus: numbers(path, &mut table, "gpus")?,
+            gpu_min: numbers(path, &mut table, "gpu_min")?,
+            gpu_max: numbers(path, &mut table, "gpu_max")?,
+            batch_size: numbers(path, &mut table, "batch_size")?,
+            application: texts(path, &mut table, "application")?,
+            work_factor: numbers(path, &mut table, "work_factor")?,
+            tenant: texts(path, &mut table, "tenant")?,
+            priority: numbers(path, &mut table, "priority")?,
+            weight: numbers(path, &mut table, "weight")?,
+            deadline: numbers(path, &mut table, "deadline_secs")?,
+            compute_percent: numbers(path, &mut table, "compute_percent")?,
+            memory_mib: numbers(path, &mut table, "memory_mib")?,
+            limit: numbers(path, &mut table, "limit_secs")?,
+        })
+    }
+
+    /// Job of a row, of which the texts are taken.
+    fn job(&mut self, row: usize, line: u64) -> Result<JobRow, RowProblem> {
         Ok(JobRow {
-            line: row as u64 + 1,
-            job_id: text(&self.job_id, row).ok_or_else(|| missing("job_id"))?,
+            line,
+            job_id: text(&mut self.job_id, row).ok_or_else(|| missing("job_id"))?,
             submit: secs(&self.submit, row, "submit_secs", 0.0)?.ok_or_else(|| missing("submit_secs"))?,
             duration: secs(&self.duration, row, "duration_secs", 0.001)?,
             gpus: count(&self.gpus, row, "gpus")?.ok_or_else(|| missing("gpus"))?,
             gpu_min: count(&self.gpu_min, row, "gpu_min")?,
             gpu_max: count(&self.gpu_max, row, "gpu_max")?,
             batch_size: count(&self.batch_size, row, "batch_size")?,
-            application: text(&self.application, row),
+            application: text(&mut self.application, row),
             work_milli: milli(&self.work_factor, row, "work_factor", "a factor from 0.001 to 1e6")?,
-            tenant: text(&self.tenant, row),
+            tenant: text(&mut self.tenant, row),
             priority: priority(&self.priority, row)?,
             weight_milli: milli(&self.weight, row, "weight", "a weight from 0.001 to 1e6")?,
             deadline: secs(&self.deadline, row, "deadline_secs", 0.0)?,
@@ -162,8 +196,8 @@ fn missing(column: &'static str) -> RowProblem {
     RowProblem::Value { column, value: String::new(), expected: "a value" }
 }
 
-fn text(column: &[Option<String>], row: usize) -> Option<String> {
-    column.get(row).cloned().flatten().filter(|text| !text.is_empty())
+fn text(column: &mut [Option<String>], row: usize) -> Option<String> {
+    column.get_mut(row).and_then(Option::take).filter(|text| !text.is_empty())
 }
 
 fn secs(column: &[Option<f64>], row: usize, name: &'static str, least: f64) -> Result<Option<SimTime>, RowProblem> {
@@ -218,22 +252,28 @@ fn milli(
     }
 }
 
-fn texts(path: &Path, table: &Table, name: &str) -> Result<Vec<Option<String>>, DataError> {
-    match table.column(name) {
+/// Takes a column out of a table; an absent one is empty.
+fn take(table: &mut Table, name: &str) -> Option<Values> {
+    let at = table.columns.iter().position(|column| column.name == name)?;
+    Some(std::mem::replace(&mut table.columns[at].values, Values::Boolean(Vec::new())))
+}
+
+fn texts(path: &Path, table: &mut Table, name: &str) -> Result<Vec<Option<String>>, DataError> {
+    match take(table, name) {
         None => Ok(Vec::new()),
         Some(Values::TextChoice(choice)) => Ok(choice.iter().map(|text| text.map(str::to_owned)).collect()),
-        Some(Values::Utf8(values)) => Ok(values.clone()),
-        Some(other) => Err(wrong_type(path, name, "text", other)),
+        Some(Values::Utf8(values)) => Ok(values),
+        Some(other) => Err(wrong_type(path, name, "text", &other)),
     }
 }
 
 /// Whole numbers count as numbers, so that seconds may be stored as either.
-fn numbers(path: &Path, table: &Table, name: &str) -> Result<Vec<Option<f64>>, DataError> {
-    match table.column(name) {
+fn numbers(path: &Path, table: &mut Table, name: &str) -> Result<Vec<Option<f64>>, DataError> {
+    match take(table, name) {
         None => Ok(Vec::new()),
-        Some(Values::Float64(values)) => Ok(values.clone()),
+        Some(Values::Float64(values)) => Ok(values),
         Some(Values::Int64(values)) => Ok(values.iter().map(|value| value.map(|value| value as f64)).collect()),
-        Some(other) => Err(wrong_type(path, name, "numbers", other)),
+        Some(other) => Err(wrong_type(path, name, "numbers", &other)),
     }
 }
 

@@ -8,11 +8,14 @@ mod choice;
 pub mod decisions;
 pub mod jobs;
 pub mod provenance;
+mod reader;
 pub mod table;
 mod writer;
 
 pub use choice::TextChoice;
 pub use decisions::DecisionLog;
 pub use provenance::DataProvenance;
+pub(crate) use reader::decode;
 pub use table::{Column, Table, Values};
+pub(crate) use writer::ROW_GROUP;
 pub use writer::TableWriter;

@@ -1,5 +1,6 @@
 //! Provenance of a table, kept in its metadata.
 
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -23,12 +24,11 @@ pub struct DataProvenance {
 }
 
 impl DataProvenance {
-    /// Provenance of a table imported from `bytes` of the file `source` by the importer of
-    /// `format`.
-    pub fn imported(source: &Path, bytes: &[u8], format: &str, licence: &str, report: &ImportReport) -> Self {
+    /// Provenance of a table imported from the file `source` by the importer of `format`; `sha256` is of the file.
+    pub fn imported(source: &Path, sha256: String, format: &str, licence: &str, report: &ImportReport) -> Self {
         Self {
             source: source.display().to_string(),
-            sha256: sha256(bytes),
+            sha256,
             licence: licence.to_owned(),
             importer: format!("{format} {}", env!("CARGO_PKG_VERSION")),
             rows: [report.kept, report.repaired.count, report.refused.count],
@@ -81,5 +81,24 @@ impl DataProvenance {
 
 /// SHA-256 of some bytes, hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// SHA-256 of what `source` gives, hexadecimal.
+pub(crate) fn sha256_of(source: impl Read) -> io::Result<String> {
+    let (mut source, mut digest) = (BufReader::with_capacity(1 << 20, source), Sha256::new());
+    loop {
+        let piece = source.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(hexadecimal(&digest.finalize()));
+        }
+        digest.update(piece);
+        let used = piece.len();
+        source.consume(used);
+    }
+}
+
+/// Bytes in hexadecimal digits.
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,59 +1,16 @@
-//! A table of named columns, as Parquet or CSV.
+//! A table of named columns, and the table as CSV.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
-};
-use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
-use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, ParquetMetaData};
-use parquet::file::properties::WriterProperties;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
 use super::choice::TextChoice;
 use crate::error::DataError;
-
-/// Written into every file instead of the version of the Parquet library.
-pub(super) const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
-
-/// Rows of a row group: what a writer and a reader hold at a time.
-const ROW_GROUP: usize = 1 << 17;
-
-/// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes
-/// lead, so a panic of its is an error too; whatever `read` had in hand is dropped with it.
-pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
-    let result = catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())));
-    result.map_err(DataError::parquet(path))
-}
-
-/// Properties of every file that goodput writes.
-pub(super) fn properties(metadata: &BTreeMap<String, String>) -> WriterProperties {
-    let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
-    WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_created_by(CREATED_BY.to_owned())
-        .set_key_value_metadata(Some(pairs))
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .build()
-}
-
-/// Pairs of metadata of a file, without the schema that Arrow stores among them.
-fn pairs(metadata: &ParquetMetaData) -> BTreeMap<String, String> {
-    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-    let pairs = pairs.filter(|pair| pair.key != "ARROW:schema");
-    pairs.map(|pair| (pair.key.clone(), pair.value.clone().unwrap_or_default())).collect()
-}
 
 /// A named column. Units belong in the name: `submit_secs`, `gpus`, `jct_secs`.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,7 +106,7 @@ impl Values {
         }
     }
 
-    fn data_type(&self) -> DataType {
+    pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::Int64(_) => DataType::Int64,
             Self::Float64(_) => DataType::Float64,
@@ -159,7 +116,7 @@ impl Values {
         }
     }
 
-    fn array(&self) -> ArrayRef {
+    pub(super) fn array(&self) -> ArrayRef {
         match self {
             Self::Int64(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
             Self::Float64(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
@@ -170,7 +127,7 @@ impl Values {
     }
 
     /// From an array of a type that fits losslessly into one of ours; `None` for others.
-    fn from_array(array: &dyn Array) -> Option<Self> {
+    pub(super) fn from_array(array: &dyn Array) -> Option<Self> {
         let target = match array.data_type() {
             DataType::Boolean => DataType::Boolean,
             DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
@@ -226,89 +183,6 @@ impl Table {
         self.columns.iter().find(|column| column.name == name).map(|column| &column.values)
     }
 
-    /// Writes Parquet (zstd), the same bytes for the same table.
-    ///
-    /// # Errors
-    /// Where columns differ in length or the file cannot be written.
-    pub fn write_parquet(&self, path: &Path) -> Result<(), DataError> {
-        let bytes = self.to_parquet(path)?;
-        fs::write(path, bytes).map_err(DataError::write(path))
-    }
-
-    /// The bytes of [`Self::write_parquet`]; `path` is for messages.
-    ///
-    /// # Errors
-    /// Where columns differ in length.
-    pub fn to_parquet(&self, path: &Path) -> Result<Vec<u8>, DataError> {
-        let batch = self.batch(path)?;
-        let write = || {
-            let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(&self.metadata)))?;
-            if !self.columns.is_empty() {
-                writer.write(&batch)?;
-            }
-            writer.into_inner()
-        };
-        write().map_err(DataError::parquet(path))
-    }
-
-    /// The rows as Arrow holds them; `path` is for messages.
-    pub(super) fn batch(&self, path: &Path) -> Result<RecordBatch, DataError> {
-        self.check(path)?;
-        let arrays: Vec<ArrayRef> = self.columns.iter().map(|column| column.values.array()).collect();
-        let rows = RecordBatchOptions::new().with_row_count(Some(self.rows()));
-        RecordBatch::try_new_with_options(self.schema(), arrays, &rows)
-            .map_err(|error| DataError::parquet(path)(error.into()))
-    }
-
-    fn schema(&self) -> SchemaRef {
-        let field = |column: &Column| Field::new(&column.name, column.values.data_type(), true);
-        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
-    }
-
-    /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns
-    /// are refused.
-    ///
-    /// # Errors
-    /// Where the file cannot be read, is not Parquet, or has a column of another kind.
-    pub fn read_parquet(path: &Path) -> Result<Self, DataError> {
-        Self::from_parquet(path, fs::read(path).map_err(DataError::read(path))?)
-    }
-
-    /// As [`Self::read_parquet`] from the bytes of a file; `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`Self::read_parquet`].
-    pub fn from_parquet(path: &Path, bytes: Vec<u8>) -> Result<Self, DataError> {
-        let (batch, pairs) = decode(path, || {
-            let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
-            let pairs = pairs(builder.metadata());
-            let schema = builder.schema().clone();
-            let batches = builder.build()?.collect::<Result<Vec<_>, _>>()?;
-            Ok((concat_batches(&schema, &batches)?, pairs))
-        })?;
-        let mut table = Self::default();
-        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-            let values = Values::from_array(array).ok_or_else(|| DataError::ColumnType {
-                path: path.to_owned(),
-                column: field.name().clone(),
-                expected: "a number, a text or a boolean".to_owned(),
-                found: array.data_type().to_string(),
-            })?;
-            table.columns.push(Column::new(field.name(), values));
-        }
-        table.metadata = pairs;
-        Ok(table)
-    }
-
-    /// Metadata of a Parquet file, without its rows.
-    ///
-    /// # Errors
-    /// Where the file cannot be read or is not Parquet.
-    pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, DataError> {
-        let file = fs::File::open(path).map_err(DataError::read(path))?;
-        decode(path, || Ok(pairs(ParquetRecordBatchReaderBuilder::try_new(file)?.metadata())))
-    }
-
     /// Writes comma-separated values with a header; missing values are empty, metadata is left out.
     ///
     /// # Errors
@@ -342,7 +216,7 @@ impl Table {
         writer.flush().map_err(DataError::write(path))
     }
 
-    fn check(&self, path: &Path) -> Result<(), DataError> {
+    pub(super) fn check(&self, path: &Path) -> Result<(), DataError> {
         let expected = self.rows();
         match self.columns.iter().find(|column| column.values.len() != expected) {
             None => Ok(()),

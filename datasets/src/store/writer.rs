@@ -1,21 +1,35 @@
-//! Writer of a table that comes in parts: a row group is in memory at a time.
+//! Writer of Parquet: a table at once, or in parts of which one is in memory at a time.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
 
-use super::table::{Table, properties};
+use super::table::{Column, Table};
 use crate::error::DataError;
 
-/// Parquet file (zstd) that grows by whole tables of equal columns. Equal parts give equal bytes.
-pub struct TableWriter {
+/// Written into every file instead of the version of the Parquet library.
+pub(super) const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
+
+/// Rows of a row group: what a writer holds at a time. A table that is written in parts of this many rows gives the
+/// bytes of a table that is written at once.
+pub(crate) const ROW_GROUP: usize = 1 << 17;
+
+/// Parquet (zstd) that grows by whole tables of equal columns. Equal parts give equal bytes.
+pub struct TableWriter<W: Write + Send = File> {
     path: PathBuf,
-    writer: ArrowWriter<BufWriter<File>>,
+    writer: ArrowWriter<W>,
 }
 
-impl std::fmt::Debug for TableWriter {
+impl<W: Write + Send> std::fmt::Debug for TableWriter<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableWriter").field("path", &self.path).finish_non_exhaustive()
     }
@@ -27,12 +41,19 @@ impl TableWriter {
     /// # Errors
     /// Where columns differ in length or the file cannot be written.
     pub fn create(path: &Path, first: &Table) -> Result<Self, DataError> {
-        let batch = first.batch(path)?;
-        let file = BufWriter::new(File::create(path).map_err(DataError::write(path))?);
-        let writer = ArrowWriter::try_new(file, batch.schema(), Some(properties(&first.metadata)));
-        let mut writer = Self { path: path.to_owned(), writer: writer.map_err(DataError::parquet(path))? };
-        writer.write(first)?;
-        Ok(writer)
+        first.check(path)?;
+        Self::new(File::create(path).map_err(DataError::write(path))?, path, first)
+    }
+}
+
+impl<W: Write + Send> TableWriter<W> {
+    /// As [`TableWriter::create`], into `out`; `path` is for messages.
+    fn new(out: W, path: &Path, first: &Table) -> Result<Self, DataError> {
+        let batch = batch(path, first)?;
+        let writer = ArrowWriter::try_new(out, batch.schema(), Some(properties(&first.metadata)));
+        let mut writer = writer.map_err(DataError::write_parquet(path))?;
+        writer.write(&batch).map_err(DataError::write_parquet(path))?;
+        Ok(Self { path: path.to_owned(), writer })
     }
 
     /// Appends the rows of a table with the columns of the first.
@@ -40,15 +61,55 @@ impl TableWriter {
     /// # Errors
     /// Where columns differ in length, name or kind, or the file cannot be written.
     pub fn write(&mut self, table: &Table) -> Result<(), DataError> {
-        let batch = table.batch(&self.path)?;
-        self.writer.write(&batch).map_err(DataError::parquet(&self.path))
+        let batch = batch(&self.path, table)?;
+        self.writer.write(&batch).map_err(DataError::write_parquet(&self.path))
     }
 
-    /// Ends the file.
+    /// Ends the file, and gives what it was written to.
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn finish(self) -> Result<(), DataError> {
-        self.writer.close().map(drop).map_err(DataError::parquet(&self.path))
+    pub fn finish(self) -> Result<W, DataError> {
+        self.writer.into_inner().map_err(DataError::write_parquet(&self.path))
     }
+}
+
+impl Table {
+    /// Writes Parquet (zstd), the same bytes for the same table.
+    ///
+    /// # Errors
+    /// Where columns differ in length or the file cannot be written.
+    pub fn write_parquet(&self, path: &Path) -> Result<(), DataError> {
+        TableWriter::create(path, self)?.finish().map(drop)
+    }
+
+    /// The bytes of [`Self::write_parquet`]; `path` is for messages.
+    ///
+    /// # Errors
+    /// Where columns differ in length.
+    pub fn to_parquet(&self, path: &Path) -> Result<Vec<u8>, DataError> {
+        TableWriter::new(Vec::new(), path, self)?.finish()
+    }
+}
+
+/// The rows as Arrow holds them; `path` is for messages.
+fn batch(path: &Path, table: &Table) -> Result<RecordBatch, DataError> {
+    table.check(path)?;
+    let field = |column: &Column| Field::new(&column.name, column.values.data_type(), true);
+    let schema = Schema::new(table.columns.iter().map(field).collect::<Vec<_>>());
+    let arrays: Vec<ArrayRef> = table.columns.iter().map(|column| column.values.array()).collect();
+    let rows = RecordBatchOptions::new().with_row_count(Some(table.rows()));
+    RecordBatch::try_new_with_options(Arc::new(schema), arrays, &rows)
+        .map_err(|error| DataError::parquet(path)(error.into()))
+}
+
+/// Properties of every file that goodput writes.
+fn properties(metadata: &BTreeMap<String, String>) -> WriterProperties {
+    let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(CREATED_BY.to_owned())
+        .set_key_value_metadata(Some(pairs))
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .build()
 }

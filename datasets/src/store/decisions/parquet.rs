@@ -40,8 +40,8 @@ use parquet::file::properties::WriterProperties;
 
 use super::{Behaviour, DecisionLog, Episode, EpisodeEnd, NONE, mask_bytes};
 use crate::error::{DataError, RowProblem};
-use crate::store::DataProvenance;
-use crate::store::table::{CREATED_BY, Table, decode};
+use crate::store::writer::CREATED_BY;
+use crate::store::{DataProvenance, Table, decode};
 
 /// Rows of a row group.
 const GROUP: usize = 16_384;

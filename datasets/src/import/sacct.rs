@@ -1,0 +1,99 @@
+//! Accounting of Slurm: the output of `sacct --parsable2` with a header.
+//!
+//! Columns may be in any order: `JobID`, `Submit`, `ElapsedRaw` and `AllocTRES`; and, where they are there,
+//! `TimelimitRaw`, `Account` and `User`. Give sacct `--allocations`: a step of a job is not a job, and is refused. A job
+//! is rigid and lasts as long as it ran, however it ended. The time limit comes along, and the account becomes the
+//! tenant, or the user where there is none. Jobs that never ran, and jobs without accelerators, are refused.
+
+use std::path::Path;
+
+use goodput_env::time::SimTime;
+
+use super::dated::{self, DatedJob, seconds};
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::{CsvRow, CsvRows};
+use crate::error::{DataError, RowProblem};
+use crate::jobs::JobRow;
+
+/// Columns that are read, the required ones first.
+pub const COLUMNS: &[&str] = &["JobID", "Submit", "ElapsedRaw", "AllocTRES", "TimelimitRaw", "Account", "User"];
+
+/// Number of columns that must be there.
+const REQUIRED: usize = 4;
+
+/// Whether the header of a file is one of sacct: most of the columns between vertical bars.
+pub fn recognises(header: &[u8]) -> bool {
+    let fields: Vec<&[u8]> = header.split(|byte| *byte == b'|').map(<[u8]>::trim_ascii).collect();
+    COLUMNS[..REQUIRED].iter().filter(|column| fields.contains(&column.as_bytes())).count() >= 3
+}
+
+/// Reads the bytes of a listing; `path` is for messages.
+///
+/// # Errors
+/// Where the header lacks a column, or there is no row at all.
+pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
+    let rows = CsvRows::begin(path, text, COLUMNS, REQUIRED, b'|')?;
+    dated::read(path, rows, COLUMNS, WorkloadFormat::Sacct, |row, _| job(row))
+}
+
+fn job(row: &CsvRow<'_, '_>) -> Result<DatedJob, RowProblem> {
+    if row.bytes(0).contains(&b'.') {
+        return Err(row.problem(0, "a job, not a step of one; give sacct --allocations"));
+    }
+    let submit = seconds(row.bytes(1)).ok_or_else(|| row.problem(1, "a time as 2026-10-01T08:30:00"))?;
+    let gpus = gpus(row.bytes(3)).ok_or_else(|| row.problem(3, "accelerators as gres/gpu=4"))?;
+    // sacct gives minutes, or words such as UNLIMITED and Partition_Limit.
+    let limit = std::str::from_utf8(row.bytes(4)).ok().and_then(|text| text.parse::<u32>().ok());
+    let tenant = [5, 6].into_iter().find(|column| !row.bytes(*column).is_empty());
+    let job = JobRow {
+        line: row.line,
+        job_id: row.text(0)?.to_owned(),
+        duration: Some(SimTime::from_secs_f64(row.at_least(2, 0.001, "a run time in seconds above 0")?)),
+        gpus,
+        limit: limit.filter(|minutes| *minutes > 0).map(|minutes| SimTime::from_secs(60 * i64::from(minutes))),
+        tenant: tenant.map(|column| row.text(column).map(str::to_owned)).transpose()?,
+        ..JobRow::default()
+    };
+    Ok(DatedJob { job, submit })
+}
+
+/// Accelerators of a list of trackable resources: `gres/gpu=N`, or the sum of `gres/gpu:TYPE=N`.
+fn gpus(resources: &[u8]) -> Option<u32> {
+    let (mut all, mut by_type) = (None, 0_u32);
+    for resource in std::str::from_utf8(resources).ok()?.split(',') {
+        let Some((name, count)) = resource.split_once('=') else { continue };
+        if name == "gres/gpu" {
+            all = Some(count.parse().ok()?);
+        } else if name.starts_with("gres/gpu:") {
+            by_type = by_type.checked_add(count.parse().ok()?)?;
+        }
+    }
+    Some(all.unwrap_or(by_type)).filter(|gpus| *gpus > 0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "JobID|User|Account|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|State\n\
+        11|ann|vision|2026-10-01T08:30:10|x|x|3600|120|billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=1G,node=1|COMPLETED\n\
+        11.batch||vision|2026-10-01T08:30:10|x|x|3600||cpu=8,gres/gpu=4|COMPLETED\n\
+        12_3|bob||2026-10-01T08:30:00|x|x|60|UNLIMITED|cpu=2,gres/gpu:t4=1,gres/gpu:v100=2|FAILED\n\
+        13|bob|nlp|2026-10-01T09:00:00|x|x|0|60||CANCELLED by 1000\n\
+        14|bob|nlp|2026-10-01T09:00:00|x|x|30|60|cpu=4,mem=1G|COMPLETED\n";
+
+    #[test]
+    fn a_listing_becomes_jobs_and_the_rest_is_refused_by_line() {
+        let header = TEXT.lines().next().unwrap().as_bytes();
+        assert!(recognises(header) && !recognises(b"job_id,submit_secs,duration_secs,gpus"));
+        let imported = parse(Path::new("t"), TEXT.as_bytes()).unwrap();
+        let [first, second] = &imported.jobs[..] else { panic!("{:?}", imported.jobs) };
+        assert_eq!((first.job_id.as_str(), first.gpus, first.tenant.as_deref()), ("11", 4, Some("vision")));
+        assert_eq!((first.submit, first.limit), (SimTime::from_secs(10), Some(SimTime::from_secs(7200))));
+        assert_eq!((second.job_id.as_str(), second.gpus, second.tenant.as_deref()), ("12_3", 3, Some("bob")));
+        assert_eq!((second.submit, second.limit), (SimTime::ZERO, None));
+        let lines: Vec<u64> = imported.report.refused.examples.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [3, 5, 6]);
+    }
+}
