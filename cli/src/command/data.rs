@@ -12,7 +12,7 @@ use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{DataProvenance, jobs};
 use goodput_datasets::validate::{can_run, validate};
-use goodput_datasets::{Catalog, fit, import_file, read_jobs};
+use goodput_datasets::{Catalog, DataError, fit, import_file, read_jobs};
 use goodput_env::cluster::Cluster;
 
 use crate::args::Data;
@@ -52,8 +52,12 @@ fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
     let out = out.map_or_else(named, Path::to_path_buf);
     let mut count = 0;
     let report = import_file(file, &out, |job| count += u64::from(!can_run(job, Catalog::shipped())));
-    say(&report.map_err(data_fault)?.to_string());
+    let report = report.map_err(data_fault)?;
+    say(&report.to_string());
     say(&format!("wrote {}", out.display()));
+    if report.kept == 0 {
+        return Err(data_fault(DataError::Empty { path: out }));
+    }
     if count == 0 {
         return Ok(ExitCode::SUCCESS);
     }

@@ -61,7 +61,7 @@ pub(crate) fn import_rows(
             Ok(())
         })?;
         writer.write(&table(&group))?;
-        writer.finish().map(drop)
+        writer.finish()
     })?;
     Ok(report)
 }

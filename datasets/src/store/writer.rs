@@ -65,12 +65,12 @@ impl<W: Write + Send> TableWriter<W> {
         self.writer.write(&batch).map_err(DataError::write_parquet(&self.path))
     }
 
-    /// Ends the file, and gives what it was written to.
+    /// Ends the file.
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn finish(self) -> Result<W, DataError> {
-        self.writer.into_inner().map_err(DataError::write_parquet(&self.path))
+    pub fn finish(self) -> Result<(), DataError> {
+        self.writer.close().map(drop).map_err(DataError::write_parquet(&self.path))
     }
 }
 
@@ -80,7 +80,7 @@ impl Table {
     /// # Errors
     /// Where columns differ in length or the file cannot be written.
     pub fn write_parquet(&self, path: &Path) -> Result<(), DataError> {
-        TableWriter::create(path, self)?.finish().map(drop)
+        TableWriter::create(path, self)?.finish()
     }
 
     /// The bytes of [`Self::write_parquet`]; `path` is for messages.
@@ -88,7 +88,9 @@ impl Table {
     /// # Errors
     /// Where columns differ in length.
     pub fn to_parquet(&self, path: &Path) -> Result<Vec<u8>, DataError> {
-        TableWriter::new(Vec::new(), path, self)?.finish()
+        let mut bytes = Vec::new();
+        TableWriter::new(&mut bytes, path, self)?.finish()?;
+        Ok(bytes)
     }
 }
 

@@ -136,14 +136,14 @@ impl ResultFiles {
     /// A file that cannot be written.
     pub fn finish(self, results: &ComparisonResults) -> Result<(), DataError> {
         let mut names = vec!["jobs.parquet".to_owned(), "tenants.csv".to_owned()];
-        self.jobs.map(TableWriter::finish).transpose()?;
+        self.jobs.map_or(Ok(()), TableWriter::finish)?;
         self.tenants.finish()?;
         if let Some(csv) = self.jobs_csv {
             csv.finish()?;
             names.push("jobs.csv".to_owned());
         }
         for (table, writer) in PARQUET.into_iter().zip(self.sides) {
-            writer.map(TableWriter::finish).transpose()?;
+            writer.map_or(Ok(()), TableWriter::finish)?;
             names.push(parquet(table));
         }
         run_table(&results.layout, &results.heads).write_parquet(&draft(&self.dir, "runs.parquet"))?;
