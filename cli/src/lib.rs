@@ -29,6 +29,8 @@ mod command;
 mod config;
 mod progress;
 
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -76,9 +78,16 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Reference(options) => command::reference::run(&options),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), "goodput", &mut script);
+            clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), own_name(), &mut script);
             goodput_console::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Name of the running program, which another one than `goodput` has where [`main_with`] is its whole.
+fn own_name() -> String {
+    let path = env::args_os().next().map(PathBuf::from);
+    let name = path.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "goodput".to_owned())
 }

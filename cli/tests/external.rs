@@ -63,6 +63,19 @@ fn the_search_of_a_module_has_a_limit() {
     assert!(code == 2 && said.contains("no module \"slow.policy\""), "{said}");
 }
 
+#[test]
+fn a_module_is_found_without_running_it() {
+    if !has_python() {
+        return;
+    }
+    let policy = deployment("python:mine.policy:Policy");
+    let runs = "open('ran', 'w')\n";
+    let packages = [("goodput_gym/__init__.py", ""), ("mine/__init__.py", ""), ("mine/policy.py", runs)];
+    let dir = folder(&[&packages[..], &[("x.toml", policy.as_str())]].concat());
+    let (code, _, said) = run(dir.path(), &["config", "check", "x.toml"]);
+    assert!(code == 0 && !dir.path().join("ran").exists(), "{said}");
+}
+
 /// One free node and a job.
 const SEEN: &str = r#"{"version": 7, "at_ms": 600000,
   "nodes": [{"name": "n0", "accelerator": "t4", "gpus": 4, "free": 4}],

@@ -60,6 +60,9 @@ fn pytest(python: &Path, variables: &[(&str, &Path)], files: &[&str]) {
     let outside = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut pytest = Command::new(python);
     pytest.envs(variables.iter().copied());
+    // The nets are small. Where the processors are busy, threads of PyTorch wait for each other far longer than they
+    // compute.
+    pytest.env("OMP_NUM_THREADS", "1");
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]);
     match program() {
         Some(program) => {

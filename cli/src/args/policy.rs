@@ -46,8 +46,9 @@ Example: one job of a trace, with a page of pictures
       --cluster 16x4 --job imagenet-11 --report why.html")]
 #[command(group(clap::ArgGroup::new("situation").required(true).args(["config", "workload"])))]
 pub struct Explain {
-    /// Policy: a bundle, or a shipped one as in zoo:elastic. Of a published policy and of an external program
-    /// (proc:COMMAND, python:MODULE:CLASS), the decision is shown with the reasons that the program sends.
+    /// Policy: a bundle, or a shipped one as in zoo:elastic. Of an external program (proc:COMMAND,
+    /// python:MODULE:CLASS) the command shows the reasons that the program sends, and of a published policy the
+    /// decision alone.
     #[arg(value_name = "POLICY")]
     pub policy: String,
     /// Experiment file: its cluster, workload and environment.

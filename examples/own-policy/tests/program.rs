@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const JOBS: &str = "name,time,application,num_replicas,batch_size\n\
-                    large,0,cifar10,8,1024\nmiddle,1,cifar10,4,512\nsmall,2,cifar10,1,128\n";
+                    large,0,cifar10,8,1024\nmiddle,1,cifar10,8,1024\nsmall,2,cifar10,1,128\n";
 
-/// Two nodes and three jobs that wait, as the daemon saw a cluster.
+/// One node and two jobs that wait, as the daemon saw a cluster.
 const SNAPSHOT: &str = r#"{
   "version": 1, "at_ms": 600000,
   "nodes": [{"name": "n0", "accelerator": "t4", "gpus": 4, "free": 4}],
@@ -37,6 +37,7 @@ fn run(folder: &Path, args: &[&str]) -> String {
 fn it_is_listed_and_simulated() {
     let folder = folder("sim");
     assert!(run(&folder, &["list", "policies", "-o", "csv"]).contains("\nown-policy,"));
+    assert!(run(&folder, &["completions", "bash"]).contains(" own-policy\n"));
     fs::write(folder.join("w.csv"), JOBS).unwrap();
     let args = ["sim", "--workload", "w.csv", "--cluster", "1x8", "-o", "csv", "--policy"];
     let start = |policy: &str, job: &str| {
@@ -44,8 +45,10 @@ fn it_is_listed_and_simulated() {
         let row = rows.lines().find(|row| row.starts_with(job)).unwrap().to_owned();
         row.split(',').nth(3).unwrap().parse::<f64>().unwrap()
     };
-    // All of the node is the large job's, and the two others wait for its end: then the smallest comes first.
-    assert!(start("own-policy", "small") <= start("own-policy", "middle"));
+    // The large job has all of the node. At its end the policy starts the smallest job, though the other one, which
+    // needs all of the node as well, has waited for longer.
+    assert!(start("own-policy", "small") < start("own-policy", "middle"));
+    assert!(start("fifo", "middle") < start("fifo", "small"));
     assert_eq!(start("own-policy", "large"), start("fifo", "large"));
 }
 
