@@ -558,3 +558,19 @@ fn a_shipped_policy_goes_wherever_a_policy_does() {
     let said = run(dir.path(), &args);
     assert!(said.starts_with("exit: 0") && said.contains("zoo:elastic-16,profiled"), "{said}");
 }
+
+/// An import that left rows out is no success, unless the user says that it may leave them out.
+#[test]
+fn an_import_with_refused_rows_ends_with_3() {
+    let dir = tempfile::tempdir().unwrap();
+    let listing = "JobID|Submit|ElapsedRaw|TimelimitRaw|AllocTRES|User\n\
+        11|2026-10-01T08:30:10|3600|120|cpu=8,gres/gpu=4|ann\n12|2026-10-01T08:31:00|0|60||bob\n";
+    fs::write(dir.path().join("jobs.txt"), listing).unwrap();
+    let import = |more: &[&str]| crate::support::run(dir.path(), &[&["data", "import", "jobs.txt"], more].concat());
+    let (code, _, said) = import(&[]);
+    assert!(code == 3 && said.contains("1 rows kept, 0 repaired, 1 refused"), "{code} {said}");
+    assert_eq!(import(&["--allow-refused"]).0, 0);
+    let (code, rows, said) =
+        crate::support::run(dir.path(), &["sim", "--workload", "jobs.parquet", "--cluster", "1x4", "--policy", "easy"]);
+    assert!(code == 0 && rows.contains("11 "), "{said}");
+}

@@ -9,14 +9,16 @@ use goodput_console::OutputFormat;
 pub enum Data {
     /// Write a trace as Parquet with provenance, and report every row repaired or refused.
     ///
-    /// Refused rows are left out. The exit code is 0 where every row that was written can be run, and 3
-    /// where some cannot.
+    /// Refused rows are left out. The exit code is 0 where every row was written and can be run, and 3 otherwise.
     Import {
         /// File of the trace.
         file: PathBuf,
         /// File to write [default: the name of the trace with .parquet].
         #[arg(short = 'o', long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// End with 0 although rows were refused.
+        #[arg(long)]
+        allow_refused: bool,
     },
     /// Draw a workload from the generator of an experiment file.
     Synth {

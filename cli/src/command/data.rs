@@ -26,7 +26,7 @@ use crate::progress::{Meter, Verbosity};
 /// Runs `goodput data` and gives its exit code.
 pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     match verb {
-        Data::Import { file, out } => import(file, out.as_deref()),
+        Data::Import { file, out, allow_refused } => import(file, out.as_deref(), *allow_refused),
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
         Data::Log { experiment, policies, noise, decisions, sets, jobs, out } => {
             threads(*jobs)?;
@@ -47,7 +47,7 @@ pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     }
 }
 
-fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
+fn import(file: &Path, out: Option<&Path>, allow_refused: bool) -> Result<ExitCode, CommandError> {
     let named = || PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet");
     let out = out.map_or_else(named, Path::to_path_buf);
     let mut count = 0;
@@ -58,12 +58,15 @@ fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
     if report.kept == 0 {
         return Err(data_fault(DataError::Empty { path: out }));
     }
-    if count == 0 {
-        return Ok(ExitCode::SUCCESS);
+    if count > 0 {
+        let file = out.display();
+        say(&format!("{count} of the rows that were written cannot be run; `goodput data validate {file}` lists them"));
     }
-    let file = out.display();
-    say(&format!("{count} of the rows that were written cannot be run; `goodput data validate {file}` lists them"));
-    Ok(ExitCode::from(GATE))
+    let refused = report.refused.count > 0 && !allow_refused;
+    if refused {
+        say("rows were refused; with --allow-refused the exit code is 0 all the same");
+    }
+    Ok(if count > 0 || refused { ExitCode::from(GATE) } else { ExitCode::SUCCESS })
 }
 
 fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, CommandError> {
