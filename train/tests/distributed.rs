@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An evolution of a second.
 fn experiment() -> Experiment {
     let text = include_str!("../../configs/experiment/mixed.toml");
-    let mut experiment: Experiment = toml::from_str(&text.replace("jobs = 200", "jobs = 60")).unwrap();
-    experiment.train.validation_seeds = 1;
+    let mut experiment: Experiment = toml::from_str(&text.replace("jobs = 200", "jobs = 20")).unwrap();
+    (experiment.train.validation_seeds, experiment.train.loads) = (1, vec![1.0]);
     let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
     (agent.population, agent.generations, agent.episodes, agent.validate_every) = (4, 2, 2, 2);
     experiment
