@@ -5,7 +5,9 @@ use goodput_configs::experiment::Experiment;
 use goodput_configs::reader;
 use goodput_eval::report::Report;
 use goodput_eval::report::results::ComparisonResults;
-use goodput_eval::sweep::{CellStore, Stored, StudyWorkload, Sweep, SweepError, SweepPlan, SweepShard, SweepStudy};
+use goodput_eval::sweep::{
+    CellStore, SharedFolderError, Stored, StudyWorkload, Sweep, SweepError, SweepPlan, SweepShard, SweepStudy,
+};
 
 fn sweep(policies: &[&str], seeds: std::ops::Range<u64>) -> Sweep {
     let text = include_str!("../../configs/experiment/quickstart.toml");
@@ -36,7 +38,8 @@ fn a_cell_is_read_as_it_was_stored() {
     }
     let (first, second) = (&sweep.planned().cells[0].key, sweep.cell(1).unwrap());
     let error = store.put(first, &second).unwrap_err();
-    assert!(matches!(&error, SweepError::Differs { key, .. } if key == first), "{error}");
+    let SweepError::Shared(SharedFolderError::Differs { name, .. }) = &error else { panic!("{error}") };
+    assert_eq!(name, &format!("{first}.parquet"));
     assert!(error.to_string().starts_with("this machine computes differently"), "{error}");
 }
 

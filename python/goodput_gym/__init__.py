@@ -20,7 +20,7 @@
 - `forecast`: forecasts of load series with quantiles.
 - `rllib` and `torchrl`: the forms in which RLlib and TorchRL take environments.
 - `read_run`: results of `goodput eval` as data frames.
-- `sweep`: the cells of `goodput sweep plan` on a cluster of Ray.
+- `sweep`: the cells of `goodput sweep plan` on a cluster of Ray; `evolve`: `goodput train --distributed` there.
 - `EXPERIMENTS`: names of the experiments that ship; a path of a file of one's own will do as well.
 """
 
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from goodput_gym._config import EXPERIMENTS
 from goodput_gym._core import POLICIES as _POLICIES
 from goodput_gym._core import Bundle, __version__
+from goodput_gym._evolve import evolve
 from goodput_gym._policies import Heuristic, policies
 from goodput_gym._runs import Run, read_run
 from goodput_gym._sweep import sweep
@@ -53,6 +54,7 @@ __all__ = [
     "Heuristic",
     "Run",
     "__version__",
+    "evolve",
     "export",
     "forecast",
     "policies",

@@ -2,17 +2,11 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from goodput_gym._program import ProgramKilled, goodput
 from goodput_gym._runs import Run, read_run
-
-
-class CellKilled(RuntimeError):
-    """The program was killed before its cell was stored, for example by the kernel for want of memory."""
 
 
 def sweep(
@@ -58,8 +52,8 @@ def sweep(
     if not ray.is_initialized():
         ray.init(address=address)
     remote: Any = ray.remote
-    task = remote(num_cpus=cpus_per_cell, max_retries=retries, retry_exceptions=[CellKilled])(_run_cell)
-    waiting = [task.remote(str(path), cell["key"], program) for cell in missing]
+    task = remote(num_cpus=cpus_per_cell, max_retries=retries, retry_exceptions=[ProgramKilled])(_run_cell)
+    waiting = [task.remote(str(path), cell["key"], program, os.getcwd()) for cell in missing]
     try:
         while waiting:
             done, waiting = ray.wait(waiting)
@@ -68,29 +62,10 @@ def sweep(
         for other in waiting:
             ray.cancel(other)
         raise
-    _goodput(program, "sweep", "merge", str(path))
+    goodput(program, "sweep", "merge", str(path))
     return read_run(path)
 
 
-def _run_cell(folder: str, key: str, program: str | None) -> None:
+def _run_cell(folder: str, key: str, program: str | None, here: str) -> None:
     """Runs one cell in a process of its own, which leaves Python's lock alone."""
-    _goodput(program, "sweep", "run", folder, "--cells", key, "-j", "1")
-
-
-def _goodput(program: str | None, *arguments: str) -> None:
-    done = subprocess.run([_found(program), *arguments], capture_output=True, text=True)
-    if done.returncode < 0:
-        raise CellKilled(f"goodput {' '.join(arguments)} was killed by signal {-done.returncode}")
-    if done.returncode > 0:
-        raise RuntimeError(f"goodput {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-4000:]}")
-
-
-def _found(program: str | None) -> str:
-    """The program, where it is."""
-    beside = Path(sys.executable).with_name("goodput")
-    found: Any = program or os.environ.get("GOODPUT") or (beside if beside.exists() else shutil.which("goodput"))
-    if not found:
-        raise FileNotFoundError(
-            "the program goodput is not found: install the wheel of `cargo xtask wheel full`, or give program=PATH"
-        )
-    return str(found)
+    goodput(program, "sweep", "run", folder, "--cells", key, "-j", "1", here=here)

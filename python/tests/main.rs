@@ -29,7 +29,7 @@ const SB3_ALONE: [&str; 3] = ["--no-deps", "stable-baselines3==2.4.1", "sb3-cont
 const TORCH: [&str; 5] = ["test_sb3.py", "test_book.py", "test_forecast.py", "test_render.py", "test_examples.py"];
 
 /// Tests that need what `python/tests/learners.txt` lists.
-const TODAY: [&str; 4] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py", "test_notebooks.py"];
+const TODAY: [&str; 5] = ["test_rllib.py", "test_torchrl.py", "test_sweep.py", "test_evolve.py", "test_notebooks.py"];
 
 /// The variable that names a Python with what `python/tests/learners.txt` lists. It takes a download of 3 GB, so that
 /// continuous integration does without.

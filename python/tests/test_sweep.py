@@ -108,10 +108,10 @@ def test_an_error_of_the_program_ends_the_sweep_with_its_message(tmp_path):
 
 
 def test_without_a_program_the_remedy_is_said(tmp_path, monkeypatch):
-    from goodput_gym import _sweep
+    from goodput_gym import _program
 
     monkeypatch.delenv("GOODPUT")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(FileNotFoundError, match="cargo xtask wheel full"):
-        _sweep._found(None)
+        _program.found(None)

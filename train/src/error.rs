@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::checkpoint::StateError;
 use crate::run_dir::RunDirError;
+use crate::spool::SpoolError;
 
 /// Reason for which training stops before its end.
 #[derive(Debug, Error)]
@@ -58,6 +59,17 @@ pub enum TrainError {
         "the experiment has no agent: add [agent.ppo], [agent.cem] or [agent.evolution], or compare policies with `goodput eval`"
     )]
     NoAgent,
+    /// A learner that no other machine can help.
+    #[error(
+        "{agent} learns in one process: --distributed takes an experiment with [agent.evolution], whose episodes do not depend on each other"
+    )]
+    NotDistributed {
+        /// Table of the agent.
+        agent: &'static str,
+    },
+    /// The work cannot be shared with other machines.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
     /// A name that is no policy to learn from or to compare with.
     #[error(transparent)]
     Entry(#[from] EntryError),

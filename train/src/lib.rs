@@ -7,7 +7,7 @@
 //!   policy that is imitated or logged.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
-//! - [`evaluator`]: what candidates of a search cost on episodes.
+//! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
 //! - [`returns`]: what a run costs from any moment on.
 //! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
@@ -46,6 +46,7 @@ pub mod returns;
 pub mod rollout;
 pub mod run_dir;
 pub mod scaling;
+pub mod spool;
 mod training_run;
 mod updates;
 pub mod validate;
@@ -57,8 +58,10 @@ pub use error::TrainError;
 
 use goodput_agents::bundle::PolicyBundle;
 
+use crate::evolution::Objective;
 use crate::run_dir::RunDir;
-use goodput_configs::experiment::{AgentConfig, Experiment};
+use crate::spool::Coordinator;
+use goodput_configs::experiment::{AgentConfig, EvolutionAgent, Experiment};
 
 /// State of a training loop, as passed to the caller after each update.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,6 +96,41 @@ pub enum Trained {
     Complete(Box<PolicyBundle>),
     /// Stopped; a checkpoint is written.
     Stopped,
+}
+
+/// The evolution that an experiment describes, which other machines can help.
+///
+/// # Errors
+/// [`TrainError::NotDistributed`] where the experiment has another learner, [`TrainError::NoAgent`] where it has none.
+pub fn distributable(experiment: &Experiment) -> Result<&EvolutionAgent, TrainError> {
+    let agent = match &experiment.agent {
+        Some(AgentConfig::Evolution(agent)) => return Ok(agent),
+        Some(AgentConfig::Ppo(_)) => "[agent.ppo]",
+        Some(AgentConfig::Cem(_)) => "[agent.cem]",
+        Some(AgentConfig::Offline(_)) => "[agent.offline]",
+        None => return Err(TrainError::NoAgent),
+    };
+    Err(TrainError::NotDistributed { agent })
+}
+
+/// Trains the evolution of an experiment in `dir` together with workers on any number of machines that reach `dir`;
+/// without workers it goes on alone. `build` names the program, which workers must have too. The result is that of
+/// [`train`].
+///
+/// # Errors
+/// [`TrainError::NotDistributed`] where the experiment has another learner; [`TrainError`] as of [`train`].
+pub fn train_distributed(
+    experiment: &Experiment,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+    build: &str,
+) -> Result<Trained, TrainError> {
+    memory::keep_freed();
+    let objective = Objective::new(experiment, distributable(experiment)?)?;
+    let coordinator = Coordinator::start(&objective, dir, build)?;
+    let trained = evolution::search(&objective, &coordinator, dir, hooks)?;
+    coordinator.clear();
+    Ok(trained)
 }
 
 /// Trains the experiment in `dir`, from its latest checkpoint if there is one.

@@ -1,6 +1,7 @@
 //! The integration tests of `train`, one program: it is linked once, not once for each file.
 mod autoscaling;
 mod composition;
+mod distributed;
 mod episodes;
 mod evolution;
 mod expenses;

@@ -24,7 +24,7 @@ pub use self::config::{Config, Init, List, What};
 pub use self::data::Data;
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
-pub use self::policy::{Explain, Export, Train};
+pub use self::policy::{Explain, Export, Train, TrainCommand};
 pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 pub use self::sweep::{SlurmArray, SweepCommand};
 

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use clap::Subcommand;
 use goodput_console::OutputFormat;
+
+use super::sweep::SlurmArray;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Example:
   goodput train configs/experiment/quickstart.toml \\
@@ -31,9 +35,44 @@ pub struct Train {
     /// Threads [default: all cores]; results do not depend on it.
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
+    /// Share the episodes with workers that reach the directory of the run: `goodput train work DIR`. Only of an
+    /// evolution; results do not depend on it.
+    #[arg(long)]
+    pub distributed: bool,
     /// Check the file and say what would run.
     #[arg(long)]
     pub dry_run: bool,
+    #[command(subcommand)]
+    pub verb: Option<TrainCommand>,
+}
+
+/// Verbs of `train`.
+#[derive(Debug, Subcommand)]
+pub enum TrainCommand {
+    /// Play episodes of a training that runs with --distributed, until it ends. A worker may start and stop at any time.
+    Work {
+        /// Directory of the run, which all machines reach.
+        #[arg(value_name = "RUN_DIR")]
+        dir: PathBuf,
+        /// Threads [default: all cores]; results do not depend on it.
+        #[arg(short = 'j', long)]
+        jobs: Option<usize>,
+        /// Time without a sign of life of the training after which the worker gives up, seconds.
+        #[arg(long, value_name = "SECS", default_value_t = 600)]
+        wait: u64,
+    },
+    /// Run workers as an array of Slurm tasks. Workers that are ended by a signal, preempted or lost with their node go
+    /// back into the queue.
+    #[command(after_help = "\
+Example: 20 workers with 8 threads each on the partition cpu
+  goodput train submit runs/elastic/1 --slurm --array 20 --cpus 8 -- --partition=cpu --time=4:00:00")]
+    Submit {
+        /// Directory of the run, which all machines reach.
+        #[arg(value_name = "RUN_DIR")]
+        dir: PathBuf,
+        #[command(flatten)]
+        array: SlurmArray,
+    },
 }
 
 /// Options of `explain`.

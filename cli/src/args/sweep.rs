@@ -76,7 +76,7 @@ pub struct SlurmArray {
     /// Submit to Slurm with sbatch.
     #[arg(long, required = true)]
     pub slurm: bool,
-    /// Number of tasks. Each gets about the same work.
+    /// Number of tasks.
     #[arg(long = "array", value_name = "N")]
     pub tasks: usize,
     /// Tasks that run at a time [default: as many as Slurm starts].
@@ -85,7 +85,7 @@ pub struct SlurmArray {
     /// Cores of a task.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cpus: usize,
-    /// Write the scripts to the folder `slurm` of the sweep, and submit nothing.
+    /// Write the scripts to the folder `slurm` of the directory, and submit nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Options for sbatch, after `--`: partition, account, time.

@@ -20,7 +20,7 @@ mod run;
 pub mod sim;
 mod sim_inputs;
 mod sim_pods;
+mod slurm;
 mod study;
 pub mod sweep;
 pub mod train;
-mod train_forecaster;

@@ -59,7 +59,7 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, CommandError> {
 }
 
 /// Command line of a run, without the parts that results do not depend on: the files and folders for the
-/// results, the form of a table, the number of threads, and the folders of the program and of the files.
+/// results, the form of a table, the number of threads and of machines, and the folders of the program and of the files.
 pub fn essential(argv: &[String]) -> Vec<String> {
     let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
     let mut kept = vec!["goodput".to_owned()];
@@ -67,7 +67,7 @@ pub fn essential(argv: &[String]) -> Vec<String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--run-dir" | "--to" | "--report" | "-o" | "--output" | "-j" | "--jobs" => drop(words.next()),
-            "-q" | "--quiet" | "--keep-cells" | "--jobs-csv" => {}
+            "-q" | "--quiet" | "--keep-cells" | "--jobs-csv" | "--distributed" => {}
             word => kept.push(word.strip_prefix(&here).unwrap_or(word).to_owned()),
         }
     }

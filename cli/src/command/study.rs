@@ -12,7 +12,7 @@ use goodput_configs::reader::Document;
 use goodput_console::{CommandError, say};
 use goodput_eval::entries::{EntryError, LearnedPolicy};
 use goodput_eval::run::RunError;
-use goodput_eval::sweep::{StudyWorkload, Sweep, SweepError, SweepStudy, build_of};
+use goodput_eval::sweep::{SharedFolderError, StudyWorkload, Sweep, SweepError, SweepStudy, build_of};
 use goodputd::config_file::command_error;
 
 use crate::args::StudyOptions;
@@ -124,7 +124,9 @@ pub fn fault(error: SweepError) -> CommandError {
             );
         }
         SweepError::Experiment(error) => return command_error(error),
-        SweepError::Run(RunError::Run { .. }) | SweepError::Differs { .. } => CommandError::failed(error),
+        SweepError::Run(RunError::Run { .. }) | SweepError::Shared(SharedFolderError::Differs { .. }) => {
+            CommandError::failed(error)
+        }
         error => CommandError::input(error),
     };
     match remedy {

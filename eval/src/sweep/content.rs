@@ -35,6 +35,14 @@ pub fn build_of(program: &Path) -> Result<String, SweepError> {
     }
 }
 
+/// Hash of the files that the tables of an experiment name.
+///
+/// # Errors
+/// [`SweepError::File`] where one of them cannot be read.
+pub fn files_of(experiment: &Experiment) -> Result<String, SweepError> {
+    FileHashes::default().of(experiment)
+}
+
 /// Hashes of files by name. Each file is read once.
 #[derive(Debug, Default)]
 pub(super) struct FileHashes(BTreeMap<String, String>);

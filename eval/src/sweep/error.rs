@@ -8,6 +8,7 @@ use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use thiserror::Error;
 
+use super::shared_folder::SharedFolderError;
 use crate::entries::EntryError;
 use crate::run::RunError;
 
@@ -59,19 +60,9 @@ pub enum SweepError {
         /// Name of the policy or of the workload.
         what: String,
     },
-    /// Two runs of one cell gave different results.
-    #[error(
-        "this machine computes differently: it gives another result for cell {} than the run before, in {} and {}",
-        key, kept.display(), refused.display()
-    )]
-    Differs {
-        /// Key of the cell.
-        key: String,
-        /// File of the first result.
-        kept: PathBuf,
-        /// File of the second result.
-        refused: PathBuf,
-    },
+    /// The folder of cells cannot be used, or two runs of one cell gave different results.
+    #[error(transparent)]
+    Shared(#[from] SharedFolderError),
     /// Cells are missing in a merge.
     #[error("{missing} of {total} cells are missing, the first is {first}")]
     Missing {
@@ -96,11 +87,7 @@ impl SweepError {
         match self {
             Self::Build { .. } => Some("run the program that planned the sweep, or plan it anew elsewhere".into()),
             Self::Changed { .. } => Some("restore the file, or plan the sweep anew in another directory".into()),
-            Self::Differs { .. } => Some(
-                "compare the processors, the C libraries and the programs of the two machines; results of a study come \
-                 from machines that agree"
-                    .into(),
-            ),
+            Self::Shared(error) => error.remedy().map(str::to_owned),
             Self::Missing { .. } => Some("`goodput sweep run DIR` computes them".into()),
             Self::Damaged { .. } => Some("delete the file, and run the sweep again".into()),
             Self::Setup(error) => error.remedy().map(str::to_owned),

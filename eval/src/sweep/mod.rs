@@ -5,6 +5,7 @@
 //!
 //! Files, each of which uses only those above it:
 //!
+//! - `shared_folder`: files that many tasks write, each of them once.
 //! - `error`: what can go wrong.
 //! - `content`: hashes of what a cell depends on.
 //! - `study`: policies, workloads and seeds, from experiments.
@@ -21,16 +22,18 @@ mod error;
 mod plan;
 mod player;
 mod shards;
+mod shared_folder;
 mod store;
 mod study;
 #[expect(clippy::module_inception, reason = "the room is named after what it is about")]
 mod sweep;
 
 pub use cell::FinishedCell;
-pub use content::build_of;
+pub use content::{build_of, files_of};
 pub use error::SweepError;
 pub use plan::{PlannedCell, PlannedPolicy, PlannedWorkload, SweepPlan};
 pub use shards::SweepShard;
-pub use store::{CellStore, Stored};
+pub use shared_folder::{SharedFolder, SharedFolderError, Stored};
+pub use store::CellStore;
 pub use study::{StudyWorkload, SweepStudy};
 pub use sweep::Sweep;

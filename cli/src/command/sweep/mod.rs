@@ -1,6 +1,6 @@
 //! `goodput sweep`: studies as many small tasks.
 
-mod slurm;
+mod submit;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ pub fn run(verb: &SweepCommand, verbosity: Verbosity) -> Result<ExitCode, Comman
             threads(*jobs)?;
             run_cells(dir, shard.unwrap_or(SweepShard::WHOLE), cells, verbosity)
         }
-        SweepCommand::Submit { dir, array } => slurm::submit(dir, array).map(|()| ExitCode::SUCCESS),
+        SweepCommand::Submit { dir, array } => submit::submit(dir, array).map(|()| ExitCode::SUCCESS),
         SweepCommand::Status { dir, output } => status(dir, *output),
         SweepCommand::Merge { dir, jobs_csv, output } => merge(dir, *jobs_csv, *output),
     }

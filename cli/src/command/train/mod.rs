@@ -1,21 +1,25 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
-use goodput_console::{CommandError, OutputFormat, say};
-use goodput_eval::entries;
+mod forecaster;
+mod work;
+
 use std::process::ExitCode;
 
+use goodput_console::{CommandError, OutputFormat, say};
+use goodput_eval::entries;
 use goodput_eval::entries::learned_entry;
 use goodput_eval::run::Comparison;
 use goodput_train::gate::{GateVerdict, judge};
 use goodput_train::run_dir::RunDir;
-use goodput_train::{Hooks, TrainError, Trained, train};
+use goodput_train::spool::SpoolError;
+use goodput_train::{Hooks, TrainError, Trained, distributable, train, train_distributed};
 
 use crate::args::Train;
 use crate::command::config::resolved;
 use crate::command::eval::compare;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{INTERRUPTED, begin, interrupt, threads};
-use crate::command::train_forecaster;
+use crate::command::study;
 use crate::config;
 use crate::progress::{Meter, Verbosity};
 
@@ -27,9 +31,12 @@ const LEARNED: &str = "learned";
 
 /// Runs `goodput train` and gives its exit code.
 pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
+    if let Some(verb) = &args.verb {
+        return work::run(verb);
+    }
     threads(args.jobs)?;
-    if train_forecaster::is_one(args) {
-        return train_forecaster::run(args, verbosity);
+    if forecaster::is_one(args) {
+        return forecaster::run(args, verbosity);
     }
     let (experiment, dir) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
@@ -42,6 +49,9 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
             if experiment.agent.is_none() {
                 return Err(fault(TrainError::NoAgent));
             }
+            if args.distributed {
+                distributable(&experiment).map_err(fault)?;
+            }
             if args.dry_run {
                 say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
                 return Ok(ExitCode::SUCCESS);
@@ -53,16 +63,24 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
     };
     if verbosity == Verbosity::Normal {
         say(&format!("run: {}", dir.path("").display()));
+        if args.distributed {
+            say(&format!("workers join with: goodput train work {}", dir.path("").display()));
+        }
     }
     let meter = Meter::new(verbosity);
     let stop = interrupt()?;
     // A run that is resumed is called as it was started: its overrides are in the configuration that it reads.
     let argv = dir.manifest().map_err(CommandError::input)?.argv;
     let hooks = Hooks { stop: &stop, progress: &|progress| meter.train(progress), argv: argv.clone() };
-    let trained = train(&experiment, &dir, &hooks).map_err(fault)?;
+    let trained = match args.distributed {
+        false => train(&experiment, &dir, &hooks),
+        true => train_distributed(&experiment, &dir, &hooks, &study::build()?),
+    };
+    let trained = trained.map_err(fault)?;
     meter.finish();
     let Trained::Complete(bundle) = trained else {
-        say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
+        let again = if args.distributed { " --distributed" } else { "" };
+        say(&format!("stopped; continue with: goodput train --resume {}{again}", dir.path("").display()));
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
@@ -111,6 +129,19 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
 pub fn fault(error: TrainError) -> CommandError {
     match error {
         TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => CommandError::failed(error),
+        TrainError::Spool(error) => of_workers(error),
         _ => CommandError::input(error),
+    }
+}
+
+fn of_workers(error: SpoolError) -> CommandError {
+    let remedy = error.remedy();
+    let error = match error {
+        SpoolError::Build { .. } | SpoolError::Input { .. } | SpoolError::Absent { .. } => CommandError::input(error),
+        error => CommandError::failed(error),
+    };
+    match remedy {
+        Some(remedy) => error.with_help(remedy),
+        None => error,
     }
 }

@@ -6,32 +6,29 @@
 //! baseline (Mao et al., arXiv:1807.02264) in one. Where services share the cluster, their
 //! objectives are a constraint ([`crate::constraint`]) on candidates and on what is exported.
 
-use std::sync::Arc;
+mod objective;
+mod space;
+
 use std::sync::atomic::Ordering;
 
-use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
+use goodput_agents::bundle::{PolicyBundle, Provenance};
 use goodput_agents::learning::cma::Cma;
-use goodput_agents::policies::utility::{Experience, Theta, Utility};
-use goodput_env::job::{WHOLE, Work};
-use goodput_env::scenario::Scenario;
 use goodput_eval::entries;
 use serde::{Deserialize, Serialize};
 
+pub use self::objective::{EpisodeCost, Generation, GenerationRound, Objective};
+
 use crate::checkpoint::StateError;
 use crate::constraint::feasible_first;
-use crate::episodes::Episodes;
 use crate::error::TrainError;
-use crate::evaluator::{ThreadEvaluator, against_teacher};
-use crate::export::bundle;
+use crate::evaluator::{Evaluator, ThreadEvaluator, against_teacher};
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::validate::{Score, Validation};
 use crate::{Hooks, Progress, Trained};
-use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
+use goodput_configs::experiment::{EvolutionAgent, Experiment};
 
 const STATE: &str = "checkpoints/evolution.json";
-/// Number of training episodes that provide the jobs in the experience that a policy starts with.
-pub(crate) const EXPERIENCE: u64 = 32;
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -45,7 +42,7 @@ struct EvolutionState {
     teacher: Option<Score>,
 }
 
-/// Searches from the latest generation, or from the beginning.
+/// Searches on the cores of this machine, from the latest generation or from the beginning.
 ///
 /// # Errors
 /// [`TrainError`].
@@ -55,24 +52,28 @@ pub fn train(
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
-    let training = Episodes::new(experiment)?;
-    let setup = training.setup();
-    let teacher = entries::heuristic(experiment, &agent.teacher, setup)?;
+    let objective = Objective::new(experiment, agent)?;
+    search(&objective, &ThreadEvaluator(&objective), dir, hooks)
+}
+
+/// Searches with the costs that `evaluator` finds, from the latest generation or from the beginning.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn search(
+    objective: &Objective<'_>,
+    evaluator: &dyn Evaluator,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+) -> Result<Trained, TrainError> {
+    let Objective { experiment, agent, .. } = *objective;
+    let setup = objective.setup();
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, setup)?;
-    let space = Space::of(experiment, agent);
-    let mut state = start(experiment, agent, &space, dir, &config_sha256)?;
-    let experience = match agent.experience {
-        true => past(&training.range(experiment.seed, 0, EXPERIENCE)),
-        false => Experience::default(),
-    };
+    let mut state = start(objective, dir, &config_sha256)?;
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
-        let theta = space.theta(values);
-        let provenance =
-            Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
-        let utility =
-            Utility { theta, experience: experience.clone(), siblings: agent.siblings, efficiency: agent.efficiency };
-        bundle(Model::Utility(utility), setup, provenance)
+        let (argv, seed) = (hooks.argv.clone(), experiment.seed);
+        objective.bundle(values, Provenance { argv, seed, steps, config_sha256: config_sha256.clone() })
     };
     let taught = match state.teacher.take() {
         Some(score) => score,
@@ -80,18 +81,15 @@ pub fn train(
     };
     let of_teacher = taught.jct_secs;
     state.teacher = Some(taught.clone());
-    let evaluator = ThreadEvaluator { tail: agent.tail, sharing: setup.sharing(), teacher: &teacher };
     let per_generation = agent.episodes * agent.population as u64;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * per_generation)?;
     while state.search.generation() < agent.generations {
-        let generation = state.search.generation();
-        let episodes = training.range(experiment.seed, generation * agent.episodes, agent.episodes);
-        let candidates: Vec<PolicyBundle> = state.search.ask().iter().map(|values| make(values, 0)).collect();
-        let costs = against_teacher(&evaluator, &episodes, &candidates)?;
+        let generation = Generation { number: state.search.generation(), candidates: state.search.ask() };
+        let costs = against_teacher(&evaluator.costs(&generation)?, objective.episodes());
         let mean = costs.iter().map(|(cost, _)| cost).sum::<f64>() / costs.len() as f64;
         let late = costs.iter().filter(|(_, excess)| *excess > 0.0).count() as f64 / costs.len() as f64;
         state.search.tell(&feasible_first(&costs));
-        let done = generation + 1;
+        let done = generation.number + 1;
         if done.is_multiple_of(agent.validate_every) || done == agent.generations {
             // The centre is the answer of the search; the best of a generation may only have been
             // lucky.
@@ -128,63 +126,10 @@ pub fn train(
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * per_generation))))
 }
 
-/// Experience from the jobs of these episodes once they are complete: the models trained and the
-/// work done.
-pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
-    let jobs = episodes.iter().flat_map(|scenario| {
-        let workload = &scenario.workload;
-        workload.jobs.iter().filter_map(|job| match job.work {
-            Work::Application { index, work_milli } => {
-                let app = &workload.applications[usize::from(index)];
-                Some((app.name.as_str(), app.total_work() * f64::from(work_milli) / f64::from(WHOLE)))
-            }
-            Work::Fixed { .. } | Work::Steps { .. } => None,
-        })
-    });
-    Experience::of(jobs)
-}
-
-/// Search space: the parameters to which the experiment gives a meaning and that the configuration
-/// does not freeze.
-struct Space {
-    /// Parameters at the start of the search; frozen parameters keep these values.
-    start: Theta,
-    /// Places of those that are free.
-    free: Vec<usize>,
-}
-
-impl Space {
-    fn of(experiment: &Experiment, agent: &EvolutionAgent) -> Self {
-        let start = started(&Theta::sia().with(experiment.groups()), &agent.start);
-        let frozen = |name: &str| agent.freeze.iter().any(|frozen| frozen == name);
-        let free = start.names().enumerate().filter(|(_, name)| !frozen(name)).map(|(at, _)| at).collect();
-        Self { start, free }
-    }
-
-    /// Starting point of the search and the initial step size in each direction.
-    fn begin(&self) -> (Vec<f64>, Vec<f64>) {
-        let (values, scales) = (self.start.values(), self.start.scales());
-        self.free.iter().map(|&at| (values[at], scales[at])).unzip()
-    }
-
-    /// The parameters that the free ones make; what is stored is what is tried.
-    fn theta(&self, free: &[f64]) -> Theta {
-        let mut values = self.start.values();
-        self.free.iter().zip(free).for_each(|(&at, &value)| values[at] = value);
-        let stored: Vec<f64> = values.into_iter().map(|value| f64::from(value as f32)).collect();
-        self.start.clone().of_values(&stored).unwrap_or_else(|| self.start.clone())
-    }
-}
-
-fn start(
-    experiment: &Experiment,
-    agent: &EvolutionAgent,
-    space: &Space,
-    dir: &RunDir,
-    config_sha256: &str,
-) -> Result<EvolutionState, TrainError> {
+fn start(objective: &Objective<'_>, dir: &RunDir, config_sha256: &str) -> Result<EvolutionState, TrainError> {
+    let Objective { experiment, agent, .. } = *objective;
     if !dir.path(STATE).exists() {
-        let (centre, scales) = space.begin();
+        let (centre, scales) = objective.begin();
         let search = Cma::new(agent.population, centre, &scales, agent.step, experiment.seed);
         return Ok(EvolutionState { config_sha256: config_sha256.into(), search, best: None, teacher: None });
     }

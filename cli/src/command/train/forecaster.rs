@@ -8,6 +8,7 @@ use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
 use goodput_console::{CommandError, say};
 use goodput_forecast::neural::NetTrainError;
+use goodput_train::TrainError;
 use goodput_train::forecaster::{self, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
@@ -28,6 +29,10 @@ pub fn is_one(args: &Train) -> bool {
 
 /// Runs `goodput train` for a forecaster and gives its exit code.
 pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
+    if args.distributed {
+        let error = TrainError::NotDistributed { agent: "[forecaster]" };
+        return Err(CommandError::input(error));
+    }
     let (experiment, dir, source) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
             let dir = RunDir::open(path).map_err(CommandError::input)?;
