@@ -10,7 +10,7 @@ const PIECE: usize = 4 << 20;
 
 /// Reader of a text of which one piece is in memory at a time.
 pub(super) struct Pieces<'a, R> {
-    /// For messages.
+    /// Path of the text, which errors name.
     path: &'a Path,
     text: R,
     buffer: Vec<u8>,

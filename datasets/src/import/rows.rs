@@ -20,7 +20,7 @@ pub(crate) type Row = Result<JobRow, (u64, RowProblem)>;
 pub(crate) enum RowFormat {
     /// The job table.
     Parquet,
-    /// Comma-separated values.
+    /// A table of comma-separated values.
     Csv(CsvFormat),
 }
 

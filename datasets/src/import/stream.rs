@@ -28,7 +28,7 @@ pub(crate) fn import_rows(
     out: &Path,
     mut each: impl FnMut(&JobRow),
 ) -> Result<ImportReport, DataError> {
-    let source = Source { path, rows };
+    let source = JobFile { path, rows };
     let none = BTreeSet::new();
     let (mut rare, mut last, mut ascending) = (RareColumns::default(), String::new(), true);
     let mut report = source.kept(&none, |job| {
@@ -82,12 +82,12 @@ fn whole(out: &Path, write: impl FnOnce(&Path) -> Result<(), DataError>) -> Resu
 
 /// A file and its format.
 #[derive(Clone, Copy)]
-struct Source<'a> {
+struct JobFile<'a> {
     path: &'a Path,
     rows: RowFormat,
 }
 
-impl Source<'_> {
+impl JobFile<'_> {
     fn open(&self) -> Result<File, DataError> {
         File::open(self.path).map_err(DataError::read(self.path))
     }
@@ -151,7 +151,7 @@ mod tests {
         let row = |row: u32| format!("job-{},0,1,1\n", row % 97);
         let text: String = (0..100).map(row).collect();
         fs::write(&path, format!("job_id,submit_secs,duration_secs,gpus\n{text}")).unwrap();
-        let source = Source { path: &path, rows: RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap() };
+        let source = JobFile { path: &path, rows: RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap() };
         let expected: BTreeSet<u64> = ["job-0", "job-1", "job-2"].map(hash).into();
         for parts in [1, 2, 7] {
             assert_eq!(source.repeated(parts).unwrap(), expected);
