@@ -1,7 +1,7 @@
 //! Job table, which every importer fills and every generator makes, and the workload made from it.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -202,7 +202,7 @@ pub(crate) fn hash(name: &str) -> u64 {
 #[derive(Default)]
 pub(crate) struct Names {
     /// By hash of a name: the line of its first use.
-    first: HashMap<u64, u64>,
+    first: BTreeMap<u64, u64>,
     others: BTreeMap<String, u64>,
 }
 

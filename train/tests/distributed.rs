@@ -97,8 +97,8 @@ fn joined(build: &str, spoil: impl Fn(&Path)) -> (Result<u64, TrainError>, Resul
     thread::scope(|scope| {
         let worker = scope.spawn(|| worker(&dir, build));
         let costs = coordinator.costs(&generation(&objective));
-        if build == "a build" && costs.is_ok() {
-            assert_eq!(costs.as_ref().unwrap(), &ThreadEvaluator(&objective).costs(&generation(&objective)).unwrap());
+        if let (true, Ok(found)) = (build == "a build", &costs) {
+            assert_eq!(found, &ThreadEvaluator(&objective).costs(&generation(&objective)).unwrap());
         }
         // A worker that is refused says so while the coordinator lives.
         let began = Instant::now();

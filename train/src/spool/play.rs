@@ -9,11 +9,14 @@ use super::posted::Posted;
 use crate::error::TrainError;
 use crate::evolution::{GenerationRound, Objective};
 
+/// A run that failed, and its error.
+type FailedRun = (usize, Box<TrainError>);
+
 /// Plays runs on rayon's current threads until every run has its cost, or another process removes the folder. Gives the
 /// number of runs that this process has played.
 pub(super) fn play(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Result<u64, TrainError> {
     let mut played = 0;
-    let mut failed: Option<(usize, TrainError)> = None;
+    let mut failed: Option<FailedRun> = None;
     for thread in rayon::broadcast(|_| on_thread(round, board, pace)) {
         match thread {
             Ok(runs) => played += runs,
@@ -23,18 +26,18 @@ pub(super) fn play(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) 
     }
     match failed {
         None => Ok(played),
-        Some((_, error)) => Err(error),
+        Some((_, error)) => Err(*error),
     }
 }
 
 /// Plays runs on this thread. An error comes with its run.
-fn on_thread(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Result<u64, (usize, TrainError)> {
+fn on_thread(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Result<u64, FailedRun> {
     let mut played = 0;
     loop {
         let run = match board.claim() {
             Ok(Some(run)) => run,
             Ok(None) => return Ok(played),
-            Err(error) => return stopped(board, played, (0, error.into())),
+            Err(error) => return stopped(board, played, (0, Box::new(error.into()))),
         };
         let began = Instant::now();
         let stored = round.cost(run).and_then(|cost| {
@@ -43,15 +46,15 @@ fn on_thread(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Res
         });
         match stored {
             Ok(()) => played += 1,
-            Err(error) => return stopped(board, played, (run, error)),
+            Err(error) => return stopped(board, played, (run, Box::new(error))),
         }
     }
 }
 
 /// End of a thread by an error. Where the folder is gone, the generation is over, and that is no error.
-fn stopped(board: &Board<'_>, played: u64, failed: (usize, TrainError)) -> Result<u64, (usize, TrainError)> {
+fn stopped(board: &Board<'_>, played: u64, failed: FailedRun) -> Result<u64, FailedRun> {
     board.close();
-    match &failed.1 {
+    match &*failed.1 {
         TrainError::Spool(error) if error.is_absence() => Ok(played),
         _ => Err(failed),
     }
