@@ -9,9 +9,10 @@ use goodput_agents::heuristic::ALLOCATABLE;
 use goodput_env::cluster::Cluster;
 #[cfg(feature = "scenarios")]
 use goodput_env::scenario::Allocation;
+use goodput_env::tenant::Tenants;
 
 use crate::error::CheckError;
-use crate::tenants::{CohortConfig, TenantConfig};
+use crate::tenants::TenantConfig;
 
 const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
 
@@ -39,23 +40,12 @@ fn refused(key: Cow<'static, str>, name: &str, problem: &str, remedy: &'static s
 ///
 /// # Errors
 /// [`CheckError`] at `key` that names the tenant or the cohort.
-pub(crate) fn check_quotas(
-    key: impl Into<Cow<'static, str>>,
-    name: &str,
-    tenants: &[TenantConfig],
-    cohorts: &[CohortConfig],
-) -> Result<(), CheckError> {
-    let has_quota = |tenant: &&TenantConfig| !tenant.quota.is_empty() || !tenant.quota_changes.is_empty();
-    let of_tenants = tenants.iter().filter(has_quota).map(|tenant| ("tenant", &tenant.name));
-    let of_cohorts = cohorts.iter().filter(|cohort| !cohort.quota.is_empty()).map(|cohort| ("cohort", &cohort.name));
-    match of_tenants.chain(of_cohorts).next().filter(|_| places_parts(name)) {
-        None => Ok(()),
-        Some((what, owner)) => {
-            let problem =
-                format!("places jobs on parts of accelerators and knows no quotas, and {what} {owner:?} has a quota");
-            Err(refused(key.into(), name, &problem, WITHOUT_QUOTAS))
-        }
-    }
+pub(crate) fn check_quotas(key: impl Into<Cow<'static, str>>, name: &str, tenants: &Tenants) -> Result<(), CheckError> {
+    let Some(owner) = tenants.quota_owner().filter(|_| places_parts(name)) else { return Ok(()) };
+    let what = if tenants.cohorts().contains(owner) { "cohort" } else { "tenant" };
+    let problem =
+        format!("places jobs on parts of accelerators and knows no quotas, and {what} {:?} has a quota", owner.name);
+    Err(refused(key.into(), name, &problem, WITHOUT_QUOTAS))
 }
 
 /// Checks that no tenant has a `share_limit` under a policy that does not know such limits.
