@@ -179,7 +179,7 @@ impl Setup {
         }
         let scenario = self.template.with_jobs(workload.clone(), 0);
         let Some((request, limit)) = scenario.first_limited() else { return Ok(()) };
-        let problem = format!("job {:?} of {key} would wait for ever: {limit}", request.name);
+        let problem = format!("{key}: job {:?} would wait for ever: {limit}", request.name);
         Err(CheckError { remedy: Some(limit.remedy()), ..CheckError::at(key, problem) }.into())
     }
 
