@@ -1,10 +1,12 @@
 //! Check that a policy knows the quotas, the limits and the accelerators of the file that names it.
 
 use std::borrow::Cow;
-
-use goodput_agents::compose::NamedPolicy;
 #[cfg(feature = "scenarios")]
-use goodput_agents::heuristic::ALLOCATABLE;
+use std::sync::LazyLock;
+
+#[cfg(feature = "scenarios")]
+use goodput_agents::compose;
+use goodput_agents::compose::NamedPolicy;
 #[cfg(feature = "scenarios")]
 use goodput_env::cluster::Cluster;
 #[cfg(feature = "scenarios")]
@@ -16,8 +18,13 @@ use crate::tenants::TenantConfig;
 
 const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
 
-const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out \
-                                  the allocation";
+/// Advice that names all policies that go by an allocation, also those of a program of one's own.
+#[cfg(feature = "scenarios")]
+static WITHOUT_ALLOCATION: LazyLock<String> = LazyLock::new(|| {
+    let keeps = compose::policies().filter(|entry| entry.build(0).keeps_allocation());
+    let names: Vec<&str> = keeps.map(|entry| entry.name).collect();
+    format!("choose one of {}, or leave out the allocation", names.join(", "))
+});
 
 #[cfg(feature = "scenarios")]
 const WITHOUT_LOANS: &str = "leave out what follows the plus sign, or choose static-preemptive or dynamic-preemptive";
@@ -74,9 +81,9 @@ pub fn check_allocation(
     allocation: Option<Allocation>,
 ) -> Result<(), CheckError> {
     let Some(allocation) = allocation else { return Ok(()) };
-    let keeps = |policy: &NamedPolicy| ALLOCATABLE.contains(&policy.entry().name);
+    let keeps = |policy: &NamedPolicy| policy.training(0).keeps_allocation();
     let (problem, remedy) = match name.parse::<NamedPolicy>().ok().filter(keeps) {
-        None => ("does not go by an allocation of the run, and it is", WITHOUT_ALLOCATION),
+        None => ("does not go by an allocation of the run, and it is", WITHOUT_ALLOCATION.as_str()),
         Some(policy) if policy.takes_back() && !allocation.preempts() => (
             "takes accelerators back from running jobs, which may not be stopped where the allocation is",
             WITHOUT_LOANS,
