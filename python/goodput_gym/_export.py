@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_gym import _core, _onnx
-from goodput_gym._spaces import Described
+from goodput_gym._spaces import environment, wrappers
 
 Arrays = dict[str, NDArray[np.float32]]
 Layers = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
@@ -46,7 +46,7 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
     seed, steps
         Seed of the training, and the number of decisions that it learned from, for the model card.
     """
-    described = _described(env)
+    described = environment(env)
     for part in (source, env):
         _refuse_normalised(part)
     config = hashlib.sha256(described._core.resolved().encode()).hexdigest()
@@ -63,14 +63,6 @@ def export(source: Any, env: Any, path: str | os.PathLike[str], *, seed: int = 0
         return _core.export_graph(described._core, os.fspath(path), graph, *origin)
     kind = "set" if "slot1" in layers else "mlp"
     return _core.export(described._core, os.fspath(path), kind, sizes, layers, *origin)
-
-
-def _described(env: Any) -> Described:
-    """The environment inside its wrappers."""
-    for inner in _wrappers(env):
-        if isinstance(inner, Described):
-            return inner
-    raise TypeError(f"env is a {type(env).__name__}, expected an environment of goodput_gym")
 
 
 _MODULES = ("Linear", "ReLU", "Identity", "Flatten", "Dropout", "Sequential", "ModuleList", "ModuleDict")
@@ -107,24 +99,12 @@ def _refuse_other_order(name: str, kinds: list[str]) -> None:
 
 def _refuse_normalised(part: Any) -> None:
     """Refuses a learner or an environment that normalises observations: the net would get others in goodput."""
-    for wrapper in _wrappers(part.get_env() if hasattr(part, "get_env") else part):
+    for wrapper in wrappers(part.get_env() if hasattr(part, "get_env") else part):
         if type(wrapper).__name__ in _WRAPPERS and getattr(wrapper, "norm_obs", True):
             raise ValueError(
                 f"{type(wrapper).__name__} changes the observations, which a bundle cannot repeat; train without it, "
                 "or with VecNormalize(norm_obs=False)"
             )
-
-
-def _wrappers(env: Any) -> Iterator[Any]:
-    """The environment and what it wraps, from the outside in; of several environments, the first."""
-    while env is not None:
-        yield env
-        if isinstance(env, Described):
-            return
-        # Attributes of its own: wrappers lend the attributes of what they wrap.
-        own = getattr(env, "__dict__", {})
-        inner = next((own[name] for name in ("env", "venv", "envs") if name in own), None)
-        env = inner[0] if isinstance(inner, (list, tuple)) else inner
 
 
 def _arrays(source: Any) -> Arrays:

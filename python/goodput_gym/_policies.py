@@ -27,10 +27,10 @@ class Heuristic:
         `policies["gandiva"](env, quantum_secs=60)`. Ask for `actions()`, int64 of shape `(num_envs,)`, before every
         action of an episode, because a policy decides once a round.
         """
-        from goodput_gym._export import _described
+        from goodput_gym._spaces import environment
 
         named = ", ".join(f"{key}={_written(value)}" for key, value in parameters.items())
-        return _described(env).expert(f"{self.name}({named})" if named else self.name)
+        return environment(env).expert(f"{self.name}({named})" if named else self.name)
 
 
 class _Policies(Mapping[str, Heuristic]):

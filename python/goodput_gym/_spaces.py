@@ -3,6 +3,7 @@
 import operator
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,26 @@ class Described:
         `policy` is a name of `goodput_gym.POLICIES`, with parameters where wanted: `"gandiva(quantum_secs=60)"`.
         """
         return Expert(self._core, policy)
+
+
+def environment(env: Any) -> Described:
+    """The environment of goodput inside its wrappers."""
+    for inner in wrappers(env):
+        if isinstance(inner, Described):
+            return inner
+    raise TypeError(f"env is a {type(env).__name__}, expected an environment of goodput_gym")
+
+
+def wrappers(env: Any) -> Iterator[Any]:
+    """The environment and what it wraps, from the outside in; of several environments, the first."""
+    while env is not None:
+        yield env
+        if isinstance(env, Described):
+            return
+        # Attributes of its own: wrappers lend the attributes of what they wrap.
+        own = getattr(env, "__dict__", {})
+        inner = next((own[name] for name in ("env", "venv", "envs") if name in own), None)
+        env = inner[0] if isinstance(inner, (list, tuple)) else inner
 
 
 class Expert:
