@@ -155,8 +155,8 @@ pub(crate) fn build(tenants: &[TenantConfig], cohorts: &[CohortConfig], types: &
         .map_err(|error| CheckError::at("tenants", format!("tenants: {error}")))
 }
 
-/// Checks that the tenants can share `cluster` by `allocation`: there are tenants, each of them can hold accelerators at
-/// some time, and where any group has a quota, dynamic tenants have a cohort to borrow from.
+/// Checks that the tenants can share `cluster` by `allocation`: there are tenants, each of them can hold accelerators
+/// at some time, and where any group has a quota, dynamic tenants have a cohort to borrow from.
 ///
 /// # Errors
 /// [`CheckError`] naming the tenant.
