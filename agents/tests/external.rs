@@ -112,9 +112,9 @@ fn the_reasons_of_a_program_stand_beside_its_actions() {
         let simulator = at_first_decision();
         let (plan, told) = policy.explain(&simulator.view());
         let (last, changes) = told.split_last().unwrap();
-        assert_eq!((last.job, last.action.as_str()), (None, "wait"));
+        assert_eq!((last.id, last.action.as_str()), (None, "wait"));
         assert!(!changes.is_empty() && changes.iter().all(|told| told.job.is_some()), "{told:?}");
-        let started = plan.changes.iter().all(|change| changes.iter().any(|told| told.job == Some(change.job)));
+        let started = plan.changes.iter().all(|change| changes.iter().any(|told| told.id == Some(change.job)));
         assert!(started, "{plan:?} {told:?}");
         let expected = if said { format!("the {}th action", told.len()) } else { String::new() };
         assert_eq!(last.reason, expected);

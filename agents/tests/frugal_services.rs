@@ -171,3 +171,30 @@ fn no_replica_goes_before_what_is_needed_answers() {
     });
     assert_eq!(seen, [["large"], ["small"], ["small"]]);
 }
+
+/// A service at the bound of its replicas: so many of the small type at first, then so many of the large one.
+#[test]
+fn a_service_at_its_most_replicas_changes_its_type_and_then_keeps_what_keeps_the_objective() {
+    for (most, low, high) in [(1, 10.0, 400.0), (2, 60.0, 900.0), (3, 100.0, 1500.0)] {
+        let (outcome, seen) = run("per-watt", vec![limited(most, &[low, high, low])]);
+        // No room is left for both fleets, so the large type stays, which keeps the objective at the low rate too.
+        assert_eq!(seen, [["small"], ["large"], ["large"]], "{most}");
+        // From the jump of the rate on, replicas are too few until each has been replaced, at one decision a minute, and
+        // then until the requests that wait are answered.
+        let late = outcome.services.iter().map(|service| service.violated).sum::<u64>() as f64 / 1e6;
+        assert!(late < 100.0 * f64::from(most) * high, "{most}: {late} late, at {high} a second");
+        // One replica more leaves room for the way back.
+        let (_, seen) = run("per-watt", vec![limited(4 * most, &[low, high, low])]);
+        assert_eq!(seen, [["small"], ["large"], ["small"]], "{most}");
+    }
+}
+
+/// A service that keeps its objective on no type does not take the room of a service that keeps it.
+#[test]
+fn a_service_of_no_type_leaves_room_to_services_that_have_one() {
+    let hopeless = Service { max_replicas: 24, ..Service::clone(&service("a", 1, &[2000.0; 3])) };
+    let (outcome, seen) = run("per-watt", vec![Arc::new(hopeless), service("b", 200, &[100.0; 3])]);
+    let calm = &outcome.services[1];
+    let late = calm.violated as f64 / calm.requests as f64;
+    assert!(late < 0.02, "{late}: {seen:?}");
+}

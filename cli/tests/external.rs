@@ -144,6 +144,8 @@ fn a_graph_that_gives_no_scores_has_no_results() {
         assert!(code == 2 && table.is_empty() && said.contains("x.bundle has no results"), "{name}: {table}{said}");
         let (code, table, said) = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "x.bundle"]);
         assert!(code == 1 && table.is_empty() && said.contains("has no results"), "{name}: {table}{said}");
+        let (code, table, said) = run(dir.path(), &["explain", "x.bundle", "--workload", "w.csv"]);
+        assert!(code == 1 && table.is_empty() && said.contains("has no reasons"), "{name}: {table}{said}");
     }
 }
 
@@ -193,4 +195,51 @@ fn an_allocation_needs_tenants() {
         let (code, _, said) = run(dir.path(), &args);
         assert!(code == 2 && said.contains("have no tenants") && said.contains("`tenant`"), "{said}");
     }
+}
+
+/// A tenant with half of four accelerators never runs a job of four.
+#[test]
+fn a_job_wider_than_its_tenant_owns_is_refused_before_the_run() {
+    let table = "job_id,submit_secs,duration_secs,gpus,tenant\na,0,60,4,x\nb,0,60,2,y\n";
+    let dir = folder(&[("w.csv", table)]);
+    let sim = |allocation: &str| {
+        let args = ["sim", "--workload", "w.csv", "--policy", "kueue", "--cluster", "1x4", "--allocation", allocation];
+        run(dir.path(), &args)
+    };
+    let (code, _, said) = sim("static");
+    let said = plain(&said);
+    assert!(code == 2 && said.contains("job \"a\" would wait for ever: tenant \"x\" owns 2 accelerators"), "{said}");
+    assert!(said.contains("larger weight or quota, or choose a dynamic allocation"), "{said}");
+    assert_eq!(sim("dynamic").0, 0);
+}
+
+#[test]
+fn a_command_may_have_commas_and_other_policies_of_the_file_need_not_be_there() {
+    if !has_python() {
+        return;
+    }
+    let text = fs::read_to_string(shipped("quickstart.toml")).unwrap();
+    let text = text.replace("\"fifo\", \"srtf\"", "\"fifo\", \"proc:./gone\"");
+    let dir = folder(&[("x.toml", &text)]);
+    let script = Path::new(WORKSPACE).join("agents/tests/fixtures/external_policy.py");
+    let policy = format!("proc:python3 {} first --weights=1,2", script.display());
+    let asked = ["--policies", "fifo,srtf", "--policies", &policy, "-o", "csv"];
+    let few = ["--seeds", "1", "--set", "workload.synthetic.diurnal.jobs=5"];
+    let (code, table, said) = run(dir.path(), &[&["eval", "x.toml"][..], &asked, &few].concat());
+    let has = |name: &str| table.contains(&format!("\n{name},"));
+    assert!(code == 0 && has("fifo") && has("srtf") && has(&format!("\"{policy}\"")), "{table}{said}");
+    let (code, _, said) = run(dir.path(), &[&["eval", "x.toml"][..], &few].concat());
+    assert!(code == 2 && said.contains("./gone"), "{said}");
+}
+
+#[test]
+fn a_program_that_ends_is_named_with_its_exit_status() {
+    let reliance = format!("{}[reliance]\nfallback = \"proc:sh -c exit\"\n", deployment("fifo"));
+    let dir = folder(&[("w.csv", "job_id,submit_secs,duration_secs,gpus\na,0,60,1\n"), ("x.toml", &reliance)]);
+    let (code, _, said) = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "proc:sh -c exit"]);
+    let said = plain(&said);
+    assert!(code == 2 && said.contains("the process has ended with exit status 0"), "{said}");
+    assert!(said.contains("it was started as `sh -c exit`") && !said.contains("write proc:COMMAND"), "{said}");
+    let (code, _, said) = run(dir.path(), &["config", "check", "x.toml"]);
+    assert!(code == 2 && said.contains("only a published policy can stand here"), "{said}");
 }

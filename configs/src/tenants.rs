@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use goodput_env::cluster::Cluster;
 use goodput_env::scenario::Allocation;
 use goodput_env::tenant::{Group, Quota, QuotaChange, ShareLimit, Tenants, UNIT_WEIGHT};
 use goodput_env::time::SimTime;
@@ -154,12 +155,12 @@ pub(crate) fn build(tenants: &[TenantConfig], cohorts: &[CohortConfig], types: &
         .map_err(|error| CheckError::at("tenants", format!("tenants: {error}")))
 }
 
-/// Checks that the tenants can share a cluster by `allocation`: there are tenants, and where any of them has a quota,
-/// static ones own something and dynamic ones have a cohort to borrow from.
+/// Checks that the tenants can share `cluster` by `allocation`: there are tenants, each of them can hold accelerators
+/// at some time, and where any group has a quota, dynamic tenants have a cohort to borrow from.
 ///
 /// # Errors
 /// [`CheckError`] naming the tenant.
-pub(crate) fn check_allocation(allocation: Allocation, tenants: &[TenantConfig]) -> Result<(), CheckError> {
+pub(crate) fn check_allocation(allocation: Allocation, tenants: &Tenants, cluster: &Cluster) -> Result<(), CheckError> {
     let key = "environment.allocation";
     let refused = |problem: String, remedy| {
         let message = format!("{key} is {:?}, and {problem}", allocation.name());
@@ -168,22 +169,23 @@ pub(crate) fn check_allocation(allocation: Allocation, tenants: &[TenantConfig])
     if tenants.is_empty() {
         return refused("the file has no tenants".into(), "declare [[tenants]], or remove environment.allocation");
     }
-    if tenants.iter().all(|tenant| tenant.quota.is_empty()) {
-        return Ok(());
+    let quotas = tenants.quota_owner().is_some();
+    if let Some(tenant) = tenants.iter().find(|tenant| quotas && allocation.lends() && tenant.cohort.is_none()) {
+        let problem = format!("tenant {:?} has no cohort to lend to and to borrow from", tenant.name);
+        return refused(problem, "give every tenant a cohort, or choose a static allocation");
     }
-    let lacks = |tenant: &&TenantConfig| match allocation.lends() {
-        true => tenant.cohort.is_none(),
-        false => tenant.quota.values().all(|quota| quota.nominal == 0),
-    };
-    match tenants.iter().find(lacks) {
-        None => Ok(()),
-        Some(tenant) if allocation.lends() => {
-            let problem = format!("tenant {:?} has no cohort to lend to and to borrow from", tenant.name);
-            refused(problem, "give every tenant a cohort, or choose a static allocation")
+    let allotted = allocation.of_tenants(cluster, tenants);
+    let Some(tenant) = allotted.without_room() else { return Ok(()) };
+    let problem = format!("tenant {:?} owns no accelerators", tenant.name);
+    match (allocation.lends(), quotas) {
+        (true, _) => refused(problem + " and can borrow none", "give its cohort a quota"),
+        (false, true) => {
+            refused(problem, "give every tenant a quota, give none to any group, or choose a dynamic allocation")
         }
-        Some(tenant) => {
-            let problem = format!("tenant {:?} owns no accelerators", tenant.name);
-            refused(problem, "give every tenant a quota, give none to any, or choose a dynamic allocation")
+        (false, false) => {
+            let weight = f64::from(tenant.weight_milli) / f64::from(UNIT_WEIGHT);
+            let problem = format!("{problem}: its weight is {weight}, and the cluster is divided by weights");
+            refused(problem, "give the tenant a larger weight, remove it, or choose a dynamic allocation")
         }
     }
 }

@@ -138,6 +138,11 @@ fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
     };
     let weights = "[[tenants]]\nname = \"vision\"\n[[tenants]]\nname = \"speech\"\n";
     let cohort = QUOTA.replace("name", "cohort = \"all\"\nname") + "[[cohorts]]\nname = \"all\"\n";
+    let of_cohort = "[[tenants]]\nname = \"vision\"\ncohort = \"all\"\n\
+                     [[cohorts]]\nname = \"all\"\nquota.t4.nominal = 8\n";
+    let change = "quota_changes = [{ at_secs = 60, accelerator = \"t4\", quota = { nominal = 8 } }]";
+    let later = QUOTA.replace("quota = { t4 = { nominal = 4 } }", change);
+    let unequal = &weights.replace("\"speech\"", "\"speech\"\nweight = 0");
     let reserve = &format!("{weights}[resilience.reserve]\ngpus = 4\npriority = 1\n");
     let taken = Some("takes accelerators back from running jobs");
     for (allocation, policy, tenants, said) in [
@@ -158,6 +163,12 @@ fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
             Some("owns no accel"),
         ),
         ("static", "kubernetes", QUOTA, None),
+        ("static", "kueue", of_cohort, Some("tenant \"vision\" owns no accelerators")),
+        ("dynamic", "kueue", of_cohort, None),
+        ("static", "kueue", &later, None),
+        ("dynamic", "kueue", &later, Some("tenant \"vision\" has no cohort to lend to")),
+        ("static", "kueue", unequal, Some("\"speech\" owns no accelerators: its weight is 0")),
+        ("dynamic", "kueue", unequal, None),
         ("dynamic-preemptive", "kai", &cohort, None),
         ("static-preemptive", "kueue", weights, None),
     ] {
@@ -167,6 +178,31 @@ fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
             (found, _) => panic!("{allocation}, {policy}: {:?}", found.err()),
         }
     }
+}
+
+/// Where the jobs are known, a job that its tenant may never hold is found before the run, with the limit and a remedy.
+#[test]
+fn a_job_wider_than_its_tenant_may_hold_is_refused() {
+    let read = |gpus: u32, environment: &str, limits: &str| {
+        let text = format!(
+            "name = \"x\"\n[[cluster.groups]]\naccelerator = \"t4\"\nnodes = 2\ngpus_per_node = 4\n\
+             [[workload.bursts]]\ntenant = \"vision\"\njobs = 1\ngpus = {gpus}\nrun_secs = 60\n\
+             [evaluate]\npolicies = [\"kueue\"]\n[environment]\n{environment}\n\
+             [[tenants]]\nname = \"vision\"\n{limits}\n[[tenants]]\nname = \"speech\"\n{limits}\n"
+        );
+        parse::<Experiment>("x.toml", &text).map(drop).map_err(|error| (error.message, error.help.unwrap_or_default()))
+    };
+    let halves = "allocation = \"static\"";
+    assert_eq!(read(4, halves, ""), Ok(()));
+    let (message, help) = read(8, halves, "").unwrap_err();
+    assert!(message.contains("workload.bursts: job \"vision-0-0\" would wait for ever"), "{message}");
+    assert!(message.contains("tenant \"vision\" owns 4 accelerators") && help.contains("larger weight"), "{help}");
+    assert_eq!(read(8, "allocation = \"dynamic\"", ""), Ok(()));
+    // A run that ends at its horizon may leave jobs behind.
+    assert_eq!(read(8, &format!("{halves}\nhorizon_secs = 600"), ""), Ok(()));
+    let (message, help) = read(5, "", "quota.t4.nominal = 4").unwrap_err();
+    assert!(message.contains("the quotas let tenant \"vision\" hold 4 accelerators"), "{message}");
+    assert!(help.contains("raise the quota"), "{help}");
 }
 
 #[test]

@@ -28,6 +28,20 @@ pub enum Evidence {
     Derived,
     /// Stated by the maker.
     Nameplate,
+    /// Not read in the source that is named: it comes from memory, or from a quotation by others.
+    Unchecked,
+}
+
+impl Evidence {
+    /// Name in the catalog.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Derived => "derived",
+            Self::Nameplate => "nameplate",
+            Self::Unchecked => "unchecked",
+        }
+    }
 }
 
 /// Device memory of a type.
@@ -178,15 +192,15 @@ impl AcceleratorEntry {
     /// Accelerator type for a cluster of the environment.
     pub fn accelerator_type(&self) -> AcceleratorType {
         let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
-        let (watts, dollars_per_hour) =
-            (self.greatest_watts(), self.price.as_ref().map(|price| price.dollars_per_hour));
+        let watts = self.greatest_power().map(|power| power.watts);
+        let dollars_per_hour = self.price.as_ref().map(|price| price.dollars_per_hour);
         AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib, watts, dollars_per_hour }
     }
 
     /// Greatest power of one accelerator: the limit of its board, else the peak of its chip; `None` where neither was
     /// published.
-    pub fn greatest_watts(&self) -> Option<f64> {
-        self.watts(PowerOf::Limit, PowerAt::Board).or_else(|| self.watts(PowerOf::Peak, PowerAt::Chip))
+    pub fn greatest_power(&self) -> Option<&Power> {
+        self.power(PowerOf::Limit, PowerAt::Board).or_else(|| self.power(PowerOf::Peak, PowerAt::Chip))
     }
 
     /// Fastest row for a model in a benchmark; `None` where no measurement was published.
@@ -203,7 +217,18 @@ impl AcceleratorEntry {
 
     /// Watts of one accelerator; `None` where none were published.
     pub fn watts(&self, of: PowerOf, at: PowerAt) -> Option<f64> {
-        self.power.iter().find(|power| (power.of, power.at) == (of, at)).map(|power| power.watts)
+        self.power(of, at).map(|power| power.watts)
+    }
+
+    fn power(&self, of: PowerOf, at: PowerAt) -> Option<&Power> {
+        self.power.iter().find(|power| (power.of, power.at) == (of, at))
+    }
+
+    /// Kinds of all figures but the price, which is a list price.
+    fn evidence(&self) -> impl Iterator<Item = Evidence> {
+        let memory = self.memory.iter().map(|memory| memory.kind);
+        let power = self.power.iter().map(|power| power.kind);
+        memory.chain(power).chain(self.throughput.iter().map(|row| row.kind))
     }
 
     /// Joules for one sample, step or training on one accelerator; `None` where rate or power is
@@ -233,6 +258,8 @@ pub struct AcceleratorRow<'a> {
     pub benchmarks: Vec<&'a str>,
     /// Number of models with a figure of the type, in any benchmark.
     pub models: usize,
+    /// Number of figures that were not read in their source.
+    pub unchecked: usize,
     /// Citations in ascending order.
     pub sources: Vec<&'a str>,
 }
@@ -325,6 +352,7 @@ impl Accelerators {
             accelerator,
             benchmarks: benchmarks.into_iter().collect(),
             models: models.len(),
+            unchecked: accelerator.evidence().filter(|kind| *kind == Evidence::Unchecked).count(),
             sources: keys.into_iter().filter_map(|key| self.sources.get(key)).map(String::as_str).collect(),
         }
     }

@@ -108,6 +108,11 @@ fn every_type_is_listed_with_its_sources() {
     let k80 = rows.iter().find(|row| row.accelerator.name == "k80").unwrap();
     assert_eq!((k80.benchmarks.as_slice(), k80.models), (["gavel-training"].as_slice(), 7));
     assert_eq!(k80.accelerator.throughput[0].kind, Evidence::Measured);
+    // Figures that were not read in their source are counted.
+    assert_eq!(k80.unchecked, 0);
+    let fpga = rows.iter().find(|row| row.accelerator.name == "stratix-10-280").unwrap();
+    let power = fpga.accelerator.greatest_power().unwrap();
+    assert_eq!((power.watts, power.kind, fpga.unchecked), (125.0, Evidence::Unchecked, 2));
 }
 
 fn refusal(text: &str) -> String {

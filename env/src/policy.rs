@@ -71,6 +71,12 @@ pub trait Policy: Send {
         Scope::Training
     }
 
+    /// Whether the policy goes by the allocation of a run ([`crate::scenario::Allocation`]): it starts only what the
+    /// tenants may hold, and stops running jobs for others only where the run preempts.
+    fn keeps_allocation(&self) -> bool {
+        false
+    }
+
     /// Information level at which the policy was published.
     fn information(&self) -> Information {
         Information::Profiled

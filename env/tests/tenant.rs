@@ -10,10 +10,12 @@ use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
 use goodput_env::scenario::{Allocation, Scenario, SimOptions};
 use goodput_env::sim::{SimError, Simulator};
-use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, TenantError, Tenants, Usage};
+use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, ShareLimit, TenantError, TenantLimit, Tenants, Usage};
 use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
 const GPU: TypeId = TypeId(0);
@@ -233,4 +235,70 @@ fn an_allocation_binds_every_policy() {
             assert_eq!(under(allocation, tenants, &stop()), stopped, "{allocation:?}");
         }
     }
+}
+
+/// A policy that starts nothing.
+struct Idle;
+
+impl Policy for Idle {
+    fn decide(&mut self, _: &ClusterView<'_>) -> Plan {
+        Plan::keep()
+    }
+}
+
+/// Two tenants share eight accelerators, and `tenant` submits one job of four. The limit that keeps the job from ever
+/// starting, and the error of a run in which nothing starts.
+fn stalled(tenants: Vec<Group>, tenant: u32, allocation: Option<Allocation>) -> (Option<TenantLimit>, String) {
+    let mut workload = Workload::new(vec![], vec![of(tenant, "wide", 4)]);
+    let cohorts = vec![Group::named("all")];
+    workload.tenants = Arc::new(Tenants::new(tenants, cohorts, vec![], &["gpu"]).unwrap());
+    let options = SimOptions { allocation, ..SimOptions::standard() };
+    let scenario = Arc::new(Scenario::new(Arc::new(Cluster::homogeneous(2, 4)), Arc::new(workload), options, 0));
+    let error = Simulator::new(scenario.clone()).run(&mut Idle).unwrap_err();
+    (scenario.first_limited().map(|(_, limit)| limit), error.to_string())
+}
+
+#[test]
+fn a_run_that_stalls_names_the_limit_of_the_tenant_and_a_remedy() {
+    let (needed, fair) = (4, Group::named("two"));
+    let weighted = |weight_milli| Group { weight_milli, ..Group::named("one") };
+    let (limit, said) = stalled(vec![weighted(300), fair.clone()], 0, Some(Allocation::Static));
+    assert_eq!(limit, Some(TenantLimit::Owned { tenant: "one".into(), most: 2, needed }));
+    assert!(said.contains("wide, which asks for 4 of 8 accelerators; tenant \"one\" owns 2 accelerators"), "{said}");
+    assert!(said.ends_with("give the tenant a larger weight or quota, or choose a dynamic allocation)"), "{said}");
+    let (limit, said) = stalled(vec![weighted(300), fair.clone()], 0, Some(Allocation::Dynamic));
+    assert!(limit.is_none() && said.ends_with("4 of 8 accelerators)"), "{said}");
+
+    let member = |quota| group("one", Some("all"), 1000, &[("gpu", quota)]);
+    let (limit, said) = stalled(vec![member(1), group("two", Some("all"), 1000, &[("gpu", 2)])], 0, None);
+    assert_eq!(limit, Some(TenantLimit::Quota { tenant: "one".into(), most: 3, needed }));
+    assert!(said.contains("raise the quota or the borrowing limit"), "{said}");
+    assert_eq!(stalled(vec![member(1), group("two", Some("all"), 1000, &[("gpu", 3)])], 0, None).0, None);
+    assert_eq!(stalled(vec![member(4)], 1, None).0, Some(TenantLimit::Undeclared));
+
+    let share_limit = ShareLimit { compute_percent: Some(350), memory_mib: None };
+    let (limit, said) = stalled(vec![Group { share_limit, ..Group::named("one") }], 0, None);
+    let of = "% of an accelerator";
+    assert_eq!(limit, Some(TenantLimit::Share { tenant: "one".into(), of, most: 350, needed: 400 }));
+    assert!(said.contains("raise the share_limit"), "{said}");
+}
+
+/// A quota of a later change counts, and so does one of a cohort. Where a tenant's part is nothing, it has no room.
+#[test]
+fn one_predicate_says_whether_there_are_quotas() {
+    let plain = || vec![Group::named("one"), group("two", None, 0, &[])];
+    let weights = Tenants::new(plain(), vec![], vec![], &["gpu"]).unwrap();
+    assert_eq!((weights.quota_owner(), weights.without_room()), (None, None));
+    assert_eq!(weights.partitioned(&[8]).without_room().unwrap().name, "two");
+    let quota = Quota { nominal: 2, ..Quota::default() };
+    let change =
+        |name: &str| QuotaChange { at: SimTime::from_secs(60), group: name.into(), accelerator: "gpu".into(), quota };
+    let later = Tenants::new(plain(), vec![], vec![change("one"), change("two")], &["gpu"]).unwrap();
+    assert_eq!(later.quota_owner().unwrap().name, "one");
+    assert!(later.partitioned(&[8]).without_room().is_none());
+    let cohort = group("all", None, 1000, &[("gpu", 8)]);
+    let members = vec![group("one", Some("all"), 1000, &[])];
+    let common = Tenants::new(members, vec![cohort], vec![], &["gpu"]).unwrap();
+    assert_eq!((common.quota_owner().unwrap().name.as_str(), common.without_room()), ("all", None));
+    assert_eq!(common.partitioned(&[8]).without_room().unwrap().name, "one");
 }

@@ -88,6 +88,10 @@ impl Policy for Kubernetes {
         view.waiting().for_each(|job| lines.push(job.id(), view.priority(&job)));
         run(view, &mut framework, &mut snapshot, &mut lines.together())
     }
+
+    fn keeps_allocation(&self) -> bool {
+        true
+    }
 }
 
 /// Schedules the queue. A job of a shape that fitted nowhere is not tried again until a pod was

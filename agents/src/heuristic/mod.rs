@@ -28,10 +28,6 @@ pub mod tiresias;
 pub use expectation::Expectation;
 pub use listed::{ListedPolicy, Traits};
 
-/// Policies that keep to what a run lets tenants hold, and preempt only where it lets them
-/// ([`goodput_env::scenario::Allocation`]).
-pub const ALLOCATABLE: [&str; 5] = ["kueue", "kai", "kai-time-aware", "kubernetes", "kubernetes-binpack"];
-
 /// Entries of each paper's file.
 pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     fifo::LISTED,

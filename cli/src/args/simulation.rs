@@ -105,8 +105,7 @@ pub fn preset() -> impl TypedValueParser<Value = Preset> {
 /// Parser of the name of an allocation.
 pub fn allocation() -> impl TypedValueParser<Value = Allocation> {
     let names = PossibleValuesParser::new(Allocation::ALL.map(Allocation::name));
-    let by_name = |name: String| Allocation::ALL.into_iter().find(|allocation| allocation.name() == name);
-    names.try_map(move |name| by_name(name).ok_or("no such allocation"))
+    names.try_map(|name| Allocation::by_name(&name).ok_or("no such allocation"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

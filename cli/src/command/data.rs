@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::compose::split_list;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
@@ -19,6 +18,7 @@ use crate::args::Data;
 use crate::command::config::resolved;
 use crate::command::run::threads;
 use crate::command::sim::data_fault;
+use crate::command::study::asked_for;
 use crate::command::train::{GATE, fault};
 use crate::config;
 use crate::progress::{Meter, Verbosity};
@@ -90,7 +90,7 @@ fn log(
     out: &Path,
     verbosity: Verbosity,
 ) -> Result<ExitCode, CommandError> {
-    let asked: Vec<String> = policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
+    let asked = asked_for(policies);
     let names = if asked.is_empty() { &experiment.evaluate.policies } else { &asked };
     let disturbed = |name: &String| {
         let name = name.clone();

@@ -59,6 +59,10 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         .with_help(format!("it needs at least: {needs}")));
     }
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, args.seed));
+    if let Some((request, limit)) = scenario.first_limited() {
+        let problem = format!("job {:?} would wait for ever: {limit}", request.name);
+        return Err(CommandError::input(problem).with_help(limit.remedy()));
+    }
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy);
     // Also where the run has failed: a lost turn or a fault may be the reason.
     program.iter().for_each(programs::warn_of_faults);

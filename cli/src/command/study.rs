@@ -5,9 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_agents::compose::{self, PolicyNameError, split_list};
 use goodput_agents::heuristic::ListedPolicy;
+use goodput_agents::policies::external::PREFIXES;
 use goodput_configs::experiment::{self, Experiment, SweepPoint};
 use goodput_configs::names::did_you_mean;
-use goodput_configs::policies::{self, EXTERNAL};
+use goodput_configs::policies;
 use goodput_configs::reader::Document;
 use goodput_console::{CommandError, say};
 use goodput_eval::entries::{EntryError, LearnedPolicy};
@@ -20,20 +21,22 @@ use crate::command::config::resolved;
 use crate::command::{conventions, programs};
 use crate::config;
 
+/// Prefix of the name of a command as a policy.
+const COMMAND: &str = PREFIXES[0];
+
 /// Study of a command line. `argv` is the command that runs it in one process.
 pub fn of(options: &StudyOptions, argv: Vec<String>) -> Result<SweepStudy, CommandError> {
     let preset = options.preset.map(|preset| format!("environment.preset={}", preset.name()));
     let allocation = options.allocation.map(|allocation| format!("environment.allocation={}", allocation.name()));
-    let asked: Vec<String> = options.policies.iter().flat_map(|list| split_list(list)).map(str::to_owned).collect();
-    // Policies of the file that are not asked for need not go by the allocation.
-    let instead = allocation.is_some() && !asked.is_empty();
-    let chosen = instead.then(|| format!("evaluate.policies={asked:?}"));
+    let asked = asked_for(&options.policies);
+    // Policies of the file that are not asked for need not be there, nor go by the allocation.
+    let chosen = (!asked.is_empty()).then(|| "evaluate.policies=[]".to_owned());
     let given = [preset, allocation, chosen].into_iter().flatten();
     let sets: Vec<String> = given.chain(options.sets.iter().cloned()).collect();
     let (mut workloads, mut configs, mut first) = (Vec::new(), Vec::new(), None::<Experiment>);
     let several = options.experiments.len() > 1;
     for path in &options.experiments {
-        let experiment = config::read(path, &sets)?;
+        let mut experiment = config::read(path, &sets)?;
         conventions::say_overrides(&experiment.environment);
         let document = Document::read(path, &sets).map_err(command_error)?;
         for SweepPoint { name, experiment: point } in experiment::points(&document).map_err(command_error)? {
@@ -41,6 +44,9 @@ pub fn of(options: &StudyOptions, argv: Vec<String>) -> Result<SweepStudy, Comma
             for workload in StudyWorkload::of(&point, &options.workloads) {
                 workloads.push(StudyWorkload { name: joined(&[file, &name], workload.name), ..workload });
             }
+        }
+        if !asked.is_empty() {
+            experiment.evaluate.policies.clone_from(&asked);
         }
         configs.push(resolved(&experiment)?);
         first.get_or_insert(experiment);
@@ -57,6 +63,15 @@ pub fn of(options: &StudyOptions, argv: Vec<String>) -> Result<SweepStudy, Comma
         policies,
         workloads,
     })
+}
+
+/// Policies of all `--policies`. Each has names between commas, or one command, which may have commas itself.
+pub fn asked_for(policies: &[String]) -> Vec<String> {
+    let names = policies.iter().flat_map(|given| match given.starts_with(COMMAND) {
+        true => vec![given.as_str()],
+        false => split_list(given),
+    });
+    names.map(str::to_owned).collect()
 }
 
 /// Name of a workload: the file and the settings where there are several, and otherwise its own name.
@@ -115,7 +130,7 @@ pub fn fault(error: SweepError) -> CommandError {
         SweepError::Entry(EntryError::Policy(error)) => return unnamed(&error),
         SweepError::Entry(EntryError::Unsuitable(error)) => return config::setup_error(error.into()),
         SweepError::Entry(EntryError::External { ref command, .. }) => {
-            let help = format!("it was started as `{command}`; {EXTERNAL}");
+            let help = programs::started_as(command);
             return CommandError::input(error).with_help(help);
         }
         SweepError::Entry(EntryError::Types { .. }) => {

@@ -313,7 +313,7 @@ impl Experiment {
     /// [`CheckError`] at `key`.
     pub fn check_policy(&self, key: impl Into<Cow<'static, str>>, name: &str, setup: &Setup) -> Result<(), CheckError> {
         let key = key.into();
-        policies::check_quotas(key.clone(), name, &self.tenants, &self.cohorts)?;
+        policies::check_quotas(key.clone(), name, setup.tenants())?;
         policies::check_allocation(key.clone(), name, self.environment.allocation)?;
         policies::check_types(key, name, setup.cluster())
     }

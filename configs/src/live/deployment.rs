@@ -236,8 +236,9 @@ impl Deployment {
             (Some(name), _) => ("policy.name", name.as_str()),
             (None, bundle) => ("policy.bundle", bundle.as_deref().and_then(Path::to_str).unwrap_or_default()),
         };
+        let tenants = self.tenants()?;
         [acting, ("reliance.fallback", &self.reliance.fallback)].into_iter().try_for_each(|(key, name)| {
-            policies::check_quotas(key, name, &self.tenants, &self.cohorts)?;
+            policies::check_quotas(key, name, &tenants)?;
             policies::check_limits(key, name, &self.tenants)
         })
     }

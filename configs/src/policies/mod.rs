@@ -32,8 +32,14 @@ pub const PARAMETERS: &str = "`goodput list policies --parameters` names every p
 /// Advice on the names of external programs.
 pub const EXTERNAL: &str = "write proc:COMMAND, for example proc:./policy, or python:MODULE:CLASS";
 
-/// Checks that `name` is a published policy, which has no bundle.
+/// Checks that `name` is a published policy, which has no bundle and is no external program.
 pub(crate) fn check_heuristic(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
+    if ExternalProgram::is_meant_by(name) {
+        let key = key.into();
+        let message = format!("{key} is {name:?}, an external program, and only a published policy can stand here");
+        let remedy = Some("name a policy of `goodput list policies`");
+        return Err(CheckError { remedy, ..CheckError::at(key, message) });
+    }
     name.parse::<NamedPolicy>().map(drop).map_err(|error| refused(key.into(), &error))
 }
 

@@ -1,22 +1,30 @@
 //! Check that a policy knows the quotas, the limits and the accelerators of the file that names it.
 
 use std::borrow::Cow;
-
-use goodput_agents::compose::NamedPolicy;
 #[cfg(feature = "scenarios")]
-use goodput_agents::heuristic::ALLOCATABLE;
+use std::sync::LazyLock;
+
+#[cfg(feature = "scenarios")]
+use goodput_agents::compose;
+use goodput_agents::compose::NamedPolicy;
 #[cfg(feature = "scenarios")]
 use goodput_env::cluster::Cluster;
 #[cfg(feature = "scenarios")]
 use goodput_env::scenario::Allocation;
+use goodput_env::tenant::Tenants;
 
 use crate::error::CheckError;
-use crate::tenants::{CohortConfig, TenantConfig};
+use crate::tenants::TenantConfig;
 
 const WITHOUT_QUOTAS: &str = "choose another policy, or remove every quota and limit tenants by share_limit";
 
-const WITHOUT_ALLOCATION: &str = "choose kueue, kai, kai-time-aware, kubernetes or kubernetes-binpack, or leave out \
-                                  the allocation";
+/// Advice that names all policies that go by an allocation, also those of a program of one's own.
+#[cfg(feature = "scenarios")]
+static WITHOUT_ALLOCATION: LazyLock<String> = LazyLock::new(|| {
+    let keeps = compose::policies().filter(|entry| entry.build(0).keeps_allocation());
+    let names: Vec<&str> = keeps.map(|entry| entry.name).collect();
+    format!("choose one of {}, or leave out the allocation", names.join(", "))
+});
 
 #[cfg(feature = "scenarios")]
 const WITHOUT_LOANS: &str = "leave out what follows the plus sign, or choose static-preemptive or dynamic-preemptive";
@@ -39,23 +47,12 @@ fn refused(key: Cow<'static, str>, name: &str, problem: &str, remedy: &'static s
 ///
 /// # Errors
 /// [`CheckError`] at `key` that names the tenant or the cohort.
-pub(crate) fn check_quotas(
-    key: impl Into<Cow<'static, str>>,
-    name: &str,
-    tenants: &[TenantConfig],
-    cohorts: &[CohortConfig],
-) -> Result<(), CheckError> {
-    let has_quota = |tenant: &&TenantConfig| !tenant.quota.is_empty() || !tenant.quota_changes.is_empty();
-    let of_tenants = tenants.iter().filter(has_quota).map(|tenant| ("tenant", &tenant.name));
-    let of_cohorts = cohorts.iter().filter(|cohort| !cohort.quota.is_empty()).map(|cohort| ("cohort", &cohort.name));
-    match of_tenants.chain(of_cohorts).next().filter(|_| places_parts(name)) {
-        None => Ok(()),
-        Some((what, owner)) => {
-            let problem =
-                format!("places jobs on parts of accelerators and knows no quotas, and {what} {owner:?} has a quota");
-            Err(refused(key.into(), name, &problem, WITHOUT_QUOTAS))
-        }
-    }
+pub(crate) fn check_quotas(key: impl Into<Cow<'static, str>>, name: &str, tenants: &Tenants) -> Result<(), CheckError> {
+    let Some(owner) = tenants.quota_owner().filter(|_| places_parts(name)) else { return Ok(()) };
+    let what = if tenants.cohorts().contains(owner) { "cohort" } else { "tenant" };
+    let problem =
+        format!("places jobs on parts of accelerators and knows no quotas, and {what} {:?} has a quota", owner.name);
+    Err(refused(key.into(), name, &problem, WITHOUT_QUOTAS))
 }
 
 /// Checks that no tenant has a `share_limit` under a policy that does not know such limits.
@@ -84,9 +81,9 @@ pub fn check_allocation(
     allocation: Option<Allocation>,
 ) -> Result<(), CheckError> {
     let Some(allocation) = allocation else { return Ok(()) };
-    let keeps = |policy: &NamedPolicy| ALLOCATABLE.contains(&policy.entry().name);
+    let keeps = |policy: &NamedPolicy| policy.training(0).keeps_allocation();
     let (problem, remedy) = match name.parse::<NamedPolicy>().ok().filter(keeps) {
-        None => ("does not go by an allocation of the run, and it is", WITHOUT_ALLOCATION),
+        None => ("does not go by an allocation of the run, and it is", WITHOUT_ALLOCATION.as_str()),
         Some(policy) if policy.takes_back() && !allocation.preempts() => (
             "takes accelerators back from running jobs, which may not be stopped where the allocation is",
             WITHOUT_LOANS,

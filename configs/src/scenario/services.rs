@@ -51,7 +51,9 @@ pub struct ServiceConfig {
     /// Fewest replicas of the service; absent: 1.
     #[serde(default = "one")]
     pub min_replicas: u32,
-    /// Most replicas of the service; absent: 10000.
+    /// Most replicas of the service; absent: 10000. Where they leave no room for the replicas on two accelerator types,
+    /// a change of the type under `+per-watt` or `+per-dollar` has fewer replicas for a cold start, and none where this
+    /// is 1.
     #[serde(default = "most_replicas")]
     pub max_replicas: u32,
     /// Squared coefficient of variation of the time between requests; 1 for independent users.

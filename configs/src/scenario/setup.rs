@@ -9,6 +9,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::Layout;
 use goodput_env::job::{JobRequest, Workload};
 use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::tenant::Tenants;
 use goodput_env::tie_break::TieBreak;
 
 use super::{
@@ -125,12 +126,14 @@ impl Setup {
     /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is
     /// not declared.
     pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
-        self.options().allocation.map_or(Ok(()), |allocation| tenants::check_allocation(allocation, tenants))?;
-        if tenants.is_empty() && cohorts.is_empty() {
-            return Ok(self);
-        }
         let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
         let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        if let Some(allocation) = self.options().allocation {
+            tenants::check_allocation(allocation, &built, &self.template.cluster)?;
+        }
+        if tenants.is_empty() {
+            return Ok(self);
+        }
         card_sharing::prepare_limits(&mut self.template.cluster, tenants)?;
         match &mut self.source {
             Source::Synthetic(generator) => {
@@ -158,8 +161,26 @@ impl Setup {
         let mut empty = Workload::clone(&self.template.workload);
         empty.tenants = built;
         self.template.workload = Arc::new(empty);
+        self.check_limits()?;
         self.tenants = tenants.to_vec();
         Ok(self)
+    }
+
+    /// Checks that no job of the file waits for ever because of the limits of its tenant.
+    fn check_limits(&self) -> Result<(), SetupError> {
+        let (key, workload) = match &self.source {
+            Source::Synthetic(_) => return Ok(()),
+            Source::Fixed(workload) => ("workload.file.path", workload),
+            Source::Bursts(_, workload) => ("workload.bursts", workload),
+        };
+        // A run that ends at its horizon may leave jobs behind.
+        if self.options().horizon.is_some() {
+            return Ok(());
+        }
+        let scenario = self.template.with_jobs(workload.clone(), 0);
+        let Some((request, limit)) = scenario.first_limited() else { return Ok(()) };
+        let problem = format!("{key}: job {:?} would wait for ever: {limit}", request.name);
+        Err(CheckError { remedy: Some(limit.remedy()), ..CheckError::at(key, problem) }.into())
     }
 
     /// Setup with inference services beside the jobs.
@@ -219,6 +240,11 @@ impl Setup {
     /// The options all scenarios share.
     pub fn options(&self) -> &SimOptions {
         &self.template.options
+    }
+
+    /// Tenants that the file declares.
+    pub fn tenants(&self) -> &Tenants {
+        &self.template.workload.tenants
     }
 
     /// The cluster all scenarios share.

@@ -3,6 +3,7 @@
 use super::Violation;
 use crate::placement::Placement;
 use crate::plan::Plan;
+use crate::tenant::ShareLimit;
 use crate::view::ClusterView;
 
 /// A tenant may keep what it holds when its limit is exceeded, but comes to hold more only within the limit.
@@ -22,7 +23,7 @@ pub(super) fn check(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Vi
             }
         }
         let limits = group.share_limit.amounts();
-        for (of, unit) in ["% of an accelerator", "MiB"].into_iter().enumerate() {
+        for (of, unit) in ShareLimit::UNITS.into_iter().enumerate() {
             if after[of] > before[of] && after[of] > limits[of] {
                 violations.push(Violation::ShareLimit { tenant, of: unit, held: after[of], limit: limits[of] });
             }

@@ -1,12 +1,10 @@
 //! Allocation of a cluster among its tenants: static or dynamic, with preemption or without.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, Pool};
-use crate::job::Workload;
+use crate::tenant::Tenants;
 
 /// Way in which tenants share a cluster. Static: a tenant holds at most what it owns, which is its quota, or its
 /// weighted part of the cluster where no tenant has a quota. Dynamic: idle quota is lent within cohorts, and all that
@@ -51,17 +49,21 @@ impl Allocation {
         matches!(self, Self::StaticPreemptive | Self::DynamicPreemptive)
     }
 
-    /// The workload with tenants that hold what this allocation lets them hold of `cluster`.
-    pub(super) fn of_tenants(self, cluster: &Cluster, workload: Arc<Workload>) -> Arc<Workload> {
-        if self.lends() || workload.tenants.is_empty() {
-            return workload;
+    /// The allocation called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|allocation| allocation.name() == name)
+    }
+
+    /// Tenants that may hold what this allocation lets `tenants` hold of `cluster`.
+    #[must_use]
+    pub fn of_tenants(self, cluster: &Cluster, tenants: &Tenants) -> Tenants {
+        if self.lends() || tenants.is_empty() {
+            return tenants.clone();
         }
         let mut capacity = vec![0; cluster.types.len()];
         for node in cluster.nodes.iter().filter(|node| node.pool != Pool::Inference) {
             capacity[node.accelerator.index()] += u64::from(node.gpus);
         }
-        let mut divided = Workload::clone(&workload);
-        divided.tenants = Arc::new(divided.tenants.partitioned(&capacity));
-        Arc::new(divided)
+        tenants.partitioned(&capacity)
     }
 }

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod information;
+mod limits;
 mod mixing;
 mod options;
 mod preset;
@@ -130,10 +131,9 @@ impl Scenario {
 
 /// The workload with tenants that hold what the run's allocation lets them hold.
 fn divided(cluster: &Cluster, workload: Arc<Workload>, options: &SimOptions) -> Arc<Workload> {
-    match options.allocation {
-        Some(allocation) => allocation.of_tenants(cluster, workload),
-        None => workload,
-    }
+    let Some(allocation) = options.allocation.filter(|allocation| !allocation.lends()) else { return workload };
+    let tenants = Arc::new(allocation.of_tenants(cluster, &workload.tenants));
+    Arc::new(Workload { tenants, ..Workload::clone(&workload) })
 }
 
 fn profiles(cluster: &Cluster, workload: &Workload) -> Arc<[Option<ServingProfile>]> {

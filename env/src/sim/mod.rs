@@ -44,6 +44,7 @@ use crate::policy::Policy;
 use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
 use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase, Profile};
+use crate::tenant::TenantLimit;
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
@@ -101,8 +102,9 @@ pub enum SimError {
     },
     /// Nothing runs, nothing will arrive and the policy starts nothing.
     #[error(
-        "stalled at {at}: {pending} {}, nothing runs, and the policy starts none of them (first: {first}, which asks for {gpus} of {capacity} accelerators)",
-        if *pending == 1 { "job waits" } else { "jobs wait" }
+        "stalled at {at}: {pending} {}, nothing runs, and the policy starts none of them (first: {first}, which asks for {gpus} of {capacity} accelerators{})",
+        if *pending == 1 { "job waits" } else { "jobs wait" },
+        limit.as_ref().map_or_else(String::new, |limit| format!("; {limit}: {}", limit.remedy()))
     )]
     Stalled {
         /// Moment of the failure.
@@ -115,6 +117,8 @@ pub enum SimError {
         gpus: u32,
         /// Accelerators of the cluster.
         capacity: u32,
+        /// Limit of its tenant under which the first cannot start.
+        limit: Option<TenantLimit>,
     },
     /// Requests wait and the policy answers none.
     #[error(

@@ -9,6 +9,7 @@
 //! Without quotas the tenants of a run are not limited: the weights then only give fair policies
 //! their target.
 
+mod limit;
 mod parts;
 mod share;
 mod tree;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use limit::TenantLimit;
 pub use share::DominantShare;
 pub use tree::{GroupId, QuotaTree, Usage};
 
@@ -72,6 +74,9 @@ pub struct ShareLimit {
 }
 
 impl ShareLimit {
+    /// Units of the amounts.
+    pub const UNITS: [&str; 2] = ["% of an accelerator", "MiB"];
+
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -169,6 +174,8 @@ pub struct Tenants {
     /// States of the quotas with the time from which each holds, ascending, the first from time
     /// zero; empty where there are no quotas.
     trees: Vec<(SimTime, QuotaTree)>,
+    /// Index of the first group that was given a quota, at the beginning or by a change.
+    quota_owner: Option<usize>,
 }
 
 impl Tenants {
@@ -186,13 +193,9 @@ impl Tenants {
         let count = tenants.len();
         let mut groups = tenants;
         groups.extend(cohorts);
-        let mut trees = Vec::new();
-        let tree = QuotaTree::new(&groups, count, types)?;
+        let mut trees = vec![(SimTime::ZERO, QuotaTree::new(&groups, count, types)?)];
         // The sort is stable, so of several changes at one time the last one given holds.
         changes.sort_by_key(|change| change.at);
-        if groups.iter().any(|group| !group.quotas.is_empty()) || !changes.is_empty() {
-            trees.push((SimTime::ZERO, tree));
-        }
         let mut dated = groups.clone();
         for change in changes {
             let Some(group) = dated.iter_mut().find(|group| group.name == change.group) else {
@@ -207,7 +210,11 @@ impl Tenants {
             }
             trees.push((change.at, tree));
         }
-        Ok(Self { groups, count, trees })
+        let quota_owner = dated.iter().position(|group| !group.quotas.is_empty());
+        if quota_owner.is_none() {
+            trees.clear();
+        }
+        Ok(Self { groups, count, trees, quota_owner })
     }
 
     /// Number of declared tenants.
@@ -240,10 +247,31 @@ impl Tenants {
         self.get(index).map_or(UNIT_WEIGHT, |tenant| tenant.weight_milli)
     }
 
+    /// First tenant or cohort that was given a quota, at the beginning or by a change; `None` where weights alone
+    /// divide the cluster.
+    pub fn quota_owner(&self) -> Option<&Group> {
+        self.quota_owner.map(|at| &self.groups[at])
+    }
+
     /// Quotas that hold at `now`; `None` in a run without quotas.
     pub fn quotas(&self, now: SimTime) -> Option<&QuotaTree> {
-        let after = self.trees.partition_point(|(at, _)| *at <= now);
-        self.trees.get(after.checked_sub(1)?).map(|(_, tree)| tree)
+        self.quotas_from(now).next()
+    }
+
+    /// Quotas that hold at `now`, and those of each later time; none in a run without quotas.
+    pub fn quotas_from(&self, now: SimTime) -> impl Iterator<Item = &QuotaTree> {
+        // The first quotas hold from time zero.
+        let current = self.trees.partition_point(|(at, _)| *at <= now).saturating_sub(1);
+        self.trees[current..].iter().map(|(_, tree)| tree)
+    }
+
+    /// First tenant that can hold no accelerator at any time, because neither quotas nor parts give it any.
+    pub fn without_room(&self) -> Option<&Group> {
+        let rooms = |tenant: usize| {
+            let mut quotas = self.quotas_from(SimTime::ZERO).peekable();
+            quotas.peek().is_none() || quotas.any(|tree| tree.resources().any(|kind| tree.potential(tenant, kind) > 0))
+        };
+        self.iter().enumerate().find(|(tenant, _)| !rooms(*tenant)).map(|(_, group)| group)
     }
 
     /// Time of the next change of quotas after `now`.

@@ -12,9 +12,9 @@ impl Tenants {
     pub fn partitioned(&self, capacity: &[u64]) -> Self {
         let kept = |tree: &QuotaTree| tree.with_quotas(|_, _, quota| Quota { borrowing_limit: Some(0), ..quota });
         let mut trees: Vec<_> = self.trees.iter().map(|(at, tree)| (*at, kept(tree))).collect();
-        if trees.is_empty() {
+        if self.quota_owner.is_none() {
             let weights: Vec<u32> = self.iter().map(|tenant| tenant.weight_milli).collect();
-            trees.push((SimTime::ZERO, QuotaTree::partitioned(&weights, capacity)));
+            trees = vec![(SimTime::ZERO, QuotaTree::partitioned(&weights, capacity))];
         }
         Self { trees, ..self.clone() }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
-use goodput_agents::policies::external::ExternalProgram;
+use goodput_agents::policies::external::{ExternalProgram, PREFIXES};
 use goodput_agents::zoo;
 use goodput_configs::error::CheckError;
 use goodput_configs::live::deployment::Deployment;
@@ -20,7 +20,7 @@ use goodput_env::time::SimTime;
 use super::decide::chooser::Chooser;
 use super::observe::{ClusterObserver, Setting};
 use super::policies::{OpenedPolicy, named};
-use super::shadow::{Maker, Shadow};
+use super::shadow::{Maker, RolloutPolicy, Shadow};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
 
@@ -58,18 +58,21 @@ pub fn bundle_sha256(path: &Path) -> Result<String, String> {
     zoo::open(path).map(|bundle| bundle.sha256()).map_err(|error| error.to_string())
 }
 
-/// The name of a policy with the path of its file or program made absolute, as a daemon in another folder needs it.
+/// The name of a policy as a daemon in another folder needs it: the path of a file is made absolute. Of a command, that
+/// is the program, where the name has a folder, and each argument that is a file.
 ///
 /// # Errors
 /// The working directory is gone.
 pub fn absolute(policy: &str) -> std::io::Result<String> {
     let whole = |path: &str| Ok(std::path::absolute(path)?.to_string_lossy().into_owned());
-    if let Some(command) = policy.strip_prefix("proc:") {
-        let (program, arguments) = command.split_once(' ').unwrap_or((command, ""));
-        return match program.contains('/') {
-            true => Ok(format!("proc:{} {arguments}", whole(program)?).trim_end().to_owned()),
-            false => Ok(policy.to_owned()),
-        };
+    if let Some(command) = policy.strip_prefix(PREFIXES[0]) {
+        let words = command.split_whitespace().enumerate().map(|(at, word)| match at {
+            0 if word.contains('/') => whole(word),
+            1.. if Path::new(word).is_file() => whole(word),
+            _ => Ok(word.to_owned()),
+        });
+        let words = words.collect::<std::io::Result<Vec<_>>>()?;
+        return Ok(format!("{}{}", PREFIXES[0], words.join(" ")));
     }
     let is_file = !ExternalProgram::is_meant_by(policy) && (policy.contains('/') || Path::new(policy).is_file());
     if is_file { whole(policy) } else { Ok(policy.to_owned()) }
@@ -141,7 +144,7 @@ pub(super) fn deciders(
     let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    let chooser = chooser.hearing(opened.program().cloned()).called(opened.heuristic().cloned());
+    let chooser = chooser.with_program(opened.program().cloned()).with_name(opened.heuristic().cloned());
     Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
 }
 
@@ -185,8 +188,8 @@ fn maker(settings: PolicyConfig, wrappers: Wrappers) -> Maker {
             screen.fits(cluster).map_err(|error| error.to_string())?;
         }
         let policy = opened.within(&wrappers).map_err(said)?;
-        let told = information(&*policy, settings.information);
-        Ok((policy, told))
+        let information = information(&*policy, settings.information);
+        Ok(RolloutPolicy { policy, information, program: opened.program().cloned() })
     })
 }
 
@@ -202,5 +205,25 @@ fn information(policy: &dyn Policy, setting: InformationSetting) -> Information 
             Information::Profiled
         }
         _ => Information::Estimate { sigma: 0.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::absolute;
+
+    #[test]
+    fn paths_of_files_are_made_absolute() -> std::io::Result<()> {
+        let here = std::env::current_dir()?.display().to_string();
+        for (given, made) in [
+            ("proc: ./policy --greedy 1,2", format!("proc:{here}/policy --greedy 1,2")),
+            ("proc:python3 Cargo.toml src", format!("proc:python3 {here}/Cargo.toml src")),
+            ("python:module:Class", "python:module:Class".to_owned()),
+            ("runs/1/policy.bundle", format!("{here}/runs/1/policy.bundle")),
+            ("srtf", "srtf".to_owned()),
+        ] {
+            assert_eq!(absolute(given)?, made);
+        }
+        Ok(())
     }
 }

@@ -68,28 +68,39 @@ impl Composite {
         };
         self.report(view.now, &loans, &plan);
         self.replicas.reset(view, &plan, &loans.home);
-        for (service, (claim, target)) in view.services().zip(self.wanted.iter().zip(self.targets(view))) {
+        let targets = self.targets(view);
+        let mut services: Vec<_> = view.services().zip(self.wanted.iter().zip(targets)).collect();
+        // Services of one type take its room before those that may use any.
+        services.sort_by_key(|(_, (claim, _))| claim.kind.is_none());
+        for (service, (claim, target)) in services {
             self.replicas.scale(view, &service, target, claim.kind, &mut plan);
         }
         plan
     }
 
-    /// Replicas by service. Services that may use all types divide all room, and those of one type the room of it.
+    /// Replicas by service. Services of one type divide the room of it. Services that may use all types have what they
+    /// would have if all services divided all room.
     fn targets(&self, view: &ClusterView<'_>) -> Vec<u32> {
-        let mut kinds: Vec<Option<TypeId>> = self.wanted.iter().map(|claim| claim.kind).collect();
+        let mut kinds: Vec<TypeId> = self.wanted.iter().filter_map(|claim| claim.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let mut targets = vec![0; self.wanted.len()];
+        let mut targets = self.divided(view, &self.wanted, None);
         for kind in kinds {
-            let on = |node: &NodeId| kind.is_none_or(|kind| view.cluster().type_of(*node) == kind);
-            let nodes = || view.cluster().node_ids().filter(on);
-            let free = nodes().map(|node| self.replicas.free_on(node)).sum();
-            let served: u32 = nodes().map(|node| view.served_on(node)).sum();
-            let (at, claims): (Vec<usize>, Vec<Claim>) =
-                self.wanted.iter().copied().enumerate().filter(|(_, claim)| claim.kind == kind).unzip();
-            at.into_iter().zip(allot(&claims, free + served, free)).for_each(|(at, target)| targets[at] = target);
+            let of_kind = self.wanted.iter().copied().enumerate().filter(|(_, claim)| claim.kind == Some(kind));
+            let (at, claims): (Vec<usize>, Vec<Claim>) = of_kind.unzip();
+            let divided = self.divided(view, &claims, Some(kind));
+            at.into_iter().zip(divided).for_each(|(at, target)| targets[at] = target);
         }
         targets
+    }
+
+    /// Replicas for `claims` on accelerators of type `kind`; `None`: of every type.
+    fn divided(&self, view: &ClusterView<'_>, claims: &[Claim], kind: Option<TypeId>) -> Vec<u32> {
+        let on = |node: &NodeId| kind.is_none_or(|kind| view.cluster().type_of(*node) == kind);
+        let nodes = || view.cluster().node_ids().filter(on);
+        let free = nodes().map(|node| self.replicas.free_on(node)).sum();
+        let served: u32 = nodes().map(|node| view.served_on(node)).sum();
+        allot(claims, free + served, free)
     }
 
     fn report(&mut self, at: SimTime, loans: &LoanDecision, plan: &Plan) {

@@ -120,6 +120,10 @@ impl Policy for Kai {
     fn wake_at(&self) -> Option<SimTime> {
         self.wake
     }
+
+    fn keeps_allocation(&self) -> bool {
+        true
+    }
 }
 
 /// Tenant at one decision.

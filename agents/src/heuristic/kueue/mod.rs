@@ -85,6 +85,8 @@ pub const LISTED: &[ListedPolicy] = &[
 pub struct Kueue {
     rules: PreemptionRules,
     lends: bool,
+    /// Whether the allocation of the run decides, and not one of the policy's own.
+    keeps_allocation: bool,
     quotas: Quotas,
     usage: Usage,
     free: Free,
@@ -108,6 +110,7 @@ impl Kueue {
         Self {
             rules,
             lends: true,
+            keeps_allocation: true,
             quotas: Quotas::shared(),
             usage: Usage::default(),
             free: Free::default(),
@@ -119,13 +122,14 @@ impl Kueue {
 
     /// A policy that lets tenants borrow and never preempts.
     pub fn lending() -> Self {
-        Self::new(PreemptionRules::within_tenants(Evict::Never))
+        Self { keeps_allocation: false, ..Self::new(PreemptionRules::within_tenants(Evict::Never)) }
     }
 
     /// A policy without borrowing: quotas partition the cluster. Jobs evict those of their own tenant that `evict`
     /// says.
     pub fn partitioned(evict: Evict) -> Self {
-        Self { lends: false, quotas: Quotas::partitioned(), ..Self::new(PreemptionRules::within_tenants(evict)) }
+        let of_its_own = Self { keeps_allocation: false, ..Self::new(PreemptionRules::within_tenants(evict)) };
+        Self { lends: false, quotas: Quotas::partitioned(), ..of_its_own }
     }
 }
 
@@ -155,6 +159,10 @@ impl Policy for Kueue {
 
     fn wake_at(&self) -> Option<SimTime> {
         self.wake
+    }
+
+    fn keeps_allocation(&self) -> bool {
+        self.keeps_allocation
     }
 }
 

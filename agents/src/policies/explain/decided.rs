@@ -27,16 +27,16 @@ pub struct Decision {
 pub(super) enum Reasons {
     Rounds(Box<Played>),
     Utilities(UtilityReasons),
-    Told(Vec<ChosenAction>),
+    Actions(Vec<ChosenAction>),
     None,
 }
 
 impl Decision {
     /// Actions of an external program in the order of the round, with the reasons that the program gave; empty for
     /// other policies.
-    pub fn told(&self) -> &[ChosenAction] {
+    pub fn actions(&self) -> &[ChosenAction] {
         match &self.reasons {
-            Reasons::Told(actions) => actions,
+            Reasons::Actions(actions) => actions,
             _ => &[],
         }
     }
@@ -46,7 +46,7 @@ impl Decision {
         match &self.reasons {
             Reasons::Rounds(played) => played.explain(job),
             Reasons::Utilities(seen) => seen.explain(job),
-            Reasons::Told(_) | Reasons::None => None,
+            Reasons::Actions(_) | Reasons::None => None,
         }
     }
 }
@@ -58,7 +58,7 @@ enum Inner {
     Rounds(Box<Rounds>),
     Utilities(Box<Utilities>),
     Program(Box<ExternalPolicy>),
-    Silent(Box<dyn Policy>),
+    WithoutReasons(Box<dyn Policy>),
 }
 
 impl Explained {
@@ -73,20 +73,20 @@ impl Explained {
     }
 
     /// Policy of an external program, which gives reasons of its own or none.
-    pub fn told_by(program: ExternalPolicy) -> Self {
+    pub fn of_program(program: ExternalPolicy) -> Self {
         Self(Inner::Program(Box::new(program)))
     }
 
     /// Policy that gives no reasons: its decisions alone are shown.
-    pub fn silent(policy: Box<dyn Policy>) -> Self {
-        Self(Inner::Silent(policy))
+    pub fn without_reasons(policy: Box<dyn Policy>) -> Self {
+        Self(Inner::WithoutReasons(policy))
     }
 
     /// Decides without a word.
     pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         match &mut self.0 {
             Inner::Program(program) => program.decide(view),
-            Inner::Silent(policy) => policy.decide(view),
+            Inner::WithoutReasons(policy) => policy.decide(view),
             Inner::Rounds(rounds) => rounds.policy.decide(view),
             Inner::Utilities(utilities) => utilities.decide(view),
         }
@@ -96,7 +96,7 @@ impl Explained {
     pub fn wake_at(&self) -> Option<SimTime> {
         match &self.0 {
             Inner::Program(program) => program.wake_at(),
-            Inner::Silent(policy) => policy.wake_at(),
+            Inner::WithoutReasons(policy) => policy.wake_at(),
             Inner::Rounds(rounds) => rounds.policy.wake_at(),
             Inner::Utilities(utilities) => utilities.policy.wake_at(),
         }
@@ -110,10 +110,10 @@ impl Explained {
         };
         match &mut self.0 {
             Inner::Program(program) => {
-                let (plan, told) = program.explain(view);
-                unscored(plan, Reasons::Told(told))
+                let (plan, actions) = program.explain(view);
+                unscored(plan, Reasons::Actions(actions))
             }
-            Inner::Silent(policy) => unscored(policy.decide(view), Reasons::None),
+            Inner::WithoutReasons(policy) => unscored(policy.decide(view), Reasons::None),
             Inner::Rounds(rounds) => rounds.explain(view),
             Inner::Utilities(utilities) => utilities.explain(view),
         }

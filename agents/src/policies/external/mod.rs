@@ -32,4 +32,4 @@ mod protocol;
 pub use found::MissingProgram;
 pub use policy::{ChosenAction, ExternalPolicy};
 pub use program::{ExternalProgram, Faults, PREFIXES};
-pub use protocol::{Introduction, ProcessError};
+pub use protocol::{Introduction, ProcessEnd, ProcessError};

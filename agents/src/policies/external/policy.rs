@@ -7,6 +7,7 @@ use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::ClusterView;
+use serde::Serialize;
 
 use super::patience::{Patience, Turn};
 use super::process::PolicyProcess;
@@ -24,10 +25,13 @@ pub struct ExternalPolicy {
 }
 
 /// Action of a round as a program chose it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChosenAction {
     /// Job that the action is about; `None` for services, loans and the end of the round.
-    pub job: Option<JobId>,
+    #[serde(skip)]
+    pub id: Option<JobId>,
+    /// Name of the job.
+    pub job: Option<String>,
     /// Action in words, such as `grow` or `wait`.
     pub action: String,
     /// Reason in the program's words; empty where the program gave none.
@@ -40,7 +44,7 @@ impl ExternalPolicy {
     /// decision.
     pub fn new(program: ExternalProgram, layout: &Layout, types: &[String], seed: u64) -> Self {
         let live = program.turn().is_some();
-        let patience = if live { Patience::endless() } else { Patience::default() };
+        let patience = if live { Patience::of_cluster() } else { Patience::of_run() };
         let greeting = Introduction::new(layout, types, seed);
         // A program that cannot be started says so at the first decision.
         let process = live.then(|| program.start(&greeting).ok()).flatten();
@@ -69,7 +73,9 @@ impl ExternalPolicy {
                 Some(Action::Change { slot, verb }) => (slots.get(slot), verb.to_string()),
                 _ => (None, self.asked.greeting.action_names.get(action).cloned().unwrap_or_default()),
             };
-            ChosenAction { job: job.map(|slot| slot.job), action: verb, reason }
+            let id = job.map(|slot| slot.job);
+            let name = id.and_then(|id| view.job(id)).map(|job| job.request().name.clone());
+            ChosenAction { id, job: name, action: verb, reason }
         };
         (plan, answers.into_iter().map(chosen).collect())
     }
@@ -81,8 +87,8 @@ impl ExternalPolicy {
         let mut turn = None;
         let mut lost = None;
         let plan = player.play(view, |observation, mask| {
-            if *turn.get_or_insert_with(|| patience.turn()) == Turn::Rested {
-                lost = Some(Lost::Turn);
+            if *turn.get_or_insert_with(|| patience.turn()) == Turn::Skipped {
+                lost = Some(LostRound::Failed);
             }
             if lost.is_none() {
                 match asked.ask(observation, mask, until) {
@@ -99,9 +105,9 @@ impl ExternalPolicy {
             if mask[wait] == 1 { wait } else { mask.iter().position(|&allowed| allowed == 1).unwrap_or(wait) }
         });
         match lost {
-            Some(Lost::Start) => asked.program.note(|faults| faults.starting += 1),
-            Some(Lost::Turn) => asked.program.note(|faults| faults.turns += 1),
-            None if turn.is_some() => patience.reward(),
+            Some(LostRound::Starting) => asked.program.note(|faults| faults.starting += 1),
+            Some(LostRound::Failed) => asked.program.note(|faults| faults.turns += 1),
+            None if turn.is_some() => patience.record_success(),
             None => {}
         }
         plan
@@ -120,11 +126,11 @@ impl Policy for ExternalPolicy {
 
 /// Reason for which a round ended without the program.
 #[derive(Clone, Copy)]
-enum Lost {
+enum LostRound {
     /// The process still starts.
-    Start,
-    /// The program failed or rests.
-    Turn,
+    Starting,
+    /// The program has failed, or rests after a failure.
+    Failed,
 }
 
 /// The program that is asked, and its process where one runs.
@@ -158,19 +164,19 @@ impl Asked {
     }
 
     /// Draws the consequences of a fault.
-    fn lost(&mut self, error: &ProcessError, patience: &mut Patience) -> Lost {
+    fn lost(&mut self, error: &ProcessError, patience: &mut Patience) -> LostRound {
         if matches!(error, ProcessError::Starting) {
-            return Lost::Start;
+            return LostRound::Starting;
         }
         // A process that has given a forbidden action speaks the protocol, and goes on.
         if !matches!(error, ProcessError::Forbidden(_)) {
             self.process = None;
         }
-        patience.strain();
+        patience.record_fault();
         self.program.note(|faults| {
             faults.abandoned += u64::from(patience.given_up());
             faults.last = Some(error.to_string());
         });
-        Lost::Turn
+        LostRound::Failed
     }
 }

@@ -7,12 +7,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 
-use super::protocol::{Heard, Introduction, ProcessError, ProgramAnswer, talk};
+use super::protocol::{Heard, Introduction, ProcessEnd, ProcessError, ProgramAnswer, talk};
 
 /// Time to end after the end of standard input.
 const END: Duration = Duration::from_millis(500);
+
+/// Time to end for a process that has closed its output.
+const CLOSED: Duration = Duration::from_millis(200);
 
 /// Script of the watch: it waits for the end of its input, and kills the process group in its argument. The input ends
 /// with this process, however that ends.
@@ -44,7 +47,7 @@ impl PolicyProcess {
         line.push(b'\n');
         let mut child = command_line.spawn().map_err(failed)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(ProcessError::Ended);
+            return Err(ProcessError::Closed);
         };
         let (requests, waiting) = channel();
         let (speak, answers) = channel();
@@ -66,7 +69,7 @@ impl PolicyProcess {
         let left = limit.saturating_sub(self.began.elapsed());
         match self.answers.recv_timeout(left.min(patience)) {
             Err(RecvTimeoutError::Timeout) if patience < left => return Err(ProcessError::Starting),
-            heard => self.understood(heard, limit)?,
+            heard => self.checked(heard, limit, self.began + limit)?,
         };
         self.greeted = true;
         Ok(())
@@ -78,41 +81,61 @@ impl PolicyProcess {
         request.push(b'd');
         request.extend(observation.iter().flat_map(|feature| feature.to_le_bytes()));
         request.extend(mask);
-        let requests = self.requests.as_ref().ok_or(ProcessError::Ended)?;
-        requests.send(request).map_err(|_| ProcessError::Ended)?;
+        let requests = self.requests.as_ref().ok_or(ProcessError::Closed)?;
+        requests.send(request).map_err(|_| ProcessError::Closed)?;
+        let until = Instant::now() + limit;
         let heard = self.answers.recv_timeout(limit);
-        match self.understood(heard, limit)? {
+        match self.checked(heard, limit, until)? {
             Heard::Answered(answer) => Ok(answer),
-            Heard::Greeted => Err(ProcessError::Ended),
+            Heard::Greeted => Err(ProcessError::Closed),
         }
     }
 
-    /// Message of the process that came within `limit`, or the fault.
-    fn understood(
+    /// Message of the process that came within `limit`, which is over at `until`, or the fault.
+    fn checked(
         &mut self,
         heard: Result<Result<Heard, ProcessError>, RecvTimeoutError>,
         limit: Duration,
+        until: Instant,
     ) -> Result<Heard, ProcessError> {
         let heard = heard.unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => Err(ProcessError::Late(limit)),
-            RecvTimeoutError::Disconnected => Err(ProcessError::Ended),
+            RecvTimeoutError::Disconnected => Err(ProcessError::Closed),
         });
         self.faulty |= heard.is_err();
-        heard
+        heard.map_err(|error| match error {
+            // A process that has closed its output is about to end.
+            ProcessError::Closed => self.end(until.min(Instant::now() + CLOSED)).map_or(error, ProcessError::Ended),
+            _ => error,
+        })
+    }
+
+    /// The way in which the process ended, where it ends before `until`.
+    fn end(&self, until: Instant) -> Option<ProcessEnd> {
+        let status = self.exited(until)?;
+        let signal = status.terminating_signal().map(ProcessEnd::Signal);
+        signal.or_else(|| status.exit_status().map(ProcessEnd::Status))
+    }
+
+    /// Status of the leader, where it ends before `until`. The leader is not reaped, so that the number of its group is
+    /// no other's.
+    fn exited(&self, until: Instant) -> Option<WaitIdStatus> {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while Instant::now() < until {
+            match waitid(WaitId::Pid(Pid::from_child(&self.child)), look) {
+                Ok(None) => thread::sleep(Duration::from_millis(5)),
+                found => return found.ok().flatten(),
+            }
+        }
+        None
     }
 }
 
 impl Drop for PolicyProcess {
     fn drop(&mut self) {
         self.requests = None;
-        let pause = Duration::from_millis(5);
-        let leader = Pid::from_child(&self.child);
-        // The leader is not reaped before the kill, so that the number of its group is no other's.
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let mut left = if self.faulty { Duration::ZERO } else { END };
-        while !left.is_zero() && matches!(waitid(WaitId::Pid(leader), look), Ok(None)) {
-            thread::sleep(pause);
-            left = left.saturating_sub(pause);
+        if !self.faulty {
+            self.exited(Instant::now() + END);
         }
         // The watch ends before the number of the group is free again.
         if let Some(watch) = &mut self.watch {
@@ -120,7 +143,7 @@ impl Drop for PolicyProcess {
             let _ = watch.wait();
         }
         // It fails where the whole group has ended, as it should have.
-        let _ = kill_process_group(leader, Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
 }

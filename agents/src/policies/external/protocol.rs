@@ -1,5 +1,6 @@
 //! Protocol that a program speaks over its standard input and output.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, Sender};
@@ -38,9 +39,12 @@ pub enum ProcessError {
     /// The answers of a live round have not all come in time.
     #[error("the round took longer than {} s", .0.as_secs_f64())]
     Slow(Duration),
-    /// The process has ended, or has closed its output.
-    #[error("the process has ended")]
-    Ended,
+    /// The process has closed its input or its output.
+    #[error("the process has closed its input or its output")]
+    Closed,
+    /// The process has ended.
+    #[error("the process has ended {0}; its standard error may say why")]
+    Ended(ProcessEnd),
     /// The mask forbids the action.
     #[error("action {0} is forbidden by the mask")]
     Forbidden(usize),
@@ -50,6 +54,24 @@ pub enum ProcessError {
     /// The reason of an action is too long.
     #[error("a reason of {0} bytes, expected at most {LONGEST_REASON}")]
     Reason(u32),
+}
+
+/// End of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// The process left with this exit status.
+    Status(i32),
+    /// The signal of this number ended the process.
+    Signal(i32),
+}
+
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "with exit status {status}"),
+            Self::Signal(signal) => write!(f, "by signal {signal}"),
+        }
+    }
 }
 
 /// First line to a program: the shapes and the meaning of what follows.
@@ -148,7 +170,7 @@ pub(super) fn talk(
 }
 
 fn say(input: &mut ChildStdin, bytes: &[u8]) -> Result<(), ProcessError> {
-    input.write_all(bytes).and_then(|()| input.flush()).map_err(|_| ProcessError::Ended)
+    input.write_all(bytes).and_then(|()| input.flush()).map_err(|_| ProcessError::Closed)
 }
 
 /// Sends the greeting and reads the reply of the program.
@@ -161,13 +183,13 @@ fn greeted(
     let mut line = String::new();
     let wrong = |line: &str| ProcessError::Greeting(line.trim_end().to_owned());
     match output.by_ref().take(LONGEST_GREETING).read_line(&mut line) {
-        Ok(0) => Err(ProcessError::Ended),
+        Ok(0) => Err(ProcessError::Closed),
         Ok(_) => match serde_json::from_str(&line) {
             Ok(reply @ Reply { protocol: PROTOCOL, .. }) => Ok(reply),
             _ => Err(wrong(&line)),
         },
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong("no UTF-8")),
-        Err(_) => Err(ProcessError::Ended),
+        Err(_) => Err(ProcessError::Closed),
     }
 }
 
@@ -175,7 +197,7 @@ fn greeted(
 fn answer(output: &mut BufReader<ChildStdout>, reply: Reply) -> Result<ProgramAnswer, ProcessError> {
     let mut number = || {
         let mut bytes = [0; 4];
-        output.read_exact(&mut bytes).map(|()| u32::from_le_bytes(bytes)).map_err(|_| ProcessError::Ended)
+        output.read_exact(&mut bytes).map(|()| u32::from_le_bytes(bytes)).map_err(|_| ProcessError::Closed)
     };
     let action = number()? as usize;
     let length = if reply.reasons { number()? } else { 0 };
@@ -183,6 +205,6 @@ fn answer(output: &mut BufReader<ChildStdout>, reply: Reply) -> Result<ProgramAn
         return Err(ProcessError::Reason(length));
     }
     let mut reason = vec![0; length as usize];
-    output.read_exact(&mut reason).map_err(|_| ProcessError::Ended)?;
+    output.read_exact(&mut reason).map_err(|_| ProcessError::Closed)?;
     Ok(ProgramAnswer { action, reason: String::from_utf8_lossy(&reason).into_owned() })
 }

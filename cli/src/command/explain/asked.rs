@@ -109,10 +109,18 @@ impl AskedPolicy {
             Self::Bundle(bundle) => bundle.explained(expected.clone()).map_err(wrong_decoder)?,
             Self::Program(program) => {
                 let policy = ExternalPolicy::new(program.clone(), layout, types, scenario.seed);
-                Explained::told_by(policy.with_expected_peak(expected.clone()))
+                Explained::of_program(policy.with_expected_peak(expected.clone()))
             }
-            Self::Published(named) => Explained::silent(named.build(scenario.seed, &Sharing::default())),
+            Self::Published(named) => Explained::without_reasons(named.build(scenario.seed, &Sharing::default())),
         })
+    }
+
+    /// Sentence about decisions that a bundle could not take; `None` for other policies, and where there are none.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Self::Bundle(bundle) => bundle.fault(),
+            Self::Program(_) | Self::Published(_) => None,
+        }
     }
 
     /// Sentence about reasons that the policy does not give.

@@ -22,7 +22,7 @@ use goodput_eval::entries;
 use goodput_eval::studies::explain::{ComparedDecision, JobRow, compare_decision};
 
 use self::asked::{AskedPolicy, Situation};
-use self::shown::{Shown, ToldAction, Why};
+use self::shown::{Shown, Why};
 use crate::args::Explain;
 use crate::command::{programs, sim, sim_inputs, study};
 use crate::config;
@@ -124,6 +124,9 @@ fn show(
     view: &ClusterView<'_>,
 ) -> Result<ExitCode, CommandError> {
     let decision = policy.explain(view);
+    if let Some(problem) = asked.fault() {
+        return Err(CommandError::failed(format!("policy {} has no reasons: {problem}", args.policy)));
+    }
     let scores: Vec<Option<f64>> = decision.scores.iter().map(|(_, score)| *score).collect();
     let compared = compare_decision(view, &decision.plan, &scores);
     let why = why(args, asked, &decision, &compared)?;
@@ -155,15 +158,9 @@ fn why(
         }
         AskedPolicy::Program(_) | AskedPolicy::Published(_) => {
             let asked_for = args.job.as_deref().map(|name| active(name, compared)).transpose()?;
-            let of_job = |action: &&ChosenAction| asked_for.is_none_or(|row| action.job == Some(row.id));
-            let name = |job| compared.queue.iter().find(|row| row.id == job).map(|row| row.job.clone());
-            let told = |action: &ChosenAction| ToldAction {
-                job: action.job.and_then(name),
-                action: action.action.clone(),
-                reason: action.reason.clone(),
-            };
+            let of_job = |action: &&ChosenAction| asked_for.is_none_or(|row| action.id == Some(row.id));
             let silence = asked.silence();
-            Ok(Why::Told { actions: decision.told().iter().filter(of_job).map(told).collect(), silence })
+            Ok(Why::Told { actions: decision.actions().iter().filter(of_job).cloned().collect(), silence })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A decision as it is shown: tables, JSON, and a page.
 
 use goodput_agents::policies::explain::{Contribution, Explanation};
+use goodput_agents::policies::external::ChosenAction;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_env::view::ClusterView;
 use goodput_eval::report::plots::ContributionBar;
@@ -35,20 +36,10 @@ pub enum Why {
     /// Actions of an external program with the reasons that it sent; no actions of a published policy.
     Told {
         /// Actions in the order of the round.
-        actions: Vec<ToldAction>,
+        actions: Vec<ChosenAction>,
         /// Sentence for a policy that gives no reasons.
         silence: String,
     },
-}
-
-/// Action of an external program.
-pub struct ToldAction {
-    /// Name of the job; `None` where the action is about no job.
-    pub job: Option<String>,
-    /// Action in words.
-    pub action: String,
-    /// Reason in the program's words; empty where the program gave none.
-    pub reason: String,
 }
 
 impl Why {
@@ -80,7 +71,7 @@ impl Shown<'_> {
         };
         let said = match &self.why {
             Why::TakenApart { .. } => Vec::new(),
-            Why::Told { actions, .. } => actions.iter().map(ToldAction::line).collect(),
+            Why::Told { actions, .. } => actions.iter().map(line).collect(),
         };
         let page = ExplainPage {
             title: &format!("{policy}: why"),
@@ -151,24 +142,20 @@ impl Why {
                 });
                 ("explained", explained)
             }
-            Self::Told { actions, .. } => {
-                let action =
-                    |told: &ToldAction| json!({ "job": told.job, "action": told.action, "reason": told.reason });
-                ("actions", actions.iter().map(action).collect())
-            }
+            Self::Told { actions, .. } => ("actions", json!(actions)),
         }
     }
 }
 
-impl ToldAction {
-    fn line(&self) -> String {
-        let job = self.job.as_ref().map(|job| format!("{job}: ")).unwrap_or_default();
-        let reason = if self.reason.is_empty() { String::new() } else { format!(", because: {}", self.reason) };
-        format!("{job}{}{reason}", self.action)
-    }
+/// Action of a program as a line of text.
+fn line(action: &ChosenAction) -> String {
+    let ChosenAction { job, action, reason, .. } = action;
+    let job = job.as_ref().map(|job| format!("{job}: ")).unwrap_or_default();
+    let reason = if reason.is_empty() { String::new() } else { format!(", because: {reason}") };
+    format!("{job}{action}{reason}")
 }
 
-fn told(actions: &[ToldAction]) -> Listing {
+fn told(actions: &[ChosenAction]) -> Listing {
     let mut rows = Listing::new(&["action", "job", "reason"]);
     for told in actions {
         rows.push(vec![

@@ -6,17 +6,20 @@ use goodput_env::model::switching::{NAMED, Switch};
 
 /// Listing of `goodput list accelerators`.
 pub fn accelerators() -> Listing {
-    const BRIEF: &[&str] = &["accelerator", "kind", "memory_mib", "watts", "dollars_per_hour", "benchmarks", "models"];
-    let mut rows = Listing::new(&[BRIEF, &["sources"]].concat()).brief(BRIEF);
+    const BRIEF: &[&str] =
+        &["accelerator", "kind", "memory_mib", "watts", "watts_kind", "dollars_per_hour", "benchmarks", "models"];
+    let mut rows = Listing::new(&[BRIEF, &["unchecked", "sources"]].concat()).brief(BRIEF);
     for row in Accelerators::shipped().rows() {
         rows.push(vec![
             row.accelerator.name.as_str().into(),
             format!("{:?}", row.accelerator.kind).to_lowercase().into(),
             Cell::option(row.accelerator.memory.as_ref(), |memory| Cell::Whole(i64::from(memory.mib))),
-            Cell::option(row.accelerator.greatest_watts(), |watts| Cell::Number(watts, 1)),
+            Cell::option(row.accelerator.greatest_power(), |power| Cell::Number(power.watts, 1)),
+            row.accelerator.greatest_power().map_or("", |power| power.kind.name()).into(),
             Cell::option(row.accelerator.price.as_ref(), |price| Cell::Number(price.dollars_per_hour, 3)),
             row.benchmarks.join(" ").into(),
             Cell::Whole(row.models as i64),
+            Cell::Whole(row.unchecked as i64),
             row.sources.join("; ").into(),
         ]);
     }

@@ -143,14 +143,14 @@ impl Chooser {
 
     /// With the program that the policy asks: the fallback decides the turns that the program loses.
     #[must_use]
-    pub fn hearing(self, program: Option<ExternalProgram>) -> Self {
+    pub fn with_program(self, program: Option<ExternalProgram>) -> Self {
         Self { program, ..self }
     }
 
     /// With the name of a heuristic: a policy that weighs accelerator types by power or by price does not decide where
     /// no type's figure is known.
     #[must_use]
-    pub fn called(self, named: Option<NamedPolicy>) -> Self {
+    pub fn with_name(self, named: Option<NamedPolicy>) -> Self {
         Self { named, ..self }
     }
 

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use goodput_agents::policies::external::ExternalProgram;
 use goodput_configs::live::policy::ShadowConfig;
 use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
@@ -68,9 +69,18 @@ impl ShadowComparison {
     }
 }
 
-/// Makes a fresh instance of a policy for a cluster, and says what it is told of jobs; or why there
-/// can be none.
-pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), String> + Send>;
+/// A fresh instance of a policy.
+pub struct RolloutPolicy {
+    /// The policy.
+    pub policy: Box<dyn Policy>,
+    /// Knowledge of jobs that is shown to the policy.
+    pub information: Information,
+    /// Program that the policy asks, where it is one in another process.
+    pub program: Option<ExternalProgram>,
+}
+
+/// Makes a fresh instance of a policy for a cluster, or says why there can be none.
+pub type Maker = Box<dyn Fn(&Cluster) -> Result<RolloutPolicy, String> + Send>;
 
 /// Compares on a thread of its own, one question at a time.
 #[derive(Debug)]

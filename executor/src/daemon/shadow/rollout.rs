@@ -15,7 +15,7 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::{JobDifference, JobDifferences, Maker, ShadowComparison};
+use super::{JobDifference, JobDifferences, Maker, RolloutPolicy, ShadowComparison};
 use crate::engine::OnNode;
 
 /// State of the cluster now, with the names of nodes and jobs.
@@ -131,7 +131,8 @@ impl RolloutStart {
 
     /// Plays the rollout to its end under one policy.
     fn play(&self, (name, maker): &(String, Maker)) -> Result<PlayedOut, String> {
-        let (mut policy, information) = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
+        let made = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
+        let RolloutPolicy { mut policy, information, program } = made;
         let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
         let mut scenario = (*self.scenario).clone();
         scenario.options.information = information;
@@ -139,6 +140,10 @@ impl RolloutStart {
         let mut first = None;
         while run.run_until_decision().map_err(fault)? == Status::Decision {
             let plan = policy.decide(&run.view());
+            // The plan of a lost turn is not that of the policy.
+            if let Some(lost) = program.as_ref().and_then(|program| program.faults().last) {
+                return Err(format!("policy {name} lost a turn: {lost}"));
+            }
             run.apply(&plan).map_err(fault)?;
             run.wake_at(policy.wake_at());
             first.get_or_insert(plan);
