@@ -183,7 +183,7 @@ fn a_service_at_its_most_replicas_changes_its_type_and_then_keeps_what_keeps_the
         // then until the requests that wait are answered.
         let late = outcome.services.iter().map(|service| service.violated).sum::<u64>() as f64 / 1e6;
         assert!(late < 100.0 * f64::from(most) * high, "{most}: {late} late, at {high} a second");
-        // One replica more leaves room for the way back.
+        // Where there is room for both fleets, the service goes back.
         let (_, seen) = run("per-watt", vec![limited(4 * most, &[low, high, low])]);
         assert_eq!(seen, [["small"], ["large"], ["small"]], "{most}");
     }
