@@ -25,9 +25,13 @@ pub fn named(name: &str) -> Result<Option<ExternalProgram>, CommandError> {
 /// The program cannot be started, or does not greet.
 pub fn check(program: &ExternalProgram, layout: &Layout, types: &[String]) -> Result<(), CommandError> {
     program.check(layout, types).map_err(|error| {
-        CommandError::input(format!("{}: {error}", program.name()))
-            .with_help(format!("it was started as `{}`; {EXTERNAL}", program.command().join(" ")))
+        CommandError::input(format!("{}: {error}", program.name())).with_help(started_as(&program.command().join(" ")))
     })
+}
+
+/// Remedy for a program that does not decide: its name is right, so that only the program itself says more.
+pub fn started_as(command: &str) -> String {
+    format!("it was started as `{command}`; what it wrote to standard error is above")
 }
 
 /// Says how many turns the program lost, and why.

@@ -7,7 +7,7 @@ use goodput_agents::compose::{self, PolicyNameError, split_list};
 use goodput_agents::heuristic::ListedPolicy;
 use goodput_configs::experiment::{self, Experiment, SweepPoint};
 use goodput_configs::names::did_you_mean;
-use goodput_configs::policies::{self, EXTERNAL};
+use goodput_configs::policies;
 use goodput_configs::reader::Document;
 use goodput_console::{CommandError, say};
 use goodput_eval::entries::{EntryError, LearnedPolicy};
@@ -115,7 +115,7 @@ pub fn fault(error: SweepError) -> CommandError {
         SweepError::Entry(EntryError::Policy(error)) => return unnamed(&error),
         SweepError::Entry(EntryError::Unsuitable(error)) => return config::setup_error(error.into()),
         SweepError::Entry(EntryError::External { ref command, .. }) => {
-            let help = format!("it was started as `{command}`; {EXTERNAL}");
+            let help = programs::started_as(command);
             return CommandError::input(error).with_help(help);
         }
         SweepError::Entry(EntryError::Types { .. }) => {
