@@ -22,7 +22,7 @@ fn a_grid_is_every_combination() {
     let expected: Vec<(u32, &str)> =
         [16, 20, 24, 28, 32].iter().flat_map(|nodes| ["zero", "pollux_const"].map(|cost| (*nodes, cost))).collect();
     assert_eq!(found, expected);
-    assert_eq!(points[3].name, "nodes=12 switch_cost=pollux_const");
+    assert_eq!(points[3].name, "nodes=20 switch_cost=pollux_const");
     assert!(points.iter().all(|point| point.experiment.sweep.is_none()));
 }
 
@@ -32,8 +32,8 @@ fn points_set_several_keys_each_with_the_whole_grid() {
                 [[sweep.points]]\nworkload.synthetic.diurnal.jobs = 240\n";
     let names = names(&format!("{STUDY}{more}"));
     assert_eq!(names.len(), 20);
-    assert_eq!(names[0], "jobs=60 jobs_per_hour=10.0 nodes=8 switch_cost=zero");
-    assert_eq!(names[10], "jobs=240 nodes=8 switch_cost=zero");
+    assert_eq!(names[0], "jobs=60 jobs_per_hour=10.0 nodes=16 switch_cost=zero");
+    assert_eq!(names[10], "jobs=240 nodes=16 switch_cost=zero");
 }
 
 #[test]

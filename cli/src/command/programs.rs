@@ -29,9 +29,9 @@ pub fn check(program: &ExternalProgram, layout: &Layout, types: &[String]) -> Re
     })
 }
 
-/// Advice on a program that was found, and failed at its start.
+/// Remedy for a program that does not decide: its name is right, so that only the program itself says more.
 pub fn started_as(command: &str) -> String {
-    format!("it was started as `{command}`: see what that writes to standard error, and compare the policy protocol")
+    format!("it was started as `{command}`; what it wrote to standard error is above")
 }
 
 /// Says how many turns the program lost, and why.
