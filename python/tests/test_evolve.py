@@ -37,7 +37,7 @@ RESULTS = ("progress.csv", "checkpoints/evolution.json", "summary.json", "jobs.p
 @pytest.fixture
 def small(tmp_path):
     """An evolution of seconds."""
-    text = ELASTIC.read_text(encoding="utf-8")
+    text = ELASTIC.read_text(encoding="utf-8").replace("work_spread = 1.0", "work_spread = 1.0\njobs = 60\nhours = 3")
     file = tmp_path / "small.toml"
     file.write_text(text[: text.index("[agent.evolution]")] + SMALL, encoding="utf-8")
     return file
