@@ -43,7 +43,7 @@ fn waits_of(backfill: Backfill, names: [&str; 5]) -> [f64; 5] {
 #[test]
 fn who_passes_a_waiting_job_is_as_published() {
     let names = ["runs", "wide", "narrow", "short", "late"];
-    // Nobody passes `wide`; at 100 s it starts, with `narrow` beside it, and the two others follow it at 150 s.
+    // No job passes `wide`; at 100 s it starts, with `narrow` beside it, and the two others follow it at 150 s.
     assert_eq!(waits_of(Backfill::None, names), [0.0, 99.0, 98.0, 147.0, 146.0]);
     // `wide` leaves one accelerator over at 100 s, so `narrow` passes it. `short` ends before 100 s and passes too.
     // `late` would hold what `wide` needs.
@@ -96,7 +96,7 @@ fn starts(outcome: &Outcome) -> Vec<SimTime> {
     outcome.jobs.iter().map(|job| job.start.unwrap()).collect()
 }
 
-/// Where lengths are exact, a job under conservative backfill starts when it would start without any job behind it.
+/// With exact lengths, a job under conservative backfill starts when it would start without any job behind it.
 #[test]
 fn under_conservative_backfill_no_job_is_put_off_by_one_behind_it() {
     for seed in 0..20 {

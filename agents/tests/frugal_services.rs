@@ -179,8 +179,8 @@ fn a_service_at_its_most_replicas_changes_its_type_and_then_keeps_what_keeps_the
         let (outcome, seen) = run("per-watt", vec![limited(most, &[low, high, low])]);
         // No room is left for both fleets, so the large type stays, which keeps the objective at the low rate too.
         assert_eq!(seen, [["small"], ["large"], ["large"]], "{most}");
-        // From the jump of the rate on, replicas are too few until each has been replaced, at one decision a minute, and
-        // then until the requests that wait are answered.
+        // From the jump of the rate on, replicas are too few until each has been replaced, at one decision a minute,
+        // and then until the requests that wait are answered.
         let late = outcome.services.iter().map(|service| service.violated).sum::<u64>() as f64 / 1e6;
         assert!(late < 100.0 * f64::from(most) * high, "{most}: {late} late, at {high} a second");
         // Where there is room for both fleets, the service goes back.

@@ -143,6 +143,7 @@ const CHANGES: &[(&[&str], Situation, &str, &str)] = &[
     (&["tiresias", "tiresias-l", "tiresias-g", "las"], Situation::Mixed, "", "limits=[300]"),
     (&["tiresias", "tiresias-l", "tiresias-g", "las"], Situation::Mixed, "limits=[300]", "starvation_knob=0.2"),
     (&["tiresias-g"], Situation::Mixed, "", "gittins_quantum=50"),
+    (&["strict-order", "easy", "conservative"], Situation::Tenants, "", "order=saf"),
     (&["gandiva"], Situation::Mixed, "", "quantum_secs=120"),
     (&["themis"], Situation::Mixed, "", "fairness_knob=0"),
     (&["themis"], Situation::Mixed, "", "lease_secs=120"),

@@ -29,8 +29,8 @@ fn wait(advice: &Value, policy: &str, change: &str) -> (f64, Option<f64>) {
     )
 }
 
-/// Two jobs of an hour on the whole cluster: one of them waits for an hour and the start of the other, and none does with
-/// a second node.
+/// Two jobs of an hour on the whole cluster: one of them waits for an hour and the start of the other, and none does
+/// with a second node.
 #[test]
 fn a_second_node_ends_the_wait_of_two_jobs() {
     let dir = tempfile::tempdir().unwrap();

@@ -568,7 +568,7 @@ fn an_import_with_refused_rows_ends_with_3() {
     fs::write(dir.path().join("jobs.txt"), listing).unwrap();
     let import = |more: &[&str]| crate::support::run(dir.path(), &[&["data", "import", "jobs.txt"], more].concat());
     let (code, _, said) = import(&[]);
-    assert!(code == 3 && said.contains("1 rows kept, 0 repaired, 1 refused"), "{code} {said}");
+    assert!(code == 3 && said.contains("1 row kept, 0 repaired, 1 refused"), "{code} {said}");
     assert_eq!(import(&["--allow-refused"]).0, 0);
     let (code, rows, said) =
         crate::support::run(dir.path(), &["sim", "--workload", "jobs.parquet", "--cluster", "1x4", "--policy", "easy"]);

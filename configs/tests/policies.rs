@@ -180,7 +180,7 @@ fn an_allocation_is_for_policies_that_go_by_it_and_tenants_that_can_share() {
     }
 }
 
-/// Where the jobs are known, a job that its tenant may never hold is found before the run, with the limit and a remedy.
+/// A job of a file that its tenant may never hold is found before the run, with the limit and a remedy.
 #[test]
 fn a_job_wider_than_its_tenant_may_hold_is_refused() {
     let read = |gpus: u32, environment: &str, limits: &str| {

@@ -87,7 +87,7 @@ fn generation(objective: &Objective<'_>) -> Generation {
     Generation { number: 1, candidates: vec![centre, moved] }
 }
 
-/// What becomes of a worker of `build` that joins after `spoil`, and what the coordinator finds.
+/// Ends of a worker of `build` that joins after `spoil`, and of the generation that it joins.
 fn joined(build: &str, spoil: impl Fn(&Path)) -> (Result<u64, TrainError>, Result<Vec<EpisodeCost>, TrainError>) {
     let (experiment, folder) = (experiment(), tempfile::tempdir().unwrap());
     let dir = run_dir(&folder.path().join("run"));

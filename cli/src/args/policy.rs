@@ -49,7 +49,8 @@ pub struct Train {
 /// Verbs of `train`.
 #[derive(Debug, Subcommand)]
 pub enum TrainCommand {
-    /// Play episodes of a training that runs with --distributed, until it ends. A worker may start and stop at any time.
+    /// Play episodes of a training that runs with --distributed, until it ends. A worker may start and stop at any
+    /// time.
     Work {
         /// Directory of the run, which all machines reach.
         #[arg(value_name = "RUN_DIR")]

@@ -13,7 +13,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::tenant::{Group, Tenants};
 use goodput_env::time::SimTime;
-use goodput_eval::studies::advice::{Advice, AdviceQuestion, AdviceRow, Change, JobGroup, Spread};
+use goodput_eval::studies::advice::{Advice, AdviceQuestion, AdviceRow, ClusterChange, FigureSpread, JobGroup};
 
 use super::sim::data_fault;
 use super::sim_inputs;
@@ -23,7 +23,7 @@ use crate::command::study::unnamed;
 use crate::config::setup_error;
 use crate::progress::{Meter, Verbosity};
 
-/// Figure that the page is about.
+/// AdviceFigure that the page is about.
 const WAIT: &str = "wait_mean_hours";
 
 /// Most tenants in a table.
@@ -159,7 +159,7 @@ fn page(advice: &Advice) -> Result<(), CommandError> {
     groups(advice, "\nMean wait by tenant, hours\n\n", |group| matches!(group, JobGroup::Tenant(_)))?;
     print("\nMean wait after a change, hours\n\n")?;
     let mut rows = Listing::new(&["change", "policy", "wait_mean_h", "difference_h"]);
-    for row in advice.rows.iter().filter(|row| row.group == JobGroup::All && row.change != Change::Nothing) {
+    for row in advice.rows.iter().filter(|row| row.group == JobGroup::All && row.change != ClusterChange::Nothing) {
         let by = row.difference.as_ref().and_then(|difference| difference.get(WAIT));
         rows.push(vec![
             row.change.words().as_str().into(),
@@ -243,7 +243,7 @@ fn verdict(advice: &Advice) -> String {
     if sentences.is_empty() {
         sentences.push(format!("No policy has a shorter mean wait than {}.", advice.policies[0]));
     }
-    let outside = advice.rows_of_first().filter_map(|row| row.figures.get(WAIT)).any(Spread::is_outside);
+    let outside = advice.rows_of_first().filter_map(|row| row.figures.get(WAIT)).any(FigureSpread::is_outside);
     if outside {
         sentences.push(
             "A wait of the trace lies outside its range: busy blocks follow one another in the trace, and not in those \
@@ -258,7 +258,7 @@ fn number(row: &AdviceRow, name: &str) -> Cell {
     Cell::option(row.figures.get(name), |spread| Cell::Number(spread.value, 2))
 }
 
-fn range(spread: Option<&Spread>) -> Cell {
+fn range(spread: Option<&FigureSpread>) -> Cell {
     match spread.and_then(|spread| Some((spread.low?, spread.high?))) {
         Some((low, high)) => format!("[{low:.2}, {high:.2}]").as_str().into(),
         None => "".into(),
@@ -266,7 +266,7 @@ fn range(spread: Option<&Spread>) -> Cell {
 }
 
 /// A difference with its range.
-fn difference(spread: Spread) -> Cell {
+fn difference(spread: FigureSpread) -> Cell {
     let text = match (spread.low, spread.high) {
         (Some(low), Some(high)) => format!("{:+.2} [{low:+.2}, {high:+.2}]", spread.value),
         _ => format!("{:+.2}", spread.value),

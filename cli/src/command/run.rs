@@ -59,7 +59,8 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, CommandError> {
 }
 
 /// Command line of a run, without the parts that results do not depend on: the files and folders for the
-/// results, the form of a table, the number of threads and of machines, and the folders of the program and of the files.
+/// results, the form of a table, the number of threads and of machines, and the folders of the program and of the
+/// files.
 pub fn essential(argv: &[String]) -> Vec<String> {
     let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
     let mut kept = vec!["goodput".to_owned()];

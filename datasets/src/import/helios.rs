@@ -1,9 +1,9 @@
-//! Slurm logs of SenseTime's Helios clusters (Hu et al., SC'21; S-Lab-System-Group/HeliosData, `cluster_log.csv`) and of
-//! Shanghai AI Lab's Acme clusters (Hu et al., NSDI'24; InternLM/AcmeTrace, `trace_seren.csv`, `trace_kalos.csv`).
+//! Slurm logs of SenseTime's Helios clusters (Hu et al., SC'21; S-Lab-System-Group/HeliosData, `cluster_log.csv`) and
+//! of Shanghai AI Lab's Acme clusters (Hu et al., NSDI'24; InternLM/AcmeTrace, `trace_seren.csv`, `trace_kalos.csv`).
 //!
-//! Both have `job_id,user,gpu_num,submit_time,duration` among their columns. A job is rigid and lasts as long as it did,
-//! however it ended. The virtual cluster of Helios becomes the tenant, and the user where there is none. Jobs without
-//! accelerators are refused.
+//! Both have `job_id,user,gpu_num,submit_time,duration` among their columns. A job is rigid and lasts as long as it
+//! did, however it ended. The virtual cluster of Helios becomes the tenant, and the user where there is none. Jobs
+//! without accelerators are refused.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Job table as csv, for traces of one's own: `job_id,submit_secs,duration_secs,gpus`, and any of the other columns of
 //! the job table.
 //!
-//! The columns have the names and units of the Parquet job table ([`crate::store::jobs`]) and may be in any order; other
-//! columns are ignored. An empty cell of a column that is not required is a missing value. Without an application, a job
-//! holds `gpus` accelerators for `duration_secs` seconds of work.
+//! The columns have the names and units of the Parquet job table ([`crate::store::jobs`]) and may be in any order;
+//! other columns are ignored. An empty cell of a column that is not required is a missing value. Without an
+//! application, a job holds `gpus` accelerators for `duration_secs` seconds of work.
 
 use std::path::Path;
 

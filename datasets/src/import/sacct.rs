@@ -1,8 +1,8 @@
 //! Accounting of Slurm: the output of `sacct --parsable2` with a header.
 //!
 //! Columns may be in any order: `JobID`, `Submit`, `ElapsedRaw` and `AllocTRES`; and, where they are there,
-//! `TimelimitRaw`, `Account` and `User`. Give sacct `--allocations`: a step of a job is not a job, and is refused. A job
-//! is rigid and lasts as long as it ran, however it ended. The time limit comes along, and the account becomes the
+//! `TimelimitRaw`, `Account` and `User`. Give sacct `--allocations`: a step of a job is not a job, and is refused. A
+//! job is rigid and lasts as long as it ran, however it ended. The time limit comes along, and the account becomes the
 //! tenant, or the user where there is none. Jobs that never ran, and jobs without accelerators, are refused.
 
 use std::path::Path;

@@ -52,13 +52,13 @@ const PUBLISHED: [Published; 5] = [
 /// Maker of the policy of a row.
 type PolicyMaker = Box<dyn Fn() -> Box<dyn Policy> + Sync>;
 
-struct Row {
+struct TableRow {
     case: String,
     theirs: Option<f64>,
     make: PolicyMaker,
 }
 
-impl Row {
+impl TableRow {
     fn artifact(case: String, theirs: Option<f64>, order: JobOrder, backfill: bool, clock: QueueClock) -> Self {
         Self { case, theirs, make: Box::new(move || Box::new(ArtifactQueue::new(order, backfill, clock))) }
     }
@@ -68,28 +68,28 @@ impl Row {
     }
 }
 
-fn rows(trace: usize) -> Vec<Row> {
+fn rows(trace: usize) -> Vec<TableRow> {
     let name = TRACES[trace].0;
     let mut rows = Vec::new();
     for (index, backfill) in [false, true].into_iter().enumerate() {
         let setting = if backfill { "backfill" } else { "no backfill" };
         for (heuristic, order, figures) in PUBLISHED {
             let case = format!("{name}, {setting}, {heuristic}");
-            rows.push(Row::artifact(case, Some(figures[trace][index]), order, backfill, QueueClock::Stopped));
+            rows.push(TableRow::artifact(case, Some(figures[trace][index]), order, backfill, QueueClock::Stopped));
         }
         for (heuristic, order, _) in PUBLISHED.into_iter().filter(|(_, order, _)| order.ages()) {
             let case = format!("{name}, {setting}, {heuristic}, waits repaired");
-            rows.push(Row::artifact(case, None, order, backfill, QueueClock::Running));
+            rows.push(TableRow::artifact(case, None, order, backfill, QueueClock::Running));
         }
         let case = format!("{name}, {setting}, smallest area first");
-        rows.push(Row::artifact(case, None, JobOrder::Saf, backfill, QueueClock::Stopped));
+        rows.push(TableRow::artifact(case, None, JobOrder::Saf, backfill, QueueClock::Stopped));
     }
     let rules = [("no backfill", Backfill::None), ("EASY", Backfill::First), ("conservative", Backfill::Every)];
     for (setting, backfill) in rules {
         for order in JobOrder::ALL {
             let order_name = format!("{order:?}").to_uppercase();
             let case = format!("{name}, {setting} by the rule, {order_name}");
-            rows.push(Row::by_the_rule(case, order, backfill));
+            rows.push(TableRow::by_the_rule(case, order, backfill));
         }
     }
     rows
@@ -100,7 +100,7 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     for (trace, (_, file)) in TRACES.into_iter().enumerate() {
         let workload = read_workload(&data.join("data/rlscheduler").join(file), Catalog::shipped())?.workload;
         let windows: Vec<Arc<Scenario>> = WINDOWS.into_iter().map(|first| window(&workload, first)).collect();
-        let figure = |row: &Row| {
+        let figure = |row: &TableRow| {
             let ours = mean_slowdown(&windows, &row.make);
             let ours = ours.map_err(|source| ReproduceError::Run { case: row.case.clone(), source })?;
             Ok(ReproducedFigure { case: row.case.clone(), metric: "bounded_slowdown_mean", theirs: row.theirs, ours })

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 /// Folder in which a file, once it has its name, is whole and never changes.
 ///
-/// A file is written as a draft, flushed to the disk, and then linked to its name. So a file that has its name is whole,
-/// whatever stops a task, and of several tasks that write one file the first one names it.
+/// A file is written as a draft, flushed to the disk, and then linked to its name. So a file that has its name is
+/// whole, whatever stops a task, and of several tasks that write one file the first one names it.
 #[derive(Clone, Debug)]
 pub struct SharedFolder(PathBuf);
 

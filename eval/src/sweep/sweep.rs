@@ -134,8 +134,8 @@ impl Sweep {
 
     /// Estimates what every cell costs: the time of a policy for a job, times the number of jobs. Each policy plays the
     /// first [`Self::TRIAL_JOBS`] jobs of the first workload, and four times as many as long as it takes less than
-    /// [`Self::TRIAL_SECS`]: the jobs of an empty cluster cost less than those of a queue. `time` gives the seconds that
-    /// its argument takes.
+    /// [`Self::TRIAL_SECS`]: the jobs of an empty cluster cost less than those of a queue. `time` gives the seconds
+    /// that its argument takes.
     ///
     /// # Errors
     /// [`SweepError`] where a policy fails.

@@ -71,7 +71,7 @@ impl<'a> Objective<'a> {
         Ok(Self { experiment, agent, training, teacher, space: Space::of(experiment, agent), experience })
     }
 
-    /// The experiment whose policy is searched.
+    /// The experiment of the policy that is searched.
     pub fn experiment(&self) -> &Experiment {
         self.experiment
     }

@@ -76,8 +76,8 @@ fn retire_others(dir: &RunDir, kept: &[&str]) {
     }
 }
 
-/// Removes a folder of the spool. It loses its name first, so that no worker meets a part of it. What cannot be removed,
-/// because a worker still writes there, is removed with the next generation.
+/// Removes a folder of the spool. It loses its name first, so that no worker meets a part of it. What cannot be
+/// removed, because a worker still writes there, is removed with the next generation.
 fn retire(dir: &RunDir, name: &str) {
     let spool = dir.path(FOLDER);
     let old = spool.join(format!("old-{}", name.trim_start_matches("old-")));

@@ -50,7 +50,7 @@ pub enum SpoolError {
     /// There is no coordinator.
     #[error("no training in {} wanted workers for {} s", dir.display(), waited.as_secs())]
     Absent {
-        /// Run directory.
+        /// Run directory that the worker was given.
         dir: PathBuf,
         /// Time that the worker has waited.
         waited: Duration,
@@ -58,7 +58,7 @@ pub enum SpoolError {
     /// The coordinator is gone.
     #[error("the training in {} has given no sign of life for {} s", dir.display(), waited.as_secs())]
     Silent {
-        /// Run directory.
+        /// Run directory that the worker was given.
         dir: PathBuf,
         /// Time since its last sign of life.
         waited: Duration,

@@ -1,8 +1,8 @@
 //! Spool: a search that many machines share through a file system.
 //!
-//! The **coordinator** searches. It posts each generation, plays runs, and adds up the costs in their order. **Workers**
-//! play runs of what is posted. A run is a player on an episode, and costs equal bits everywhere, so any process may
-//! play any run: a worker may come late, or be killed at any moment.
+//! The **coordinator** searches. It posts each generation, plays runs, and adds up the costs in their order.
+//! **Workers** play runs of what is posted. A run is a player on an episode, and costs equal bits everywhere, so any
+//! process may play any run: a worker may come late, or be killed at any moment.
 //!
 //! The folder `spool` of the run directory:
 //!
@@ -38,8 +38,8 @@ const FOLDER: &str = "spool";
 /// Folder of the sample in the spool.
 const SAMPLE: &str = "sample";
 
-/// Time until a process that has waited for `waited` looks again. So it notices a change an eighth late at most, and does
-/// not burden the file system while there is nothing to do.
+/// Time until a process that has waited for `waited` looks again. So it notices a change an eighth late at most, and
+/// does not burden the file system while there is nothing to do.
 fn pause(waited: Duration) -> Duration {
     (waited / 8).clamp(Duration::from_millis(5), Duration::from_secs(1))
 }

@@ -21,8 +21,8 @@ use crate::{distributable, memory};
 /// ends. `build` names this program. Gives the number of runs that this worker has played.
 ///
 /// # Errors
-/// [`TrainError::Spool`] where the coordinator has another program or other files, or gives no sign of life any more, or
-/// where this machine computes other costs; [`TrainError`] where a run fails.
+/// [`TrainError::Spool`] where the coordinator has another program or other files, or gives no sign of life any more,
+/// or where this machine computes other costs; [`TrainError`] where a run fails.
 pub fn work(
     experiment: &Experiment,
     dir: &RunDir,

@@ -3,8 +3,8 @@
 //!
 //! - The first job of the queue is chosen once. It stays first until it runs, whatever comes after it.
 //! - Jobs that pass it come in order of submission, whatever the order of the queue.
-//! - A job may pass only if it is to end before the first job can start. Accelerators that the first job will leave over
-//!   do not count.
+//! - A job may pass only if it is to end before the first job can start. Accelerators that the first job will leave
+//!   over do not count.
 //! - That start is estimated once, when the first job is chosen.
 //! - WFP3 and UNICEP take -1 for the present time, because the artifact has the start of a job there, which is -1 until
 //!   the job runs. So both prefer jobs that came late.

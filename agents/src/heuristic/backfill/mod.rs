@@ -3,7 +3,7 @@
 //! - `order`: the number by which a job is queued.
 //! - `free_profile`: free accelerators over the time to come.
 //! - `batch`: the rule.
-//! - `artifact`: the rule as RLScheduler's simulator has it.
+//! - `artifact`: the rule as RLScheduler's simulator has it, for `goodput reproduce rlscheduler`.
 //!
 //! EASY backfill keeps a reservation for the first job alone (Lifka, JSSPP 1995). Conservative backfill keeps one for
 //! every job, so that no job is ever put off by one behind it (Mu'alem and Feitelson, TPDS 2001). Both plan by the run
@@ -42,13 +42,13 @@ pub const LISTED: &[ListedPolicy] = &[
     ListedPolicy {
         name: "easy",
         about: "a batch queue in an order of choice; jobs pass the first one where that does not put it off",
-        source: "Lifka, JSSPP 1995; the artifact is that of RLScheduler, SC 2020",
+        source: "Lifka, JSSPP 1995",
         traits: TRAITS,
         constructor: &Parameterised {
             defaults: BatchParameters::default,
             build: |parameters, _| Box::new(BatchQueue::new(parameters.order, Backfill::First)),
         },
-        replica: Some(|_| Box::new(ArtifactQueue::new(JobOrder::Fcfs, true, QueueClock::Stopped))),
+        replica: None,
     },
     ListedPolicy {
         name: "conservative",

@@ -32,7 +32,7 @@ pub enum JobOrder {
     F4,
 }
 
-/// What an order knows of a waiting job.
+/// Waiting job, as an order knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuedJob<'a> {
     /// Request of the job.
@@ -48,7 +48,7 @@ pub struct QueuedJob<'a> {
 const TINY: f64 = 1e-15;
 
 impl JobOrder {
-    /// All orders.
+    /// Every order, as the list of its choices has them.
     pub const ALL: [Self; 9] =
         [Self::Fcfs, Self::Sjf, Self::Saf, Self::Wfp3, Self::Unicep, Self::F1, Self::F2, Self::F3, Self::F4];
 

@@ -7,11 +7,11 @@ use goodput_env::job::{Elasticity, Workload};
 use goodput_env::tenant::{Group, Tenants};
 use serde::Serialize;
 
-/// What is as it is, or changed.
+/// ClusterChange of the cluster, of the jobs or of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// Nothing.
+pub enum ClusterChange {
+    /// All stays as it is.
     Nothing,
     /// One more node of an accelerator type, as large as the largest of it.
     OneMoreNode {
@@ -28,7 +28,7 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl ClusterChange {
     /// Description for people.
     pub fn words(&self) -> String {
         match self {

@@ -13,13 +13,13 @@ use crate::stats::quantile;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobGroup {
-    /// All jobs.
+    /// Every job of the trace.
     All,
     /// Jobs that ask for so many accelerators, both included.
     Size {
-        /// Fewest accelerators.
+        /// Fewest accelerators of a job of the group.
         from: u32,
-        /// Most accelerators; absent: no bound.
+        /// Most accelerators of a job of the group; absent: no bound.
         to: Option<u32>,
     },
     /// Jobs of a tenant, by its index.
@@ -46,23 +46,23 @@ impl JobGroup {
 
 /// A figure of a group of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct AdviceFigure {
     /// Name of the figure, with its unit.
     pub name: &'static str,
     /// Whether the figure is about the whole cluster, and so has a value for all jobs alone.
     pub of_cluster: bool,
 }
 
-/// Figures in the order of [`GroupFigures::values`]. The wait of a job is all of its time without accelerators, before it
-/// starts and after it has been stopped.
-pub const FIGURES: [Figure; 7] = [
-    Figure { name: "wait_mean_hours", of_cluster: false },
-    Figure { name: "wait_median_hours", of_cluster: false },
-    Figure { name: "wait_p95_hours", of_cluster: false },
-    Figure { name: "turnaround_mean_hours", of_cluster: false },
-    Figure { name: "slowdown_mean", of_cluster: false },
-    Figure { name: "utilisation_percent", of_cluster: true },
-    Figure { name: "idle_gpu_hours", of_cluster: true },
+/// Figures in the order of [`GroupFigures::values`]. The wait of a job is all of its time without accelerators, before
+/// it starts and after it has been stopped.
+pub const FIGURES: [AdviceFigure; 7] = [
+    AdviceFigure { name: "wait_mean_hours", of_cluster: false },
+    AdviceFigure { name: "wait_median_hours", of_cluster: false },
+    AdviceFigure { name: "wait_p95_hours", of_cluster: false },
+    AdviceFigure { name: "turnaround_mean_hours", of_cluster: false },
+    AdviceFigure { name: "slowdown_mean", of_cluster: false },
+    AdviceFigure { name: "utilisation_percent", of_cluster: true },
+    AdviceFigure { name: "idle_gpu_hours", of_cluster: true },
 ];
 
 /// Values of [`FIGURES`] for a group of jobs.
@@ -110,7 +110,7 @@ fn of_jobs(jobs: &[&JobRecord]) -> [Option<f64>; FIGURES.len()] {
 }
 
 /// Share of the accelerators that jobs held from the first submission to the last completion, and the accelerator time
-/// that nobody held in this time.
+/// that was left over in this time.
 fn of_cluster(scenario: &Scenario, outcome: &Outcome) -> [Option<f64>; 2] {
     let run = RunFacts::new(scenario, outcome);
     let used = run.share_of_capacity(run.held_gpu_secs);

@@ -10,6 +10,6 @@ mod change;
 mod figures;
 mod study;
 
-pub use change::Change;
-pub use figures::{FIGURES, Figure, GroupFigures, JobGroup};
-pub use study::{Advice, AdviceError, AdviceQuestion, AdviceRow, Spread};
+pub use change::ClusterChange;
+pub use figures::{AdviceFigure, FIGURES, GroupFigures, JobGroup};
+pub use study::{Advice, AdviceError, AdviceQuestion, AdviceRow, FigureSpread};

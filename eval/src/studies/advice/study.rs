@@ -16,14 +16,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::change::Change;
+use super::change::ClusterChange;
 use super::figures::{FIGURES, GroupFigures, JobGroup, figures};
 use crate::stats::quantile;
 
-/// Policy of the change [`Change::ElasticJobs`].
+/// Policy of the change [`ClusterChange::ElasticJobs`].
 const ELASTIC: &str = "afs-l";
 
-/// Policy of the change [`Change::DoubleWeight`].
+/// Policy of the change [`ClusterChange::DoubleWeight`].
 const WEIGHTED: &str = "kueue";
 
 /// Quantiles of the traces drawn that bound a spread.
@@ -32,7 +32,7 @@ const BOUNDS: [f64; 2] = [0.05, 0.95];
 /// A question: what would these policies have done with these jobs on this cluster?
 #[derive(Clone, Debug)]
 pub struct AdviceQuestion {
-    /// Machines.
+    /// Machines that the jobs run on.
     pub cluster: Arc<Cluster>,
     /// Jobs of the trace, with their tenants where there are several.
     pub workload: Arc<Workload>,
@@ -73,7 +73,7 @@ pub enum AdviceError {
 
 /// Value on the trace, and the range of nine of ten traces drawn from it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct FigureSpread {
     /// Value on the trace itself.
     pub value: f64,
     /// 5 % quantile over the traces drawn; absent where none was drawn.
@@ -87,17 +87,17 @@ pub struct Spread {
 pub struct AdviceRow {
     /// Name of the policy.
     pub policy: String,
-    /// What is changed.
-    pub change: Change,
+    /// ClusterChange under which the policy ran.
+    pub change: ClusterChange,
     /// Jobs that the figures are about.
     pub group: JobGroup,
     /// Number of jobs on the trace.
     pub jobs: usize,
     /// Figures by name.
-    pub figures: BTreeMap<&'static str, Spread>,
+    pub figures: BTreeMap<&'static str, FigureSpread>,
     /// Figures less those of the first policy, or of this policy without the change, trace by trace. Absent for the
     /// first policy.
-    pub difference: Option<BTreeMap<&'static str, Spread>>,
+    pub difference: Option<BTreeMap<&'static str, FigureSpread>>,
 }
 
 /// Answer to an [`AdviceQuestion`].
@@ -125,7 +125,7 @@ pub struct Advice {
     pub rows: Vec<AdviceRow>,
 }
 
-impl Spread {
+impl FigureSpread {
     /// Whether the value on the trace lies outside the range of the traces drawn.
     pub fn is_outside(&self) -> bool {
         self.low.is_some_and(|low| self.value < low) || self.high.is_some_and(|high| self.value > high)
@@ -135,12 +135,12 @@ impl Spread {
 impl Advice {
     /// Figures of a policy for a group of jobs, with nothing changed.
     pub fn plain(&self, policy: &str, group: &JobGroup) -> Option<&AdviceRow> {
-        self.rows.iter().find(|row| row.policy == policy && row.group == *group && row.change == Change::Nothing)
+        self.rows.iter().find(|row| row.policy == policy && row.group == *group && row.change == ClusterChange::Nothing)
     }
 
     /// Figures of the first policy, with nothing changed.
     pub fn rows_of_first(&self) -> impl Iterator<Item = &AdviceRow> {
-        self.rows.iter().filter(|row| row.change == Change::Nothing && row.policy == self.policies[0])
+        self.rows.iter().filter(|row| row.change == ClusterChange::Nothing && row.policy == self.policies[0])
     }
 }
 
@@ -148,9 +148,9 @@ impl Advice {
 type RunFigures = BTreeMap<JobGroup, GroupFigures>;
 
 /// A policy under a change, with the row that it is compared with.
-struct Case {
+struct AdviceCase {
     policy: NamedPolicy,
-    change: Change,
+    change: ClusterChange,
     against: Option<usize>,
 }
 
@@ -160,7 +160,7 @@ impl AdviceQuestion {
     /// # Errors
     /// [`AdviceError`] where a policy cannot be told enough, or a run fails.
     pub fn answer(&self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Advice, AdviceError> {
-        let plain: Vec<Case> = self.policies.iter().map(|policy| self.plain(policy.clone())).collect();
+        let plain: Vec<AdviceCase> = self.policies.iter().map(|policy| self.plain(policy.clone())).collect();
         let on_trace: Vec<RunFigures> =
             plain.par_iter().map(|case| self.run(case, &self.workload, 0)).collect::<Result<_, _>>()?;
         let wait = |figures: &RunFigures| figures[&JobGroup::All].values[0].unwrap_or(f64::INFINITY);
@@ -198,45 +198,46 @@ impl AdviceQuestion {
         })
     }
 
-    fn plain(&self, policy: NamedPolicy) -> Case {
-        Case { policy, change: Change::Nothing, against: None }
+    fn plain(&self, policy: NamedPolicy) -> AdviceCase {
+        AdviceCase { policy, change: ClusterChange::Nothing, against: None }
     }
 
     /// Policies as they are, and the changes: one more node under the first policy and the best one, elastic jobs, and
     /// twice the weight for the tenant with the longest mean wait under the first policy.
-    fn cases(&self, plain: Vec<Case>, best: usize, first: &RunFigures) -> Result<Vec<Case>, AdviceError> {
+    fn cases(&self, plain: Vec<AdviceCase>, best: usize, first: &RunFigures) -> Result<Vec<AdviceCase>, AdviceError> {
         let mut cases = plain;
         cases.iter_mut().skip(1).for_each(|case| case.against = Some(0));
         let shown = if best == 0 { vec![0] } else { vec![0, best] };
         for kind in &self.cluster.types {
             for &policy in &shown {
-                let change = Change::OneMoreNode { accelerator: kind.name.clone() };
-                cases.push(Case { policy: cases[policy].policy.clone(), change, against: Some(policy) });
+                let change = ClusterChange::OneMoreNode { accelerator: kind.name.clone() };
+                cases.push(AdviceCase { policy: cases[policy].policy.clone(), change, against: Some(policy) });
             }
         }
-        let mut under = |name: &str, change: Change| {
+        let mut under = |name: &str, change: ClusterChange| {
             let policy: NamedPolicy = name.parse()?;
-            let same = cases.iter().position(|case| case.change == Change::Nothing && case.policy.to_string() == name);
+            let same =
+                cases.iter().position(|case| case.change == ClusterChange::Nothing && case.policy.to_string() == name);
             let against = same.unwrap_or_else(|| {
-                cases.push(Case { policy: policy.clone(), change: Change::Nothing, against: Some(0) });
+                cases.push(AdviceCase { policy: policy.clone(), change: ClusterChange::Nothing, against: Some(0) });
                 cases.len() - 1
             });
-            cases.push(Case { policy, change, against: Some(against) });
+            cases.push(AdviceCase { policy, change, against: Some(against) });
             Ok::<(), AdviceError>(())
         };
-        under(ELASTIC, Change::ElasticJobs)?;
+        under(ELASTIC, ClusterChange::ElasticJobs)?;
         let waits = first.iter().filter_map(|(group, figures)| match group {
             JobGroup::Tenant(tenant) => Some((*tenant, figures.values[0]?)),
             _ => None,
         });
         let longest = waits.max_by(|(_, a), (_, b)| a.total_cmp(b));
         if let Some(tenant) = longest.and_then(|(tenant, _)| self.workload.tenants.get(tenant)) {
-            under(WEIGHTED, Change::DoubleWeight { tenant: tenant.name.clone() })?;
+            under(WEIGHTED, ClusterChange::DoubleWeight { tenant: tenant.name.clone() })?;
         }
         Ok(cases)
     }
 
-    fn run(&self, case: &Case, workload: &Arc<Workload>, seed: u64) -> Result<RunFigures, AdviceError> {
+    fn run(&self, case: &AdviceCase, workload: &Arc<Workload>, seed: u64) -> Result<RunFigures, AdviceError> {
         let mut policy = case.policy.build(seed, &Sharing::default());
         let information = match policy.information() {
             Information::Profiled => Information::Profiled,
@@ -264,8 +265,8 @@ impl AdviceQuestion {
 
 /// Rows of a case, one for each group of jobs. `runs` has the figures by trace and case; the first trace is the real
 /// one.
-fn rows(cases: &[Case], case: usize, runs: &[Vec<RunFigures>]) -> Vec<AdviceRow> {
-    let Case { policy, change, against } = &cases[case];
+fn rows(cases: &[AdviceCase], case: usize, runs: &[Vec<RunFigures>]) -> Vec<AdviceRow> {
+    let AdviceCase { policy, change, against } = &cases[case];
     let groups = runs[0][case].iter();
     let row = |(group, own): (&JobGroup, &GroupFigures)| {
         let value = |trace: &Vec<RunFigures>, case: usize, figure: usize| trace[case].get(group)?.values[figure];
@@ -287,11 +288,11 @@ fn rows(cases: &[Case], case: usize, runs: &[Vec<RunFigures>]) -> Vec<AdviceRow>
     groups.map(row).collect()
 }
 
-/// Spread of a value over the traces, of which the first is the real one.
-fn spread(runs: &[Vec<RunFigures>], of: &dyn Fn(&Vec<RunFigures>) -> Option<f64>) -> Option<Spread> {
+/// FigureSpread of a value over the traces, of which the first is the real one.
+fn spread(runs: &[Vec<RunFigures>], of: &dyn Fn(&Vec<RunFigures>) -> Option<f64>) -> Option<FigureSpread> {
     let (real, drawn) = runs.split_first()?;
     let mut values: Vec<f64> = drawn.iter().filter_map(of).collect();
     values.sort_by(f64::total_cmp);
     let [low, high] = BOUNDS.map(|bound| quantile(&values, bound));
-    Some(Spread { value: of(real)?, low, high })
+    Some(FigureSpread { value: of(real)?, low, high })
 }

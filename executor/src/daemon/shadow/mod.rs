@@ -71,7 +71,7 @@ impl ShadowComparison {
 
 /// A fresh instance of a policy.
 pub struct RolloutPolicy {
-    /// The policy.
+    /// Policy that decides in the run.
     pub policy: Box<dyn Policy>,
     /// Knowledge of jobs that is shown to the policy.
     pub information: Information,
