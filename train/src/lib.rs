@@ -60,7 +60,7 @@ use goodput_agents::bundle::PolicyBundle;
 
 use crate::evolution::Objective;
 use crate::run_dir::RunDir;
-use crate::spool::Coordinator;
+use crate::spool::SearchCoordinator;
 use goodput_configs::experiment::{AgentConfig, EvolutionAgent, Experiment};
 
 /// State of a training loop, as passed to the caller after each update.
@@ -127,7 +127,7 @@ pub fn train_distributed(
 ) -> Result<Trained, TrainError> {
     memory::keep_freed();
     let objective = Objective::new(experiment, distributable(experiment)?)?;
-    let coordinator = Coordinator::start(&objective, dir, build)?;
+    let coordinator = SearchCoordinator::start(&objective, dir, build)?;
     let trained = evolution::search(&objective, &coordinator, dir, hooks)?;
     coordinator.clear();
     Ok(trained)

@@ -12,7 +12,7 @@ use goodput_eval::sweep::SharedFolderError;
 use goodput_train::evaluator::{Evaluator, ThreadEvaluator};
 use goodput_train::evolution::{EpisodeCost, Generation, Objective};
 use goodput_train::run_dir::RunDir;
-use goodput_train::spool::{Coordinator, CoordinatorWatch, SpoolError, work};
+use goodput_train::spool::{CoordinatorWatch, SearchCoordinator, SpoolError, work};
 use goodput_train::{Hooks, TrainError, Trained, train, train_distributed};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ fn joined(build: &str, spoil: impl Fn(&Path)) -> (Result<u64, TrainError>, Resul
     let (experiment, folder) = (experiment(), tempfile::tempdir().unwrap());
     let dir = run_dir(&folder.path().join("run"));
     let objective = Objective::new(&experiment, agent(&experiment)).unwrap();
-    let coordinator = Coordinator::start(&objective, &dir, "a build").unwrap();
+    let coordinator = SearchCoordinator::start(&objective, &dir, "a build").unwrap();
     spoil(&dir.path("spool"));
     thread::scope(|scope| {
         let worker = scope.spawn(|| worker(&dir, build));
@@ -137,7 +137,7 @@ fn different_costs_of_one_run_end_the_search() {
     let (experiment, folder) = (experiment(), tempfile::tempdir().unwrap());
     let dir = run_dir(&folder.path().join("run"));
     let objective = Objective::new(&experiment, agent(&experiment)).unwrap();
-    let coordinator = Coordinator::start(&objective, &dir, "a build").unwrap();
+    let coordinator = SearchCoordinator::start(&objective, &dir, "a build").unwrap();
     coordinator.costs(&generation(&objective)).unwrap();
     let mut folders = fs::read_dir(dir.path("spool")).unwrap().map(|entry| entry.unwrap().path());
     let posted = folders.find(|path| path.is_dir() && !path.ends_with("sample")).unwrap();
@@ -152,7 +152,7 @@ fn a_run_of_a_dead_worker_is_played_again() {
     let (experiment, folder) = (experiment(), tempfile::tempdir().unwrap());
     let dir = run_dir(&folder.path().join("run"));
     let objective = Objective::new(&experiment, agent(&experiment)).unwrap();
-    let coordinator = Coordinator::start(&objective, &dir, "a build").unwrap();
+    let coordinator = SearchCoordinator::start(&objective, &dir, "a build").unwrap();
     let whole = coordinator.costs(&generation(&objective)).unwrap();
     let mut folders = fs::read_dir(dir.path("spool")).unwrap().map(|entry| entry.unwrap().path());
     let posted = folders.find(|path| path.is_dir() && !path.ends_with("sample")).unwrap();

@@ -11,7 +11,7 @@ fn pattern(text: &str) -> Regex {
 
 /// A command line that a reader can type: of the program, of cargo, or of one of either's variables.
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| {
-    let verbs = "train|eval|reproduce|federate|forecast|data|env|sim|explain|export|live|list";
+    let verbs = "train|eval|reproduce|federate|sweep|advise|forecast|data|env|sim|explain|export|live|list";
     let tasks = "run|xtask|bench|nextest|test|check|build";
     pattern(&format!(r"(?m)(^|[`(\s])([A-Z_]+=\S+ )*(goodput ({verbs})|cargo ({tasks})) ?\S"))
 });

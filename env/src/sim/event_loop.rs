@@ -138,7 +138,7 @@ impl Simulator {
             first: self.state.name(first).into(),
             gpus: self.state.scenario.workload.jobs[first.index()].request.gpus,
             capacity: self.state.scenario.cluster.total_gpus(),
-            limit: self.state.scenario.tenant_limit(first, self.state.now),
+            limit: self.state.scenario.tenant_limit(first, self.state.now).map(Box::new),
         }
     }
 

@@ -118,7 +118,7 @@ pub enum SimError {
         /// Accelerators of the cluster.
         capacity: u32,
         /// Limit of its tenant under which the first cannot start.
-        limit: Option<TenantLimit>,
+        limit: Option<Box<TenantLimit>>,
     },
     /// Requests wait and the policy answers none.
     #[error(

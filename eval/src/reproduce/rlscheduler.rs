@@ -50,12 +50,12 @@ const PUBLISHED: [Published; 5] = [
 ];
 
 /// Maker of the policy of a row.
-type PolicyMaker = Box<dyn Fn() -> Box<dyn Policy> + Sync>;
+type RowPolicy = Box<dyn Fn() -> Box<dyn Policy> + Sync>;
 
 struct TableRow {
     case: String,
     theirs: Option<f64>,
-    make: PolicyMaker,
+    make: RowPolicy,
 }
 
 impl TableRow {
@@ -123,7 +123,7 @@ fn window(trace: &Workload, first: usize) -> Arc<Scenario> {
     Arc::new(Scenario::new(Arc::new(cluster), Arc::new(Workload::new(Vec::new(), jobs)), options, 1))
 }
 
-fn mean_slowdown(windows: &[Arc<Scenario>], make: &PolicyMaker) -> Result<f64, SimError> {
+fn mean_slowdown(windows: &[Arc<Scenario>], make: &RowPolicy) -> Result<f64, SimError> {
     let of_window = |scenario: &Arc<Scenario>| {
         let outcome = Simulator::new(scenario.clone()).run(&mut *make())?;
         Ok(outcome.jobs.iter().filter_map(bounded_slowdown).sum::<f64>() / LENGTH as f64)

@@ -19,9 +19,9 @@ use crate::evolution::EpisodeCost;
 
 /// Longest run of this process so far, from which it judges the runs of others.
 #[derive(Debug, Default)]
-pub(super) struct Pace(AtomicU64);
+pub(super) struct RunPace(AtomicU64);
 
-impl Pace {
+impl RunPace {
     /// Least time after which a run is played again.
     const LEAST: Duration = Duration::from_secs(1);
 
@@ -41,7 +41,7 @@ pub(super) struct Board<'a> {
     runs: usize,
     /// Run with which this process begins, so that processes do not all reach for one run.
     first: usize,
-    pace: &'a Pace,
+    pace: &'a RunPace,
     state: Mutex<BoardState>,
     changed: Condvar,
 }
@@ -65,7 +65,7 @@ fn cost_file(run: usize) -> String {
 }
 
 impl<'a> Board<'a> {
-    pub fn new(folder: SharedFolder, runs: usize, pace: &'a Pace) -> Self {
+    pub fn new(folder: SharedFolder, runs: usize, pace: &'a RunPace) -> Self {
         let first = RandomState::new().hash_one(0) as usize % runs;
         Self { folder, runs, first, pace, state: Mutex::default(), changed: Condvar::new() }
     }

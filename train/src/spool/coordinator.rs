@@ -1,10 +1,10 @@
-//! Coordinator: the process that searches and posts generations.
+//! SearchCoordinator: the process that searches and posts generations.
 
 use std::fs;
 
 use goodput_eval::sweep::SharedFolder;
 
-use super::board::{Board, Pace};
+use super::board::{Board, RunPace};
 use super::error::SpoolError;
 use super::play::{play, play_sample};
 use super::posted::{Identity, Posted};
@@ -16,15 +16,15 @@ use crate::evolution::{EpisodeCost, Generation, Objective};
 use crate::run_dir::RunDir;
 
 /// Evaluator of many machines: this process, and workers that reach the run directory. When it is dropped, workers end.
-pub struct Coordinator<'a> {
+pub struct SearchCoordinator<'a> {
     objective: &'a Objective<'a>,
     dir: RunDir,
     identity: Identity,
-    pace: Pace,
+    pace: RunPace,
     pulse: Pulse,
 }
 
-impl<'a> Coordinator<'a> {
+impl<'a> SearchCoordinator<'a> {
     /// Opens the search in `dir` to workers that run the program `build`.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl<'a> Coordinator<'a> {
         let folder = open(dir, SAMPLE)?;
         play_sample(objective, &sample, folder.clone())?;
         sample.write(&folder)?;
-        Ok(Self { objective, dir: dir.clone(), identity, pace: Pace::default(), pulse: Pulse::start(dir)? })
+        Ok(Self { objective, dir: dir.clone(), identity, pace: RunPace::default(), pulse: Pulse::start(dir)? })
     }
 
     /// Removes what was posted, once the state of the search is saved.
@@ -46,7 +46,7 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-impl Evaluator for Coordinator<'_> {
+impl Evaluator for SearchCoordinator<'_> {
     fn costs(&self, generation: &Generation) -> Result<Vec<EpisodeCost>, TrainError> {
         let posted = Posted { identity: self.identity.clone(), generation: generation.clone() };
         let (_, key) = posted.text();

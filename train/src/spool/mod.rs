@@ -27,7 +27,7 @@ mod worker;
 
 use std::time::Duration;
 
-pub use coordinator::Coordinator;
+pub use coordinator::SearchCoordinator;
 pub use error::SpoolError;
 pub use pulse::CoordinatorWatch;
 pub use worker::work;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use goodput_eval::sweep::SharedFolder;
 
-use super::board::{Board, Pace};
+use super::board::{Board, RunPace};
 use super::posted::Posted;
 use crate::error::TrainError;
 use crate::evolution::{GenerationRound, Objective};
@@ -14,7 +14,7 @@ type FailedRun = (usize, Box<TrainError>);
 
 /// Plays runs on rayon's current threads until every run has its cost, or another process removes the folder. Gives the
 /// number of runs that this process has played.
-pub(super) fn play(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Result<u64, TrainError> {
+pub(super) fn play(round: &GenerationRound<'_>, board: &Board<'_>, pace: &RunPace) -> Result<u64, TrainError> {
     let mut played = 0;
     let mut failed: Option<FailedRun> = None;
     for thread in rayon::broadcast(|_| on_thread(round, board, pace)) {
@@ -31,7 +31,7 @@ pub(super) fn play(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) 
 }
 
 /// Plays runs on this thread. An error comes with its run.
-fn on_thread(round: &GenerationRound<'_>, board: &Board<'_>, pace: &Pace) -> Result<u64, FailedRun> {
+fn on_thread(round: &GenerationRound<'_>, board: &Board<'_>, pace: &RunPace) -> Result<u64, FailedRun> {
     let mut played = 0;
     loop {
         let run = match board.claim() {
@@ -63,7 +63,7 @@ fn stopped(board: &Board<'_>, played: u64, failed: FailedRun) -> Result<u64, Fai
 /// Plays the sample of a coordinator: the teacher and a candidate on one episode. Costs that are stored must be equal.
 pub(super) fn play_sample(objective: &Objective<'_>, posted: &Posted, folder: SharedFolder) -> Result<(), TrainError> {
     let round = objective.round(&posted.generation);
-    let pace = Pace::default();
+    let pace = RunPace::default();
     let board = Board::new(folder, round.runs(), &pace);
     for run in [0, round.first_of(0)] {
         board.store(run, &round.cost(run)?)?;

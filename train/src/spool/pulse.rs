@@ -36,13 +36,13 @@ pub(super) enum Notice {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Now {
+struct CoordinatorNow {
     /// Number of earlier writes. Clocks of machines differ, so the file has no time in it.
     beat: u64,
     notice: Notice,
 }
 
-impl Now {
+impl CoordinatorNow {
     fn write(&mut self, dir: &RunDir) -> Result<(), RunDirError> {
         self.beat += 1;
         dir.write(&file(), &serde_json::to_vec(self).expect("a notice is plain data"))
@@ -52,14 +52,14 @@ impl Now {
 /// Writer of the file. It writes again and again, whatever the search does meanwhile, and `Ended` when it is dropped.
 pub(super) struct Pulse {
     dir: RunDir,
-    now: Arc<Mutex<Now>>,
+    now: Arc<Mutex<CoordinatorNow>>,
     beats: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Pulse {
     /// Begins with [`Notice::Preparing`].
     pub fn start(dir: &RunDir) -> Result<Self, RunDirError> {
-        let now = Arc::new(Mutex::new(Now { beat: 0, notice: Notice::Preparing }));
+        let now = Arc::new(Mutex::new(CoordinatorNow { beat: 0, notice: Notice::Preparing }));
         let mut pulse = Self { dir: dir.clone(), now: now.clone(), beats: None };
         pulse.say(Notice::Preparing)?;
         let (stop, stopped) = channel();
@@ -156,6 +156,6 @@ impl CoordinatorWatch {
         let Some(bytes) = &self.seen else { return Ok(None) };
         let damaged =
             |error: serde_json::Error| SpoolError::Damaged { path: self.dir.join(file()), problem: error.to_string() };
-        serde_json::from_slice::<Now>(bytes).map(|now| Some(now.notice)).map_err(damaged)
+        serde_json::from_slice::<CoordinatorNow>(bytes).map(|now| Some(now.notice)).map_err(damaged)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use goodput_configs::experiment::Experiment;
 use goodput_eval::sweep::SharedFolder;
 
-use super::board::{Board, Pace};
+use super::board::{Board, RunPace};
 use super::play::{play, play_sample};
 use super::posted::{Identity, Posted};
 use super::pulse::{CoordinatorWatch, Notice};
@@ -32,7 +32,7 @@ pub fn work(
     memory::keep_freed();
     let objective = Objective::new(experiment, distributable(experiment)?)?;
     let identity = Identity::of(experiment, dir, build)?;
-    let mut worker = Worker { objective, identity, spool: dir.path(FOLDER), pace: Pace::default(), joined: false };
+    let mut worker = Worker { objective, identity, spool: dir.path(FOLDER), pace: RunPace::default(), joined: false };
     let (mut latest, mut played, mut idle) = (None, 0, Instant::now());
     loop {
         let notice = watch.look()?;
@@ -58,7 +58,7 @@ struct Worker<'a> {
     objective: Objective<'a>,
     identity: Identity,
     spool: PathBuf,
-    pace: Pace,
+    pace: RunPace,
     /// Whether this worker has shown that it computes as the coordinator does.
     joined: bool,
 }

@@ -19,7 +19,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use super::batch::planned;
-use super::order::{JobOrder, QueuedJob};
+use super::order::{JobOrder, OrderedJob};
 use crate::placement::{Free, Packer};
 
 /// Present time of WFP3 and UNICEP.
@@ -110,7 +110,7 @@ impl ArtifactQueue {
                     QueueClock::Running => view.now,
                 };
                 let waited_secs = (now - request.submit).as_secs_f64();
-                self.order.key(&QueuedJob { request, planned: span(view, *job), waited_secs })
+                self.order.key(&OrderedJob { request, planned: span(view, *job), waited_secs })
             })
         };
         let mut keyed: Vec<_> = self.waiting.iter().map(|job| (key(job), *job)).collect();

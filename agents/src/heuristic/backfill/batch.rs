@@ -8,7 +8,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::free_profile::FreeProfile;
-use super::order::{JobOrder, QueuedJob};
+use super::order::{JobOrder, OrderedJob};
 use crate::placement::Free;
 
 /// Jobs that get a reservation where they cannot start at once.
@@ -40,7 +40,7 @@ impl BatchQueue {
     fn queue<'v>(&self, view: &ClusterView<'v>) -> Vec<(f64, JobView<'v>, SimTime)> {
         let entry = |job: JobView<'v>| {
             let planned = planned(&job);
-            let queued = QueuedJob { request: job.request(), planned, waited_secs: job.age().as_secs_f64() };
+            let queued = OrderedJob { request: job.request(), planned, waited_secs: job.age().as_secs_f64() };
             (self.order.key(&queued), job, planned)
         };
         let mut queue: Vec<_> = view.waiting().map(entry).collect();

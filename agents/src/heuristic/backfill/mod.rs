@@ -22,7 +22,7 @@ use crate::heuristic::{ListedPolicy, Traits};
 
 pub use artifact::{ArtifactQueue, QueueClock};
 pub use batch::{Backfill, BatchQueue};
-pub use order::{JobOrder, QueuedJob};
+pub use order::{JobOrder, OrderedJob};
 
 const TRAITS: Traits = Traits { preemptive: false, elastic: false, heterogeneous: false };
 

@@ -34,7 +34,7 @@ pub enum JobOrder {
 
 /// Waiting job, as an order knows it.
 #[derive(Clone, Copy, Debug)]
-pub struct QueuedJob<'a> {
+pub struct OrderedJob<'a> {
     /// Request of the job.
     pub request: &'a JobRequest,
     /// Run time that the job is expected to need.
@@ -53,7 +53,7 @@ impl JobOrder {
         [Self::Fcfs, Self::Sjf, Self::Saf, Self::Wfp3, Self::Unicep, Self::F1, Self::F2, Self::F3, Self::F4];
 
     /// Number by which the job is queued. Jobs with equal numbers go by submission.
-    pub fn key(self, job: &QueuedJob<'_>) -> f64 {
+    pub fn key(self, job: &OrderedJob<'_>) -> f64 {
         let (n, r, w) = (f64::from(job.request.gpus), job.planned.as_secs_f64(), job.waited_secs);
         // The logarithm of the first second is that of a tenth of it, as in the artifact of RLScheduler.
         let submitted = job.request.submit.as_secs_f64();
