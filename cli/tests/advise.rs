@@ -88,6 +88,7 @@ fn what_cannot_be_answered_is_refused() {
         (["--cluster", "1x4", "--resamples", "2"], "needs 8 accelerators"),
         (["--cluster", "2x4", "--block-hours", "999"], "single block"),
         (["--cluster", "2x4", "--policies", "fifth"], "there is no policy"),
+        (["--cluster", "2x4", "--policies", "easy,easy(order=fcfs)"], "easy is named twice"),
         (["--cluster", "2x4", "--policies", "gavel-per-watt"], "watts"),
         (["--cluster", "2x4", "--estimate-sigma", "9"], "expected from 0 to 5"),
     ] {

@@ -97,10 +97,14 @@ fn policies(lists: &[String], cluster: &Cluster) -> Result<Vec<NamedPolicy>, Com
         }
     };
     let found: Vec<NamedPolicy> = names.map(policy).collect::<Result<_, _>>()?;
-    match found.is_empty() {
-        true => Err(CommandError::input("--policies: expected at least one policy")),
-        false => Ok(found),
+    if found.is_empty() {
+        return Err(CommandError::input("--policies: expected at least one policy"));
     }
+    let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+    if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        return Err(CommandError::input(format!("--policies: {name} is named twice")));
+    }
+    Ok(found)
 }
 
 fn block(args: &Advise, workload: &Workload) -> Result<SimTime, CommandError> {
