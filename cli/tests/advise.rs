@@ -1,4 +1,4 @@
-//! Advice on a trace: figures worked by hand, the same answer on any number of threads, and refusals.
+//! Advice on a trace: figures worked by hand, one answer on any number of threads, and refusals.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! Other traces that could have been: blocks of arrivals drawn with replacement from a trace (moving parts of it as a
-//! whole keeps what belongs together within a block, as the busy hours of a day; Künsch, Annals of Statistics 1989).
+//! Other traces that could have been: blocks of arrivals drawn with replacement from a trace. Blocks do not overlap,
+//! and each keeps what belongs together, such as the busy hours of a day (Carlstein, Annals of Statistics 1986).
 
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::seed::{Stream, rng};

@@ -48,9 +48,7 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
             if args.allocation.is_some() {
                 // Jobs without a tenant are all of the tenant `default`.
                 let declares = tenants != ["default"];
-                let groups = tenants.into_iter().filter(|_| declares).map(Group::named).collect();
-                let declared = Tenants::new(groups, Vec::new(), Vec::new(), &[]).map_err(CommandError::input)?;
-                workload.tenants = Arc::new(declared);
+                workload.tenants = equals(if declares { tenants } else { Vec::new() })?;
             }
             workload
         }
@@ -63,21 +61,31 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
         ))
         .with_help("give the table of jobs a column `tenant`, or leave out --allocation"));
     }
-    known_speeds(cluster, &workload).map_err(|error| match error {
+    fits(cluster, &args.cluster, &workload)?;
+    Ok(workload)
+}
+
+/// Checks that every job has a known speed on `cluster`, which the command line calls `named`, and that the cluster is
+/// large enough for the job.
+pub fn fits(cluster: &Cluster, named: &str, workload: &Workload) -> Result<(), CommandError> {
+    known_speeds(cluster, workload).map_err(|error| match error {
         SetupError::Value { value, expected, .. } => {
             CommandError::input(format!("--cluster has {value}, expected {expected}"))
         }
         error => setup_error(error),
     })?;
-    if let Some(request) = too_large(cluster, &workload) {
-        let (name, needs, has) = (&request.name, request.min_gpus(), cluster.total_gpus());
-        return Err(CommandError::input(format!(
-            "job {name:?} needs {needs} accelerators, and --cluster {} has {has}: it would wait for ever",
-            args.cluster
-        ))
-        .with_help("choose a larger cluster; `goodput data validate FILE --cluster CLUSTER` lists all such jobs"));
-    }
-    Ok(workload)
+    let Some(request) = too_large(cluster, workload) else { return Ok(()) };
+    let (name, needs, has) = (&request.name, request.min_gpus(), cluster.total_gpus());
+    let problem =
+        format!("job {name:?} needs {needs} accelerators, and --cluster {named} has {has}: it would wait for ever");
+    Err(CommandError::input(problem)
+        .with_help("choose a larger cluster; `goodput data validate FILE --cluster CLUSTER` lists all such jobs"))
+}
+
+/// Tenants of equal weight.
+pub fn equals(names: Vec<String>) -> Result<Arc<Tenants>, CommandError> {
+    let groups = names.into_iter().map(Group::named).collect();
+    Tenants::new(groups, Vec::new(), Vec::new(), &[]).map(Arc::new).map_err(CommandError::input)
 }
 
 /// Measured applications as the simulator of the preset reads them, and as Pollux's does without a preset.

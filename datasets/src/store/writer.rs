@@ -75,7 +75,7 @@ impl<W: Write + Send> TableWriter<W> {
 }
 
 impl Table {
-    /// Writes Parquet (zstd), the same bytes for the same table.
+    /// Writes Parquet (zstd), equal bytes for equal tables.
     ///
     /// # Errors
     /// Where columns differ in length or the file cannot be written.

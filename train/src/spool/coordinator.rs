@@ -1,4 +1,4 @@
-//! SearchCoordinator: the process that searches and posts generations.
+//! Coordinator: the process that searches and posts generations.
 
 use std::fs;
 

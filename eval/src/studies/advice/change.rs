@@ -7,7 +7,7 @@ use goodput_env::job::{Elasticity, Workload};
 use goodput_env::tenant::{Group, Tenants};
 use serde::Serialize;
 
-/// ClusterChange of the cluster, of the jobs or of a tenant.
+/// Change of the cluster, of the jobs or of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterChange {

@@ -44,28 +44,19 @@ impl JobGroup {
     }
 }
 
-/// A figure of a group of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AdviceFigure {
-    /// Name of the figure, with its unit.
-    pub name: &'static str,
-    /// Whether the figure is about the whole cluster, and so has a value for all jobs alone.
-    pub of_cluster: bool,
-}
-
 /// Figures in the order of [`GroupFigures::values`]. The wait of a job is all of its time without accelerators, before
 /// it starts and after it has been stopped.
-pub const FIGURES: [AdviceFigure; 7] = [
-    AdviceFigure { name: "wait_mean_hours", of_cluster: false },
-    AdviceFigure { name: "wait_median_hours", of_cluster: false },
-    AdviceFigure { name: "wait_p95_hours", of_cluster: false },
-    AdviceFigure { name: "turnaround_mean_hours", of_cluster: false },
-    AdviceFigure { name: "slowdown_mean", of_cluster: false },
-    AdviceFigure { name: "utilisation_percent", of_cluster: true },
-    AdviceFigure { name: "idle_gpu_hours", of_cluster: true },
+pub const FIGURES: [&str; 7] = [
+    "wait_mean_hours",
+    "wait_median_hours",
+    "wait_p95_hours",
+    "turnaround_mean_hours",
+    "slowdown_mean",
+    "utilisation_percent",
+    "idle_gpu_hours",
 ];
 
-/// Values of [`FIGURES`] for a group of jobs.
+/// Values of the figures of a group of jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupFigures {
     /// Number of jobs.
@@ -89,24 +80,24 @@ pub(super) fn figures(scenario: &Scenario, outcome: &Outcome) -> BTreeMap<JobGro
         });
         let own: Vec<&JobRecord> = own.collect();
         (!own.is_empty()).then(|| {
-            let mut values = of_jobs(&own);
-            if group == JobGroup::All {
-                [values[5], values[6]] = of_cluster(scenario, outcome);
-            }
+            // Use of the cluster is a figure of all jobs together.
+            let used = if group == JobGroup::All { of_cluster(scenario, outcome) } else { [None; 2] };
+            let [wait, median, p95, turnaround, slowdown] = of_jobs(&own);
+            let values = [wait, median, p95, turnaround, slowdown, used[0], used[1]];
             (group, GroupFigures { jobs: own.len(), values })
         })
     };
     groups.filter_map(of_group).collect()
 }
 
-fn of_jobs(jobs: &[&JobRecord]) -> [Option<f64>; FIGURES.len()] {
+fn of_jobs(jobs: &[&JobRecord]) -> [Option<f64>; 5] {
     let mean = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let each = |of: fn(&JobRecord) -> Option<f64>| jobs.iter().filter_map(|job| of(job)).collect::<Vec<f64>>();
     let mut waits = each(|job| Some((jct_secs(job)? - job.executed.as_secs_f64()).max(0.0) / SECS_AN_HOUR));
     waits.sort_by(f64::total_cmp);
     let turnaround = each(|job| Some(jct_secs(job)? / SECS_AN_HOUR));
     let slowdowns = each(bounded_slowdown);
-    [mean(&waits), quantile(&waits, 0.5), quantile(&waits, 0.95), mean(&turnaround), mean(&slowdowns), None, None]
+    [mean(&waits), quantile(&waits, 0.5), quantile(&waits, 0.95), mean(&turnaround), mean(&slowdowns)]
 }
 
 /// Share of the accelerators that jobs held from the first submission to the last completion, and the accelerator time

@@ -11,5 +11,5 @@ mod figures;
 mod study;
 
 pub use change::ClusterChange;
-pub use figures::{AdviceFigure, FIGURES, GroupFigures, JobGroup};
-pub use study::{Advice, AdviceError, AdviceQuestion, AdviceRow, FigureSpread};
+pub use figures::JobGroup;
+pub use study::{Advice, AdviceError, AdviceQuestion, AdviceRow};

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use super::change::ClusterChange;
 use super::figures::{FIGURES, GroupFigures, JobGroup, figures};
-use crate::stats::quantile;
+use crate::stats::{Estimate, Interval, quantile};
 
 /// Policy of the change [`ClusterChange::ElasticJobs`].
 const ELASTIC: &str = "afs-l";
@@ -54,7 +54,7 @@ pub enum AdviceError {
     #[error(transparent)]
     Policy(#[from] PolicyNameError),
     /// A policy has to know more than an estimate.
-    #[error("policy {policy} has to know run times exactly, which nobody does before a job has run")]
+    #[error("policy {policy} has to know run times exactly, which no user does before a job has run")]
     Information {
         /// Name of the policy.
         policy: String,
@@ -71,33 +71,22 @@ pub enum AdviceError {
     },
 }
 
-/// Value on the trace, and the range of nine of ten traces drawn from it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct FigureSpread {
-    /// Value on the trace itself.
-    pub value: f64,
-    /// 5 % quantile over the traces drawn; absent where none was drawn.
-    pub low: Option<f64>,
-    /// 95 % quantile over the traces drawn; absent where none was drawn.
-    pub high: Option<f64>,
-}
-
 /// Figures of one policy for one group of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AdviceRow {
     /// Name of the policy.
     pub policy: String,
-    /// ClusterChange under which the policy ran.
+    /// Change under which the policy ran.
     pub change: ClusterChange,
     /// Jobs that the figures are about.
     pub group: JobGroup,
     /// Number of jobs on the trace.
     pub jobs: usize,
-    /// Figures by name.
-    pub figures: BTreeMap<&'static str, FigureSpread>,
+    /// Figures by name, each with the range of nine of ten traces drawn; no range where none was drawn.
+    pub figures: BTreeMap<&'static str, Estimate>,
     /// Figures less those of the first policy, or of this policy without the change, trace by trace. Absent for the
     /// first policy.
-    pub difference: Option<BTreeMap<&'static str, FigureSpread>>,
+    pub difference: Option<BTreeMap<&'static str, Estimate>>,
 }
 
 /// Answer to an [`AdviceQuestion`].
@@ -123,13 +112,6 @@ pub struct Advice {
     pub best_without_stops: Option<String>,
     /// Figures of policies with nothing changed, and then of changes.
     pub rows: Vec<AdviceRow>,
-}
-
-impl FigureSpread {
-    /// Whether the value on the trace lies outside the range of the traces drawn.
-    pub fn is_outside(&self) -> bool {
-        self.low.is_some_and(|low| self.value < low) || self.high.is_some_and(|high| self.value > high)
-    }
 }
 
 impl Advice {
@@ -175,10 +157,13 @@ impl AdviceQuestion {
                 0 => self.workload.clone(),
                 seed => Arc::new(resample(&self.workload, self.block, seed)),
             };
-            let found: Result<Vec<RunFigures>, AdviceError> =
-                cases.iter().map(|case| self.run(case, &workload, index)).collect();
+            // The policies as they are have run on the trace itself.
+            let mut found = if index == 0 { on_trace.clone() } else { Vec::new() };
+            for case in &cases[found.len()..] {
+                found.push(self.run(case, &workload, index)?);
+            }
             progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, total);
-            found
+            Ok(found)
         };
         let all: Vec<Result<Vec<RunFigures>, AdviceError>> = (0..total).into_par_iter().map(of_trace).collect();
         let runs: Vec<Vec<RunFigures>> = all.into_iter().collect::<Result<_, _>>()?;
@@ -272,7 +257,7 @@ fn rows(cases: &[AdviceCase], case: usize, runs: &[Vec<RunFigures>]) -> Vec<Advi
         let value = |trace: &Vec<RunFigures>, case: usize, figure: usize| trace[case].get(group)?.values[figure];
         let of_figure = |of: &dyn Fn(&Vec<RunFigures>, usize) -> Option<f64>| {
             let named = FIGURES.iter().enumerate();
-            named.filter_map(|(at, figure)| Some((figure.name, spread(runs, &|trace| of(trace, at))?))).collect()
+            named.filter_map(|(at, figure)| Some((*figure, spread(runs, &|trace| of(trace, at))?))).collect()
         };
         let difference = against
             .map(|other| of_figure(&|trace, figure| Some(value(trace, case, figure)? - value(trace, other, figure)?)));
@@ -288,11 +273,12 @@ fn rows(cases: &[AdviceCase], case: usize, runs: &[Vec<RunFigures>]) -> Vec<Advi
     groups.map(row).collect()
 }
 
-/// FigureSpread of a value over the traces, of which the first is the real one.
-fn spread(runs: &[Vec<RunFigures>], of: &dyn Fn(&Vec<RunFigures>) -> Option<f64>) -> Option<FigureSpread> {
+/// A value and its range over the traces, of which the first is the real one.
+fn spread(runs: &[Vec<RunFigures>], of: &dyn Fn(&Vec<RunFigures>) -> Option<f64>) -> Option<Estimate> {
     let (real, drawn) = runs.split_first()?;
     let mut values: Vec<f64> = drawn.iter().filter_map(of).collect();
     values.sort_by(f64::total_cmp);
     let [low, high] = BOUNDS.map(|bound| quantile(&values, bound));
-    Some(FigureSpread { value: of(real)?, low, high })
+    let ci = low.zip(high).map(|(low, high)| Interval { low, high });
+    Some(Estimate { value: of(real)?, ci })
 }
