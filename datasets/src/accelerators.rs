@@ -116,6 +116,8 @@ pub enum RateUnit {
     MinutesToTarget,
     /// Samples a second.
     SamplesPerSecond,
+    /// Output tokens a second.
+    TokensPerSecond,
     /// Steps a second at the batch size that the model's name states.
     StepsPerSecond,
 }
@@ -147,13 +149,13 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Rate of one accelerator, the higher the better: trainings a minute, samples a second or
-    /// steps a second.
+    /// Rate of one accelerator, the higher the better: trainings a minute, or samples, tokens or steps a
+    /// second.
     pub fn per_device(&self) -> f64 {
         let devices = f64::from(self.devices);
         match self.unit {
             RateUnit::MinutesToTarget => 1.0 / (self.value * devices),
-            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.value / devices,
+            RateUnit::SamplesPerSecond | RateUnit::TokensPerSecond | RateUnit::StepsPerSecond => self.value / devices,
         }
     }
 
@@ -161,7 +163,7 @@ impl Throughput {
     fn per_device_second(&self) -> f64 {
         match self.unit {
             RateUnit::MinutesToTarget => self.per_device() / 60.0,
-            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.per_device(),
+            RateUnit::SamplesPerSecond | RateUnit::TokensPerSecond | RateUnit::StepsPerSecond => self.per_device(),
         }
     }
 }
@@ -296,13 +298,34 @@ impl Accelerators {
         parsed.checked(path)
     }
 
-    /// Writes into the types of a cluster what is known of their power and price.
+    /// Writes into the types of a cluster what is known of their power and price, and gives each type the catalog's
+    /// spelling of its name: see [`Self::canonical`].
     pub fn describe(&self, cluster: &mut Cluster) {
+        for at in 0..cluster.types.len() {
+            let name = self.canonical(&cluster.types[at].name).to_owned();
+            // Two spellings of one name stay two types: no type is named twice.
+            if cluster.types.iter().all(|of| of.name != name) {
+                cluster.types[at].name = name;
+            }
+        }
         for kind in &mut cluster.types {
             let known = self.get(&kind.name).map(AcceleratorEntry::accelerator_type);
             kind.watts = known.as_ref().and_then(|known| known.watts);
             kind.dollars_per_hour = known.and_then(|known| known.dollars_per_hour);
         }
+    }
+
+    /// The catalog's spelling of a name: upper case, spaces and dashes make no other type (`A100`, `RTX 2080 Ti`,
+    /// `tpu_v5e`). A name that the catalog does not have stays as it is.
+    pub fn canonical<'a>(&'a self, name: &'a str) -> &'a str {
+        let plain = |name: &str| -> String {
+            name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+        };
+        if self.get(name).is_some() {
+            return name;
+        }
+        let asked = plain(name);
+        self.types.iter().map(|known| known.name.as_str()).find(|known| plain(known) == asked).unwrap_or(name)
     }
 
     /// A type by its name.

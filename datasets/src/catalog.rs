@@ -183,7 +183,8 @@ const HEADER: &str = "\
 # Every figure is fitted to or aggregated from public measurements of the Pollux artifact (petuum/adaptdl, branch
 # osdi21-artifact, simulator/traces; Apache-2.0), made on nodes with four T4 GPUs each; throughput and memory of other types
 # to those of the Sia artifact (siasosp23/artifacts, sia-simulator/traces). None of their files is included. TPUs are derived:
-# V100 figures over the ratio of MLPerf training v0.7 (accelerators.toml), of models that have both.
+# V100 figures over the ratio of MLPerf training v0.7 (accelerators.toml), of models that have both. So are the H100 from the
+# A100 (v2.1), and the H200 and the L40S from the H100 (v4.0).
 #
 # limits: total batch size tuned by the user and largest valid one; smallest and largest batch of one replica; samples.
 # phases: epochs complete at the end of each phase of training; progress: scale-invariant iterations complete by then.

@@ -18,11 +18,10 @@ mod throughput;
 use std::path::Path;
 
 use goodput_env::application::Application;
-use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
 use goodput_env::placement::packed_shape;
 
-use crate::accelerators::{AcceleratorEntry, Accelerators};
+use crate::accelerators::Accelerators;
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
 use crate::import::pollux_profiles::{self, ApplicationProfile};
@@ -76,20 +75,24 @@ pub fn fit_catalog(profiles: &Path) -> Result<CatalogFile, DataError> {
 /// Names of accelerator types in the Sia artifact, and what they are.
 const TYPES: [(&str, &str); 4] = [("rtx", "rtx-2080-ti"), ("quad", "rtx-6000"), ("azure", "v100"), ("dgx-ext", "a100")];
 
-/// Applications with a model that MLPerf has trained on TPUs, for which there are no profiles, and
-/// the name of the model in MLPerf.
+/// Applications with a model that MLPerf has trained, and the name of the model in MLPerf.
 const BENCHMARKED: [(&str, &str); 2] = [("bert", "bert"), ("imagenet", "resnet-50")];
-/// Name of the benchmark.
-const BENCHMARK: &str = "training-0.7";
-/// Accelerator type that both sources have measured.
-const BOTH: &str = "v100";
+/// Types for which there are no profiles: the type, the type with known speeds that MLPerf has trained on in the same
+/// round, and that round. Later rows stand on earlier ones.
+const COMPARED: [(&str, &str, &str); 5] = [
+    ("tpu-v3", "v100", "training-0.7"),
+    ("tpu-v4", "v100", "training-0.7"),
+    ("h100", "a100", "training-2.1"),
+    ("h200", "h100", "training-4.0"),
+    ("l40s", "h100", "training-4.0"),
+];
 
 /// Adds throughput and memory of the applications in `file` on more accelerator types, from
 /// measurements as the Sia artifact keeps them below `profiles`. The parameters are those an agent
-/// would fit to all of them. On TPUs they are derived: those of the V100 over how much faster
-/// MLPerf's training of the same model is, of whole systems of eight to sixteen chips. Without such
-/// a publication, as for every other application and for FPGAs, there are no parameters, and such a
-/// job does not run there.
+/// would fit to all of them. On TPUs and on later GPUs they are derived: those of an earlier type over how much faster
+/// MLPerf's training of the model is in one round, of whole systems of four to sixteen chips. Without such a
+/// publication, as for every other application and for FPGAs, there are no parameters, and such a job does not run
+/// there.
 ///
 /// # Errors
 /// Where a profile is not usable.
@@ -111,22 +114,19 @@ pub fn add_types(file: &mut CatalogFile, profiles: &Path) -> Result<(), DataErro
 
 fn add_benchmarked(file: &mut CatalogFile) {
     let known = Accelerators::shipped();
-    let rate = |of: &AcceleratorEntry, model: &str| of.rate(BENCHMARK, model);
     for entry in &mut file.application {
         let Some((_, model)) = BENCHMARKED.into_iter().find(|(name, _)| *name == entry.name) else { continue };
-        let both = known.get(BOTH).and_then(|of| rate(of, model));
-        let (Some(both), Some(&params), Some(&most)) = (both, entry.params.get(BOTH), entry.local_limits.get(BOTH))
-        else {
-            continue;
-        };
-        for tpu in known.types.iter().filter(|of| of.kind == Kind::Tpu) {
-            let Some(faster) = rate(tpu, model).map(|rate| rate / both) else { continue };
+        for (name, base, benchmark) in COMPARED {
+            let rate = |of: &str| known.get(of).and_then(|of| of.rate(benchmark, model));
+            let (Some(here), Some(there)) = (rate(name), rate(base)) else { continue };
+            let (Some(&params), Some(&most)) = (entry.params.get(base), entry.local_limits.get(base)) else { continue };
+            let faster = here / there;
             let ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma } = params;
             let [alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r] =
                 [alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r].map(|secs| secs / faster);
             let params = ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma };
-            entry.params.insert(tpu.name.clone(), rounded(params));
-            entry.local_limits.insert(tpu.name.clone(), most);
+            entry.params.insert(name.into(), rounded(params));
+            entry.local_limits.insert(name.into(), most);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use goodput_datasets::Accelerators;
 use goodput_datasets::accelerators::{Evidence, PowerAt, PowerOf};
-use goodput_env::cluster::Kind;
+use goodput_env::cluster::{Cluster, Kind};
 
 fn shipped() -> &'static Accelerators {
     Accelerators::shipped()
@@ -58,6 +58,32 @@ fn what_nobody_measured_is_none() {
     assert_eq!(shipped().get("vck5000").unwrap().memory, None);
     assert_eq!(shipped().get("u250").unwrap().watts(PowerOf::Mean, PowerAt::Board), None);
     assert_eq!(shipped().get("a100").unwrap().watts(PowerOf::Mean, PowerAt::Chip), None, "a limit is no mean");
+}
+
+#[test]
+fn a_name_is_known_in_any_case() {
+    for (asked, known) in [("A100", "a100"), ("RTX 2080 Ti", "rtx-2080-ti"), ("tpu_v5e", "tpu-v5e"), ("H100", "h100")] {
+        assert_eq!(shipped().canonical(asked), known);
+    }
+    assert_eq!(shipped().canonical("abacus"), "abacus");
+    let mut cluster = Cluster::parse("T4:2x4,abacus:1x4").unwrap();
+    shipped().describe(&mut cluster);
+    let names: Vec<&str> = cluster.types.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names, ["t4", "abacus"]);
+    let mut twice = Cluster::parse("T4:2x4,t4:1x4").unwrap();
+    shipped().describe(&mut twice);
+    assert_eq!(twice.types.len(), 2, "two spellings in one cluster stay two types");
+}
+
+/// The time to fine-tune a language model falls from each generation to the next, by the logs of one round.
+#[test]
+fn types_of_today_are_rated() {
+    let rate = |name: &str| shipped().get(name).unwrap().rate("training-5.1", "llama2-70b-lora").unwrap();
+    assert!((rate("h200") / rate("mi300x") - 1.2153).abs() < 1e-3 && (rate("b200") / rate("h200") - 2.402).abs() < 1e-3);
+    for name in ["h100", "h200", "b200", "l4", "l40s", "a10", "mi300x", "tpu-v5e", "tpu-v5p", "tpu-v6e"] {
+        let known = shipped().get(name).unwrap();
+        assert!(known.memory.is_some() && !known.throughput.is_empty(), "{name}");
+    }
 }
 
 #[test]

@@ -19,8 +19,8 @@ pub struct ClusterConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeGroup {
-    /// Type of accelerator: a name under which the catalog has speeds, or `gpu` for the catalog's
-    /// first.
+    /// Type of accelerator: a name under which the catalog has speeds, in upper or lower case, or `gpu` for the
+    /// catalog's first.
     #[serde(default = "any_accelerator")]
     pub accelerator: String,
     /// Number of nodes.
@@ -54,6 +54,7 @@ impl ClusterConfig {
         if self.groups.is_empty() {
             return Err(value("cluster.groups", "empty".into(), "at least one group of nodes"));
         }
+        let accelerators = Accelerators::shipped();
         let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
         for group in &self.groups {
             if group.nodes == 0 || group.nodes > 1_000_000 {
@@ -62,12 +63,13 @@ impl ClusterConfig {
             if group.gpus_per_node == 0 || group.gpus_per_node > 1024 {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
-            cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
+            cluster.add_to(group.pool, accelerators.canonical(&group.accelerator), group.nodes, group.gpus_per_node);
         }
-        Accelerators::shipped().describe(&mut cluster);
+        accelerators.describe(&mut cluster);
         for group in &self.groups {
             let Some(memory) = group.memory_mib else { continue };
-            let kind = cluster.types.iter_mut().find(|kind| kind.name == group.accelerator);
+            let name = accelerators.canonical(&group.accelerator);
+            let kind = cluster.types.iter_mut().find(|kind| kind.name == name);
             let Some(kind) = kind else { continue };
             if memory == 0 {
                 return Err(value("cluster.groups.memory_mib", "0".into(), "at least 1"));
