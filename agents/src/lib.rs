@@ -11,6 +11,7 @@
 //! - [`compose`]: policies made of policies: loans, services, resilience, adaptation, federations, and the
 //!   registry by name.
 //! - [`learning`]: update rules that take batches and own no loop.
+//! - [`start_time`]: when a waiting job will start, by simulated futures.
 //! - [`policies`]: learned policies that decide: nets that play rounds, utilities in a knapsack,
 //!   explanations.
 //! - [`bundle`]: trained policies and forecasters as files, with their model cards.
@@ -24,4 +25,5 @@ pub mod learning;
 pub mod nets;
 pub mod placement;
 pub mod policies;
+pub mod start_time;
 pub mod zoo;

@@ -79,7 +79,9 @@ fn a_name_is_known_in_any_case() {
 #[test]
 fn types_of_today_are_rated() {
     let rate = |name: &str| shipped().get(name).unwrap().rate("training-5.1", "llama2-70b-lora").unwrap();
-    assert!((rate("h200") / rate("mi300x") - 1.2153).abs() < 1e-3 && (rate("b200") / rate("h200") - 2.402).abs() < 1e-3);
+    assert!(
+        (rate("h200") / rate("mi300x") - 1.2153).abs() < 1e-3 && (rate("b200") / rate("h200") - 2.402).abs() < 1e-3
+    );
     for name in ["h100", "h200", "b200", "l4", "l40s", "a10", "mi300x", "tpu-v5e", "tpu-v5p", "tpu-v6e"] {
         let known = shipped().get(name).unwrap();
         assert!(known.memory.is_some() && !known.throughput.is_empty(), "{name}");

@@ -39,6 +39,8 @@ pub enum Stream {
     Spot = 24,
     /// Blocks of arrivals that are drawn from a trace.
     Resampling = 25,
+    /// Run times and arrivals of the futures that a prediction stands on.
+    Futures = 26,
 }
 
 /// Generator of `stream` under the seed `master`.

@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use goodput_console::Color;
 use goodputd::args::{Live, Top};
 
-pub use self::advise::Advise;
+pub use self::advise::{Advise, AdviseCommand, AdviseJob};
 pub use self::book::{Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
 pub use self::config::{Config, Init, List, What};

@@ -327,6 +327,12 @@ impl Simulator {
         &self.records.jobs
     }
 
+    /// First time that a job held accelerators; `None` where it has not so far.
+    pub fn start_of(&self, job: JobId) -> Option<SimTime> {
+        let active = self.view().job(job).map(|view| view.state.started);
+        active.unwrap_or(self.records.jobs[job.index()].start)
+    }
+
     /// Carries out a plan at the current decision point.
     ///
     /// # Errors

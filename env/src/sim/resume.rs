@@ -12,7 +12,8 @@ use crate::time::SimTime;
 impl Simulator {
     /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress
     /// and profiles of jobs are as they were, and the first decision is due at once. Jobs of the
-    /// scenario that are not among those observed do not come. Observations tell nothing of
+    /// scenario that were submitted before and are not among those observed do not come; later ones do.
+    /// Observations tell nothing of
     /// services, requests, faults, rented nodes and overlapped changes of size; `scenario` is to be
     /// one without them, on the cluster as it was observed.
     ///
@@ -26,7 +27,9 @@ impl Simulator {
         let period = run.state.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
         let round = SimTime::from_millis(seen.now.as_millis().div_euclid(period) * period);
         (run.state.now, run.decisions.last_round, run.decisions.wake) = (seen.now, round, seen.now);
-        run.jobs.arrived = run.state.scenario.workload.jobs.len();
+        let submitted = run.state.scenario.workload.jobs.partition_point(|job| job.request.submit <= seen.now);
+        // A live cluster may show a job that its clock has not reached yet.
+        run.jobs.arrived = seen.jobs.last().map_or(submitted, |last| submitted.max(last.id.index() + 1));
         for job in &seen.jobs {
             run.state.jobs.insert(JobState::observed(job, seen.now, 0));
             run.jobs.share_what_was_measured(&mut run.state, job.id);

@@ -60,6 +60,30 @@ pub struct ObservedJob {
     pub profile: Profile,
 }
 
+impl ObservedJob {
+    /// A job that has just been submitted.
+    pub fn submitted(id: JobId, now: SimTime) -> Self {
+        Self {
+            id,
+            phase: Phase::Pending,
+            placement: Placement::none(),
+            partner: None,
+            batch: BatchConfig::default(),
+            epoch: 0,
+            restarts: 0,
+            started: None,
+            changed: now,
+            attained_gpu_millis: 0,
+            executed: SimTime::ZERO,
+            restarting: SimTime::ZERO,
+            done: 0.0,
+            failures: 0,
+            estimate_factor: 1.0,
+            profile: Profile::default(),
+        }
+    }
+}
+
 /// Inference service of an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedService {

@@ -5,9 +5,11 @@
 //! - [`explain`]: one decision of a policy beside those of published ones.
 //! - [`federation`]: clusters that lend each other servers, with and without a coordinator.
 //! - [`forecasting`]: load forecasters: backtests, comparisons, lending.
+//! - [`starts`]: when a waiting job will start, and how well such predictions held.
 
 pub mod advice;
 pub mod bound;
 pub mod explain;
 pub mod federation;
 pub mod forecasting;
+pub mod starts;

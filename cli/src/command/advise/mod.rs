@@ -1,5 +1,6 @@
 //! `goodput advise`: what policies would have done with the jobs of a trace, and what a change would do.
 
+mod job;
 mod page;
 
 use std::path::Path;
@@ -18,18 +19,21 @@ use goodput_eval::studies::advice::AdviceQuestion;
 
 use super::sim::data_fault;
 use super::sim_inputs;
-use crate::args::Advise;
+use crate::args::{Advise, AdviseCommand};
 use crate::command::run::threads;
 use crate::command::study::unnamed;
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput advise` and gives its exit code.
 pub fn run(args: &Advise, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
+    if let Some(AdviseCommand::Job(options)) = &args.verb {
+        return job::run(options, verbosity);
+    }
+    let (Some(trace), Some(named)) = (&args.trace, &args.cluster) else {
+        return Err(CommandError::input("expected a trace and --cluster"));
+    };
     threads(args.jobs)?;
-    let mut cluster = Arc::new(sim_inputs::cluster(&args.cluster)?);
-    let workload = workload(&args.trace, &cluster, &args.cluster)?;
-    prepare_shares(&mut cluster, &workload)
-        .map_err(|problem| CommandError::input(format!("{}: {problem}", args.trace.display())))?;
+    let (cluster, workload) = jobs_on(trace, named)?;
     let question = AdviceQuestion {
         policies: policies(&args.policies, &cluster)?,
         cluster,
@@ -50,6 +54,15 @@ pub fn run(args: &Advise, verbosity: Verbosity) -> Result<ExitCode, CommandError
         other => page::figures(&advice).print(other)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The machines, and the jobs of a trace that they can run.
+fn jobs_on(trace: &Path, named: &str) -> Result<(Arc<Cluster>, Workload), CommandError> {
+    let mut cluster = Arc::new(sim_inputs::cluster(named)?);
+    let workload = workload(trace, &cluster, named)?;
+    prepare_shares(&mut cluster, &workload)
+        .map_err(|problem| CommandError::input(format!("{}: {problem}", trace.display())))?;
+    Ok((cluster, workload))
 }
 
 /// Jobs of a trace with its tenants at equal weights, all of which the cluster can run.

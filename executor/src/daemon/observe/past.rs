@@ -1,7 +1,6 @@
 //! The past of one job, kept from snapshot to snapshot for engines that do not tell it.
 
 use goodput_env::job::JobId;
-use goodput_env::model::BatchConfig;
 use goodput_env::placement::Placement;
 use goodput_env::state::{ClusterState, ObservedJob, Phase, Profile};
 use goodput_env::time::SimTime;
@@ -116,22 +115,17 @@ impl AttainedService {
 
     pub(super) fn observed(&self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {
         ObservedJob {
-            id,
             phase: if held.is_empty() { Phase::Pending } else { Phase::Running },
             placement: held.clone(),
-            partner: None,
-            batch: BatchConfig { atomic: 0, accumulation: 0 },
             epoch: seen.epoch,
             restarts: self.restarts,
             started: self.started,
-            changed: self.changed,
             attained_gpu_millis: self.attained_gpu_millis,
             executed: self.executed,
-            restarting: SimTime::ZERO,
             done: self.done,
             failures: seen.failures,
-            estimate_factor: 1.0,
             profile: self.profile.clone(),
+            ..ObservedJob::submitted(id, self.changed)
         }
     }
 }

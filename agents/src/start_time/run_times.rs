@@ -1,0 +1,301 @@
+//! Work of jobs that have ended, as a guide to the work of those that have not.
+
+use std::collections::HashMap;
+
+use goodput_env::job::{JobRequest, JobSpec, WHOLE, Work, Workload};
+use goodput_env::time::SimTime;
+use rand::{Rng, RngExt};
+
+/// Jobs that a draw looks back at, the latest ones.
+const LATEST: usize = 300;
+/// Fewest jobs for which a group of jobs is a guide.
+const FEWEST: usize = 10;
+
+/// Steps of a job of which nothing is known.
+const UNKNOWN_STEPS: f64 = 10_000.0;
+
+/// What the work of a job is counted in: work of other kinds says nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WorkKind {
+    Seconds,
+    Application(u16),
+    Class(u16),
+}
+
+/// Jobs that are alike, from the most alike to all of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Alike {
+    /// One tenant, size and time limit.
+    Request(WorkKind, u32, u32, Option<i64>),
+    /// One size to the power of two, and one time limit.
+    Shape(WorkKind, u32, Option<i64>),
+    /// One size to the power of two, and one time limit to the power of two.
+    Class(WorkKind, u32, Option<u32>),
+    /// All jobs with a time limit, or without one.
+    Kind(WorkKind, bool),
+}
+
+/// Work of the jobs that have ended, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct RunTimeHistory {
+    /// Work of jobs that are alike: as a share of the time limit where they have one, else in the unit of the work.
+    groups: HashMap<Alike, Vec<f64>>,
+}
+
+/// What the scheduler has been told of the work that is left of a job without a time limit, where it is told at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ToldWork {
+    /// Estimate of the work that is left, in the unit of the simulator.
+    pub left: f64,
+    /// Standard deviation of the logarithm of its error.
+    pub sigma: f64,
+}
+
+/// Work that an unfinished job may have in all, in the unit of its work.
+#[derive(Clone, Debug)]
+pub(super) struct PossibleWork {
+    spec: Work,
+    /// Done so far.
+    done: f64,
+    limit: Option<f64>,
+    told: Option<ToldWork>,
+    /// Work of jobs like it that had more work than it has done.
+    candidates: Vec<f64>,
+    /// Sums of the probabilities of the candidates; empty where all are alike.
+    cumulative: Vec<f64>,
+}
+
+/// One draw.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DrawnWork {
+    pub work: Work,
+    /// Error of the estimate of what is left, so that the scheduler is told in the future what it has been told.
+    pub factor: Option<f64>,
+}
+
+impl RunTimeHistory {
+    /// Adds a job that has ended, with its true work.
+    pub fn add(&mut self, job: &JobSpec) {
+        let (kind, total) = counted(job.work);
+        let value = match limit_secs(&job.request, kind) {
+            Some(limit) => total / limit,
+            None => total,
+        };
+        for alike in groups(&job.request, kind) {
+            self.groups.entry(alike).or_default().push(value);
+        }
+    }
+
+    /// Work that `job` may have, of which `done` is done (in the unit of the simulator: seconds on the accelerators asked
+    /// for, progress of the application, or steps).
+    pub(super) fn possible(
+        &self,
+        job: &JobSpec,
+        done: f64,
+        told: Option<ToldWork>,
+        workload: &Workload,
+    ) -> PossibleWork {
+        let (kind, _) = counted(job.work);
+        let limit = limit_secs(&job.request, kind);
+        // Work of applications is drawn in thousandths of their whole training.
+        let unit = match job.work {
+            Work::Application { index, .. } => {
+                workload.applications.get(usize::from(index)).map_or(1.0, |of| f64::from(WHOLE) / of.total_work())
+            }
+            Work::Fixed { .. } | Work::Steps { .. } => 1.0,
+        };
+        let done = done * unit;
+        let told = told.map(|told| ToldWork { left: (told.left * unit).max(f64::MIN_POSITIVE), ..told });
+        let scale = limit.unwrap_or(1.0);
+        let longer = |group: &Vec<f64>| -> Vec<f64> {
+            let latest = &group[group.len().saturating_sub(LATEST)..];
+            latest.iter().map(|value| value * scale).filter(|&total| total > done).collect()
+        };
+        let found = groups(&job.request, kind).into_iter().filter_map(|alike| self.groups.get(&alike)).map(longer);
+        let candidates = found.into_iter().find(|candidates| candidates.len() >= FEWEST).unwrap_or_default();
+        let (mut candidates, mut cumulative) = (candidates, Vec::new());
+        if let Some(told) = told {
+            (candidates, cumulative) = weighed(candidates, done, told);
+        }
+        PossibleWork { spec: job.work, done, limit, told, candidates, cumulative }
+    }
+}
+
+/// Candidates with sums of their probabilities, given what was told: a prior and a likelihood. No candidates where fewer
+/// than [`FEWEST`] of them carry the weight.
+fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f64>) {
+    let likelihood = |total: &f64| {
+        let error = (told.left / (total - done)).ln() / told.sigma.max(1e-3);
+        (-0.5 * error * error).exp()
+    };
+    let weights: Vec<f64> = candidates.iter().map(likelihood).collect();
+    let (sum, squares) =
+        weights.iter().fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
+    // Kish's effective size of a weighted sample.
+    if sum * sum < FEWEST as f64 * squares || sum <= 0.0 {
+        return (Vec::new(), Vec::new());
+    }
+    let mut before = 0.0;
+    let cumulative = weights.iter().map(|weight| {
+        before += weight / sum;
+        before
+    });
+    (candidates, cumulative.collect())
+}
+
+impl PossibleWork {
+    /// One draw.
+    pub(super) fn draw(&self, random: &mut impl Rng) -> DrawnWork {
+        let total = match (self.candidates.len(), self.told) {
+            (0, Some(told)) => self.done + told.left * (told.sigma * normal(random)).exp(),
+            (0, None) => self.unguided(random),
+            (count, None) => self.candidates[random.random_range(0..count)],
+            (count, Some(_)) => {
+                let drawn = random.random::<f64>();
+                self.candidates[self.cumulative.partition_point(|sum| *sum < drawn).min(count - 1)]
+            }
+        };
+        let factor = self.told.map(|told| told.left / (total - self.done).max(f64::MIN_POSITIVE));
+        DrawnWork { work: with_total(self.spec, total), factor }
+    }
+
+    /// Work as users said it: up to the time limit, else as the scheduler is told; `None` where there is neither. A job that
+    /// has outlived its limit ends in a second.
+    pub(super) fn stated(&self) -> Option<DrawnWork> {
+        let total = match (self.limit, self.told) {
+            (Some(limit), _) => limit.max(self.done + 1.0),
+            (None, Some(told)) => self.done + told.left,
+            (None, None) => return None,
+        };
+        Some(DrawnWork { work: with_total(self.spec, total), factor: self.told.map(|_| 1.0) })
+    }
+
+    /// Draw where no jobs are a guide: any moment up to the time limit, else from what is done to four times that; where
+    /// nothing is done, a quarter of an hour to four hours, or one training of the application.
+    fn unguided(&self, random: &mut impl Rng) -> f64 {
+        match self.limit {
+            Some(limit) if limit > self.done => random.random_range(self.done..limit).max(1.0),
+            _ if self.done > 0.0 => self.done * 4_f64.powf(random.random::<f64>()),
+            _ => match self.spec {
+                Work::Fixed { .. } => 3600.0 * 16_f64.powf(random.random::<f64>() - 0.5),
+                Work::Application { .. } => f64::from(WHOLE),
+                Work::Steps { .. } => UNKNOWN_STEPS,
+            },
+        }
+    }
+}
+
+/// Standard normal draw (Box and Muller 1958).
+fn normal(random: &mut impl Rng) -> f64 {
+    let (first, second): (f64, f64) = (random.random(), random.random());
+    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
+}
+
+/// The kind of the work, and how much of it there is.
+fn counted(work: Work) -> (WorkKind, f64) {
+    match work {
+        Work::Fixed { duration } => (WorkKind::Seconds, duration.as_secs_f64()),
+        Work::Application { index, work_milli } => (WorkKind::Application(index), f64::from(work_milli)),
+        Work::Steps { class, steps } => (WorkKind::Class(class), steps),
+    }
+}
+
+fn with_total(work: Work, total: f64) -> Work {
+    match work {
+        Work::Fixed { .. } => Work::Fixed { duration: SimTime::from_secs_f64(total.max(0.001)) },
+        Work::Application { index, .. } => Work::Application { index, work_milli: (total.ceil() as u32).max(1) },
+        Work::Steps { class, .. } => Work::Steps { class, steps: total.max(f64::MIN_POSITIVE) },
+    }
+}
+
+/// Time limit of a job of which the work is counted in seconds.
+fn limit_secs(request: &JobRequest, kind: WorkKind) -> Option<f64> {
+    let limit = request.limit.map(SimTime::as_secs_f64).filter(|limit| *limit > 0.0);
+    limit.filter(|_| kind == WorkKind::Seconds)
+}
+
+fn groups(request: &JobRequest, kind: WorkKind) -> [Alike; 4] {
+    let limit = limit_secs(request, kind);
+    let millis = limit.map(|limit| (1e3 * limit) as i64);
+    let size = request.gpus.max(1).ilog2();
+    [
+        Alike::Request(kind, request.tenant, request.gpus, millis),
+        Alike::Shape(kind, size, millis),
+        Alike::Class(kind, size, limit.map(|limit| (limit as u64).max(1).ilog2())),
+        Alike::Kind(kind, limit.is_some()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use goodput_env::seed::{Stream, rng};
+
+    use super::*;
+
+    fn job(gpus: u32, limit: Option<i64>, secs: i64) -> JobSpec {
+        let request = JobRequest { gpus, limit: limit.map(SimTime::from_secs), ..JobRequest::default() };
+        JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
+    }
+
+    fn drawn(history: &RunTimeHistory, job: &JobSpec, done: f64) -> Vec<f64> {
+        let possible = history.possible(job, done, None, &Workload::default());
+        let mut random = rng(1, Stream::Futures);
+        (0..200).map(|_| counted(possible.draw(&mut random).work).1).collect()
+    }
+
+    #[test]
+    fn jobs_that_are_alike_are_the_guide() {
+        let mut history = RunTimeHistory::default();
+        for at in 0..20 {
+            history.add(&job(1, Some(100), 10 + at));
+            history.add(&job(8, Some(100), 90));
+        }
+        assert!(drawn(&history, &job(1, Some(100), 0), 0.0).iter().all(|secs| (10.0..30.0).contains(secs)));
+        assert!(drawn(&history, &job(8, Some(100), 0), 0.0).iter().all(|secs| *secs == 90.0));
+        // Another time limit: all sizes are a guide, as a share of the limit.
+        let shares = drawn(&history, &job(64, Some(10_000), 0), 0.0);
+        assert!(shares.contains(&9000.0) && shares.iter().any(|secs| *secs < 3000.0));
+    }
+
+    #[test]
+    fn what_is_done_rules_out_what_is_shorter() {
+        let mut history = RunTimeHistory::default();
+        (0..40).for_each(|at| history.add(&job(1, None, 10 * at)));
+        assert!(drawn(&history, &job(1, None, 0), 200.0).iter().all(|secs| *secs > 200.0));
+        // Longer than every job before it.
+        assert!(drawn(&history, &job(1, None, 0), 1000.0).iter().all(|secs| (1000.0..=4000.0).contains(secs)));
+    }
+
+    /// What was told shifts the draws, and stays what the scheduler is told.
+    #[test]
+    fn an_estimate_and_the_jobs_that_have_ended_are_weighed() {
+        let mut history = RunTimeHistory::default();
+        (0..300).for_each(|at| history.add(&job(1, None, 100 + 10 * at)));
+        let told = Some(ToldWork { left: 1500.0, sigma: 0.2 });
+        let possible = history.possible(&job(1, None, 0), 0.0, told, &Workload::default());
+        let mut random = rng(1, Stream::Futures);
+        let mut sum = 0.0;
+        for _ in 0..400 {
+            let DrawnWork { work, factor } = possible.draw(&mut random);
+            let total = counted(work).1;
+            assert!((total * factor.unwrap_or(0.0) - 1500.0).abs() < 1e-6);
+            sum += total / 400.0;
+        }
+        assert!((1400.0..1700.0).contains(&sum), "{sum}");
+        // Far beyond all jobs that have ended, the estimate alone is the guide.
+        let told = Some(ToldWork { left: 90_000.0, sigma: 0.2 });
+        let possible = history.possible(&job(1, None, 0), 0.0, told, &Workload::default());
+        assert!(counted(possible.draw(&mut random).work).1 > 30_000.0);
+    }
+
+    /// The true work of a job that runs or waits is never read.
+    #[test]
+    fn the_work_of_the_job_itself_does_not_leak() {
+        let mut history = RunTimeHistory::default();
+        (0..40).for_each(|at| history.add(&job(1, Some(500), 10 * at)));
+        for done in [0.0, 100.0, 450.0] {
+            let one = drawn(&history, &job(1, Some(500), 7), done);
+            assert_eq!(one, drawn(&history, &job(1, Some(500), 499), done));
+        }
+    }
+}
