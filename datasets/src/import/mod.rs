@@ -1,8 +1,9 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
-mod dated;
+pub(crate) mod dates;
 pub mod deepboot;
+pub mod elasticflow;
 mod formats;
 pub mod gavel;
 pub mod gavel_throughputs;
@@ -15,11 +16,13 @@ pub mod philly;
 mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
+mod recognise;
 mod rows;
 pub mod sacct;
 pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
+mod source;
 pub mod step_times;
 mod stream;
 pub mod swf;
@@ -28,7 +31,8 @@ pub mod tiresias_cluster;
 pub mod tiresias_samples;
 
 pub use formats::{FORMATS, FileFormat};
-pub(crate) use rows::{CsvFormat, Row, RowFormat};
+pub(crate) use rows::{Body, Clock, Csv, ReadRow, Repair, Row, RowFormat};
+pub(crate) use source::Source;
 pub(crate) use stream::import_rows;
 
 use std::collections::BTreeMap;
@@ -66,6 +70,8 @@ pub enum WorkloadFormat {
     Sacct,
     /// A log of the Helios or Acme clusters.
     Helios,
+    /// A trace of ElasticFlow.
+    ElasticFlow,
 }
 
 impl WorkloadFormat {
@@ -82,6 +88,7 @@ impl WorkloadFormat {
             Self::Swf => "swf",
             Self::Sacct => "sacct",
             Self::Helios => "helios",
+            Self::ElasticFlow => "elasticflow",
         }
     }
 
@@ -90,6 +97,7 @@ impl WorkloadFormat {
         match self {
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
+            Self::ElasticFlow => "MIT",
             Self::Jobs
             | Self::JobCsv
             | Self::DeepBoot
@@ -183,6 +191,22 @@ impl ImportReport {
     /// Counts a row that is left out.
     pub(crate) fn refuse(&mut self, line: u64, problem: RowProblem) {
         self.refused.add(problem.kind(), line, problem);
+    }
+
+    /// Counts a row; gives its job where it is kept. The number of kept rows is not counted here.
+    pub(crate) fn take(&mut self, row: Row) -> Option<JobRow> {
+        match row {
+            Ok(ReadRow { job, repairs }) => {
+                for Repair { kind, what } in repairs {
+                    self.repaired.add(kind, job.line, what);
+                }
+                Some(job)
+            }
+            Err((line, problem)) => {
+                self.refuse(line, problem);
+                None
+            }
+        }
     }
 
     /// Counts a row that is kept with a change.

@@ -1,55 +1,6 @@
-//! Jobs with dates: submission counts from the earliest one, which is known once all rows are read.
+//! Times in dates.
 
-use std::path::Path;
-
-use goodput_env::time::SimTime;
 use jiff::civil::DateTime;
-
-use super::{Imported, WorkloadFormat};
-use crate::csv_rows::{CsvRow, CsvRows};
-use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
-
-/// A job before the earliest date is known.
-pub(super) struct DatedJob {
-    pub(super) job: JobRow,
-    /// Submission, seconds since 1970 on the trace's own clock.
-    pub(super) submit: i64,
-}
-
-/// Reads the rows below a header. `job` makes a job of a row, and may report a repair. A row that it refuses, or that
-/// repeats a name, is in the report.
-pub(super) fn read(
-    path: &Path,
-    mut rows: CsvRows<'_>,
-    names: &'static [&'static str],
-    format: WorkloadFormat,
-    job: impl Fn(&CsvRow<'_, '_>, &mut Imported) -> Result<DatedJob, RowProblem>,
-) -> Result<Imported, DataError> {
-    let mut imported = Imported { format, ..Imported::default() };
-    let (mut submits, mut known) = (Vec::new(), Names::default());
-    while let Some(row) = rows.next(names) {
-        let read = row.and_then(|row| {
-            let line = row.line;
-            let dated = job(&row, &mut imported).map_err(|problem| (line, problem))?;
-            known.insert(&imported.jobs, &dated.job).map_err(|problem| (line, problem))?;
-            Ok(dated)
-        });
-        match read {
-            Ok(DatedJob { job, submit }) => {
-                submits.push(submit);
-                imported.jobs.push(job);
-            }
-            Err((line, problem)) => imported.report.refuse(line, problem),
-        }
-    }
-    let earliest = submits.iter().min().copied();
-    for (job, submit) in imported.jobs.iter_mut().zip(submits) {
-        job.submit = SimTime::from_secs(submit - earliest.unwrap_or(0));
-    }
-    imported.origin_unix_secs = earliest;
-    imported.finish(path)
-}
 
 /// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`, with a `T` in place of the blank or not. An offset `+hh:mm` behind it
 /// counts; without one, the time is taken as it is.
