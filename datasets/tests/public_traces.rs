@@ -75,3 +75,65 @@ fn a_compressed_trace_is_its_text() {
     let error = read_jobs(&path).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot read {}: ", path.display())), "{error}");
 }
+
+#[test]
+fn jobs_and_pods_of_kubernetes_are_joined() {
+    let trace = imported(&fixture("kubernetes.json"));
+    let jobs: Vec<_> = trace
+        .jobs
+        .iter()
+        .map(|job| (job.line, job.job_id.as_str(), job.gpus, job.submit, job.duration.unwrap()))
+        .collect();
+    assert_eq!(
+        jobs,
+        [
+            (1, "nlp/bert", 8, secs(0), secs(3650 - 70)),
+            (4, "nlp/elastic", 8, secs(30), secs(7200)),
+            (5, "vision/failed", 8, secs(90), secs(300)),
+            (10, "vision/waves", 2, secs(120), secs(1200)),
+            (11, "default/alone", 1, secs(500), secs(1000)),
+            (14, "vision/torch", 4, secs(600), secs(1000)),
+            (17, "nlp/tpu", 16, secs(700), secs(1000)),
+            (20, "nlp/amd", 8, secs(900), secs(90)),
+        ]
+    );
+    let [bert, elastic, ..] = &trace.jobs[..] else { panic!() };
+    assert_eq!((bert.priority, bert.tenant.as_deref(), bert.gpu_min), (Some(100), Some("nlp"), None));
+    assert_eq!((elastic.gpu_min, elastic.limit), (Some(2), Some(secs(86_400))));
+    let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
+    assert_eq!(
+        lines,
+        [19, 6, 7, 8, 12, 13, 18],
+        "a service, no accelerators, waiting, running, waiting, none, a server"
+    );
+    assert_eq!(refused(&trace)[3].1, "finishedAt is ``, expected a time: the job still runs");
+}
+
+#[test]
+fn workloads_of_kueue_have_their_admission_and_their_queue() {
+    let trace = imported(&fixture("kueue.json"));
+    assert_eq!((trace.report.kept, trace.report.refused.count), (15, 5));
+    let [first, partial, two_sets, ..] = &trace.jobs[..] else { panic!() };
+    assert_eq!((first.job_id.as_str(), first.gpus, first.duration), ("research/job-1", 8, Some(secs(3600))));
+    assert_eq!((first.tenant.as_deref(), first.priority), (Some("team-a"), Some(100)));
+    assert_eq!((partial.gpus, partial.gpu_min, partial.gpu_max), (4, Some(2), Some(8)));
+    assert_eq!((partial.submit, partial.limit), (secs(10), Some(secs(7200))));
+    assert_eq!((two_sets.gpus, two_sets.gpu_min, two_sets.tenant.as_deref()), (16, None, Some("team-b")));
+    let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [4, 5, 6, 7, 20]);
+}
+
+#[test]
+fn broken_json_is_an_error_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("list.json");
+    for (text, problem) in [
+        ("{\"items\": [{\"kind\": \"Job\"", "line 1, column"),
+        ("{\"kind\": \"List\"}", "missing field `items`"),
+        ("{\"items\": []}", "no rows"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = import_table(&path).unwrap_err().to_string();
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+}

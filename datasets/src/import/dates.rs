@@ -2,14 +2,14 @@
 
 use jiff::civil::DateTime;
 
-/// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`, with a `T` in place of the blank or not. An offset `+hh:mm` behind it
-/// counts; without one, the time is taken as it is.
+/// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`, with a `T` in place of the blank or not. An offset `+hh:mm` or `Z`
+/// behind it counts; without one, the time is taken as it is.
 pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
         digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
     };
-    let separated = matches!(text.len(), 19 | 25)
+    let separated = matches!(text.len(), 19 | 20 | 25)
         && text[4] == b'-'
         && text[7] == b'-'
         && matches!(text[10], b' ' | b'T')
@@ -19,14 +19,14 @@ pub(super) fn seconds(text: &[u8]) -> Option<i64> {
         return None;
     }
     let offset = match text.get(19..) {
-        Some(b"") | None => 0,
+        Some(b"" | b"Z") | None => 0,
         Some(rest) => {
             let sign = match rest[0] {
                 b'+' => 1,
                 b'-' => -1,
                 _ => return None,
             };
-            (rest[3] == b':').then_some(())?;
+            (rest.get(3) == Some(&b':')).then_some(())?;
             sign * (number(20, 22)? * 3600 + number(23, 25)? * 60)
         }
     };
@@ -47,7 +47,16 @@ mod tests {
         assert_eq!(seconds(b"1970-01-02 00:00:01"), Some(86_401));
         assert_eq!(seconds(b"1970-01-02T08:00:01+08:00"), Some(86_401));
         assert_eq!(seconds(b"1970-01-01 23:30:01-00:30"), Some(86_401));
-        for wrong in ["", "Unknown", "1970-01-02 24:00:00", "1970-13-02 00:00:00", "1970-01-02 00:00:00 08:00"] {
+        assert_eq!(seconds(b"1970-01-02T00:00:01Z"), Some(86_401));
+        for wrong in [
+            "",
+            "1970-01-02 00:00:01+",
+            "1970-01-02 00:00:01z",
+            "Unknown",
+            "1970-01-02 24:00:00",
+            "1970-13-02 00:00:00",
+            "1970-01-02 00:00:00 08:00",
+        ] {
             assert_eq!(seconds(wrong.as_bytes()), None, "{wrong}");
         }
     }

@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 26] = [
+pub const FORMATS: [FileFormat; 28] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -96,6 +96,20 @@ pub const FORMATS: [FileFormat; 26] = [
         reads: "csv: trace with deadlines; num_iteration is optional and not used",
         columns: elasticflow::COLUMNS,
         origin: "microsoft/elasticflow-traces",
+    },
+    FileFormat {
+        name: "kubernetes",
+        reads: "JSON: kubectl get jobs,pods --all-namespaces -o json; import it first, because jobs that hold no \
+                accelerator or still run are refused",
+        columns: &[],
+        origin: "your own Kubernetes cluster",
+    },
+    FileFormat {
+        name: "kueue",
+        reads: "JSON: kubectl get workloads --all-namespaces -o json; import it first, because workloads that have not \
+                finished are refused",
+        columns: &[],
+        origin: "your own cluster with Kueue",
     },
     FileFormat {
         name: "swf",

@@ -4,11 +4,14 @@
 pub(crate) mod dates;
 pub mod deepboot;
 pub mod elasticflow;
+mod elements;
 mod formats;
 pub mod gavel;
 pub mod gavel_throughputs;
 pub mod helios;
 pub mod job_csv;
+pub mod kubernetes;
+pub mod kueue;
 pub mod load;
 pub mod openb;
 pub mod openb_jobs;
@@ -72,6 +75,10 @@ pub enum WorkloadFormat {
     Helios,
     /// A trace of ElasticFlow.
     ElasticFlow,
+    /// Jobs and pods of Kubernetes.
+    Kubernetes,
+    /// Workloads of Kueue.
+    Kueue,
 }
 
 impl WorkloadFormat {
@@ -89,6 +96,8 @@ impl WorkloadFormat {
             Self::Sacct => "sacct",
             Self::Helios => "helios",
             Self::ElasticFlow => "elasticflow",
+            Self::Kubernetes => "kubernetes",
+            Self::Kueue => "kueue",
         }
     }
 
@@ -105,7 +114,9 @@ impl WorkloadFormat {
             | Self::Openb
             | Self::Swf
             | Self::Sacct
-            | Self::Helios => "",
+            | Self::Helios
+            | Self::Kubernetes
+            | Self::Kueue => "",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The format of a file, by what stands at its start.
 
 use super::{
-    Body, Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, openb_jobs, philly, pollux, sacct,
-    swf, tiresias,
+    Body, Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, kubernetes, kueue, openb_jobs,
+    philly, pollux, sacct, swf, tiresias,
 };
 use crate::csv_rows::{first_line, split};
 use crate::store::jobs;
@@ -29,8 +29,21 @@ impl RowFormat {
         if head.starts_with(b"PAR1") {
             return Some(jobs::ROWS);
         }
-        table(first_line(head)).or_else(|| swf::recognises(head).then_some(swf::ROWS))
+        match head.trim_ascii_start().first() {
+            Some(b'{') => Some(list(head)),
+            _ => table(first_line(head)).or_else(|| swf::recognises(head).then_some(swf::ROWS)),
+        }
     }
+}
+
+/// Format of a list of Kubernetes, by the kind of the first object in it.
+fn list(head: &[u8]) -> RowFormat {
+    let text = String::from_utf8_lossy(head);
+    let first = text.split_once("\"items\"").map_or("", |(_, items)| items);
+    // Kubernetes writes the keys of an object in order, so that the version of its API stands first.
+    let version = first.split_once("\"apiVersion\"").map_or("", |(_, version)| version);
+    let kueue = version.trim_start_matches([':', ' ', '"']).starts_with("kueue.x-k8s.io/");
+    if kueue { kueue::ROWS } else { kubernetes::ROWS }
 }
 
 /// The table that a header fits best.
