@@ -120,14 +120,17 @@ impl Catalog {
         file.catalog(path)
     }
 
-    /// Position of an application.
+    /// Position of an application; its name is matched without regard to case.
     pub fn index(&self, name: &str) -> Option<u16> {
-        self.applications.iter().position(|application| application.name == name).map(|index| index as u16)
+        self.applications
+            .iter()
+            .position(|application| application.name.eq_ignore_ascii_case(name))
+            .map(|index| index as u16)
     }
 
-    /// Application by its name.
+    /// Application by its name, without regard to case.
     pub fn get(&self, name: &str) -> Option<&Arc<Application>> {
-        self.applications.iter().find(|application| application.name == name)
+        self.applications.iter().find(|application| application.name.eq_ignore_ascii_case(name))
     }
 
     /// Tuned configurations of an application, in ascending order of replicas; none if unknown.

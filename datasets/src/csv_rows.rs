@@ -188,7 +188,8 @@ fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut Vec<Cow<'a, [u8]>>) {
+/// Splits a line into its fields.
+pub(crate) fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut Vec<Cow<'a, [u8]>>) {
     fields.clear();
     if !line.contains(&b'"') {
         fields.extend(line.split(|&byte| byte == delimiter).map(Cow::Borrowed));

@@ -1,5 +1,6 @@
 //! Validation of a workload, for `goodput data validate`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use goodput_env::time::SimTime;
@@ -113,6 +114,43 @@ pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32
 /// Whether a row is a job over the applications of `catalog`.
 pub fn can_run(job: &JobRow, catalog: &Catalog) -> bool {
     jobs::check(job, catalog).is_ok()
+}
+
+/// Applications that jobs name and the catalog does not have, with the number of jobs of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownApplications(BTreeMap<String, u64>);
+
+impl UnknownApplications {
+    /// Counts a job in.
+    pub fn see(&mut self, job: &JobRow, catalog: &Catalog) {
+        let unknown = job.application.as_deref().filter(|name| catalog.index(name).is_none());
+        if let Some(name) = unknown {
+            match self.0.get_mut(name) {
+                Some(count) => *count += 1,
+                None => _ = self.0.insert(name.to_owned(), 1),
+            }
+        }
+    }
+
+    /// Whether every job names an application of the catalog, or none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Shows the most frequent ones first.
+impl fmt::Display for UnknownApplications {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 10;
+        let mut names: Vec<(&String, &u64)> = self.0.iter().collect();
+        names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let shown: Vec<String> = names.iter().take(SHOWN).map(|(name, count)| format!("{name} ({count})")).collect();
+        f.write_str(&shown.join(", "))?;
+        match names.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }
 
 fn sorted(job: &JobRow, before: SimTime) -> Option<Remark> {

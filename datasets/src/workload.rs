@@ -1,16 +1,14 @@
 //! Reader of workloads in any format.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
-use bytes::Bytes;
 use goodput_env::job::Workload;
 
 use crate::catalog::Catalog;
-use crate::csv_rows::{excerpt, first_line, header_has};
+use crate::csv_rows::{excerpt, first_line};
 use crate::error::{DataError, RowProblem};
-use crate::import::{self, ImportReport, Imported, RowFormat};
+use crate::import::{self, ImportReport, Imported, RowFormat, Source};
 use crate::jobs::{JobRow, into_workload};
 use crate::requests;
 use crate::store::{self, DataProvenance, Table};
@@ -24,40 +22,36 @@ pub struct LoadedWorkload {
     pub tenants: Vec<String>,
 }
 
-/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content;
-/// refused rows are in the report.
+/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content, also where gzip or xz has
+/// compressed it; refused rows are in the report.
 ///
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
 pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
-    if let Some(rows) = rows_of(path)? {
-        return rows.read(path, File::open(path).map_err(DataError::read(path))?);
-    }
-    parse_jobs(path, read_plain(path)?)
+    read_source(&Source::at(path)?)
 }
 
-/// Bytes of a file, which may be compressed by gzip.
-fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
-    let bytes = fs::read(path).map_err(DataError::read(path))?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(bytes);
+fn read_source(source: &Source<'_>) -> Result<Imported, DataError> {
+    let head = source.head()?;
+    match RowFormat::of(&head) {
+        Some(rows) => rows.read(source),
+        None if import::deepboot::recognises(&head) => import::deepboot::parse(source.path(), &read_plain(source)?),
+        None => Err(unknown(source.path(), &head)),
     }
+}
+
+fn unknown(path: &Path, head: &[u8]) -> DataError {
+    let path = path.to_owned();
+    match first_line(head) {
+        [] => DataError::Empty { path },
+        line => DataError::Format { path, found: excerpt(line) },
+    }
+}
+
+fn read_plain(source: &Source<'_>) -> Result<Vec<u8>, DataError> {
     let mut plain = Vec::new();
-    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(DataError::read(path))?;
+    source.text()?.read_to_end(&mut plain).map_err(DataError::read(source.path()))?;
     Ok(plain)
-}
-
-/// Format of a file that can be read some rows at a time and more than once; `None` for other formats, and for pipes.
-fn rows_of(path: &Path) -> Result<Option<RowFormat>, DataError> {
-    let head = || {
-        let mut head = Vec::new();
-        if fs::metadata(path)?.is_file() {
-            let mut file = BufReader::new(File::open(path)?);
-            while first_line(&head).is_empty() && file.read_until(b'\n', &mut head)? > 0 {}
-        }
-        Ok(head)
-    };
-    Ok(RowFormat::of(&head().map_err(DataError::read(path))?))
 }
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.
@@ -82,25 +76,7 @@ fn rows_of(path: &Path) -> Result<Option<RowFormat>, DataError> {
 /// # Errors
 /// As [`read_jobs`].
 pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    if let Some(rows) = RowFormat::of(&bytes) {
-        return rows.read(path, Bytes::from(bytes));
-    }
-    let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
-    if has(import::pollux::COLUMNS) >= 3 {
-        import::deepboot::parse(path, &bytes)
-    } else if has(import::philly::COLUMNS) >= 3 {
-        import::philly::parse(path, &bytes)
-    } else if import::sacct::recognises(first_line(&bytes)) {
-        import::sacct::parse(path, &bytes)
-    } else if has(&import::helios::COLUMNS[..import::helios::REQUIRED]) >= 4 {
-        import::helios::parse(path, &bytes)
-    } else if import::swf::recognises(&bytes) {
-        import::swf::parse(path, &bytes)
-    } else if first_line(&bytes).is_empty() {
-        Err(DataError::Empty { path: path.to_owned() })
-    } else {
-        Err(DataError::Format { path: path.to_owned(), found: excerpt(first_line(&bytes)) })
-    }
+    read_source(&Source::Bytes(path, bytes.into()))
 }
 
 /// Reads a workload over the applications of `catalog`. Strict: a refused row is an error.
@@ -124,7 +100,7 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, D
 /// # Errors
 /// As [`read_jobs`].
 pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
-    let (table, imported) = imported_table(path, read_plain(path)?)?;
+    let (table, imported) = imported_table(&Source::at(path)?)?;
     Ok((table, imported.report))
 }
 
@@ -134,18 +110,20 @@ pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
 /// # Errors
 /// As [`read_jobs`], and where `out` cannot be written.
 pub fn import_file(path: &Path, out: &Path, mut each: impl FnMut(&JobRow)) -> Result<ImportReport, DataError> {
-    if let Some(rows) = rows_of(path)? {
-        return import::import_rows(path, rows, out, each);
+    let source = Source::at(path)?;
+    if let Some(rows) = RowFormat::of(&source.head()?) {
+        return import::import_rows(&source, rows, out, each);
     }
-    let (table, imported) = imported_table(path, read_plain(path)?)?;
+    let (table, imported) = imported_table(&source)?;
     imported.jobs.iter().for_each(&mut each);
     table.write_parquet(out)?;
     Ok(imported.report)
 }
 
-fn imported_table(path: &Path, bytes: Vec<u8>) -> Result<(Table, Imported), DataError> {
-    let digest = store::provenance::sha256(&bytes);
-    let mut imported = parse_jobs(path, bytes)?;
+fn imported_table(source: &Source<'_>) -> Result<(Table, Imported), DataError> {
+    let path = source.path();
+    let mut imported = read_source(source)?;
+    let digest = store::provenance::sha256_of(source.text()?).map_err(DataError::read(path))?;
     for request in &imported.requests {
         imported.report.refuse(request.line, RowProblem::Request);
         imported.report.kept -= 1;

@@ -10,6 +10,7 @@ mod job_csv;
 mod memory;
 mod openb;
 mod parts;
+mod public_traces;
 mod shared;
 mod sia;
 mod store;

@@ -10,7 +10,7 @@ use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{DataProvenance, jobs};
-use goodput_datasets::validate::{can_run, validate};
+use goodput_datasets::validate::{UnknownApplications, can_run, validate};
 use goodput_datasets::{Catalog, DataError, fit, import_file, read_jobs};
 use goodput_env::cluster::Cluster;
 
@@ -50,13 +50,20 @@ pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
 fn import(file: &Path, out: Option<&Path>, allow_refused: bool) -> Result<ExitCode, CommandError> {
     let named = || PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet");
     let out = out.map_or_else(named, Path::to_path_buf);
-    let mut count = 0;
-    let report = import_file(file, &out, |job| count += u64::from(!can_run(job, Catalog::shipped())));
+    let (mut count, mut unknown) = (0, UnknownApplications::default());
+    let report = import_file(file, &out, |job| {
+        count += u64::from(!can_run(job, Catalog::shipped()));
+        unknown.see(job, Catalog::shipped());
+    });
     let report = report.map_err(data_fault)?;
     say(&report.to_string());
     say(&format!("wrote {}", out.display()));
     if report.kept == 0 {
         return Err(data_fault(DataError::Empty { path: out }));
+    }
+    if !unknown.is_empty() {
+        say(&format!("applications that the catalog does not have, with their jobs: {unknown}"));
+        say("such a job is rigid and lasts for its duration");
     }
     if count > 0 {
         let file = out.display();

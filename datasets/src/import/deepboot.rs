@@ -13,7 +13,7 @@ use std::path::Path;
 use goodput_env::time::SimTime;
 
 use super::{Imported, WorkloadFormat, pollux};
-use crate::csv_rows::{CsvRow, CsvRows};
+use crate::csv_rows::{CsvRow, CsvRows, header_has};
 use crate::error::{DataError, RowProblem};
 use crate::requests::RequestRow;
 
@@ -22,6 +22,12 @@ pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "b
 
 /// Column that Pollux's workloads lack.
 pub const OWN_COLUMN: &str = "duration";
+
+/// Whether the header of a file is one of these: most of Pollux's columns, and the column that they lack.
+pub fn recognises(header: &[u8]) -> bool {
+    let found = pollux::COLUMNS.iter().filter(|column| header_has(header, &[column])).count();
+    found >= 3 && header_has(header, &[OWN_COLUMN])
+}
 
 /// Reads the bytes of a workload; `path` is for messages.
 ///

@@ -1,8 +1,8 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, helios, job_csv, openb, openb_jobs, philly, pollux, sacct, series, sia_workloads, step_times, swf,
-    tiresias, tiresias_cluster, tiresias_samples,
+    deepboot, elasticflow, helios, job_csv, openb, openb_jobs, philly, pollux, sacct, series, sia_workloads,
+    step_times, swf, tiresias, tiresias_cluster, tiresias_samples,
 };
 use crate::store;
 
@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 25] = [
+pub const FORMATS: [FileFormat; 28] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -92,8 +92,28 @@ pub const FORMATS: [FileFormat; 25] = [
         origin: "S-Lab-System-Group/HeliosData, InternLM/AcmeTrace",
     },
     FileFormat {
+        name: "elasticflow",
+        reads: "csv: trace with deadlines; num_iteration is optional and not used",
+        columns: elasticflow::COLUMNS,
+        origin: "microsoft/elasticflow-traces",
+    },
+    FileFormat {
+        name: "kubernetes",
+        reads: "JSON: kubectl get jobs,pods --all-namespaces -o json; import it first, because jobs that hold no \
+                accelerator or still run are refused",
+        columns: &[],
+        origin: "your own Kubernetes cluster",
+    },
+    FileFormat {
+        name: "kueue",
+        reads: "JSON: kubectl get workloads --all-namespaces -o json; import it first, because workloads that have not \
+                finished are refused",
+        columns: &[],
+        origin: "your own cluster with Kueue",
+    },
+    FileFormat {
         name: "swf",
-        reads: "18 numbers between blanks, comments after a semicolon, also compressed as .gz: trace; processors count \
+        reads: "18 numbers between blanks, comments after a semicolon: trace; processors count \
                 as accelerators",
         columns: &swf::FIELDS,
         origin: "Parallel Workloads Archive",

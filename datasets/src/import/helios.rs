@@ -9,9 +9,9 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::dated::{self, DatedJob, seconds};
-use super::{Imported, WorkloadFormat};
-use crate::csv_rows::{CsvRow, CsvRows};
+use super::dates::seconds;
+use super::{Body, Clock, Csv, Imported, ReadRow, RowFormat, WorkloadFormat};
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -19,29 +19,36 @@ use crate::jobs::JobRow;
 pub const COLUMNS: &[&str] = &["job_id", "user", "gpu_num", "submit_time", "duration", "vc"];
 
 /// Number of columns that must be there.
-pub const REQUIRED: usize = 5;
+const REQUIRED: usize = 5;
+
+/// The format as one job a row.
+pub(super) const ROWS: RowFormat = RowFormat {
+    format: WorkloadFormat::Helios,
+    clock: Clock::Unix,
+    body: Body::Csv(Csv { columns: COLUMNS, required: REQUIRED, delimiter: b',', job }),
+};
 
 /// Reads the bytes of a log; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let rows = CsvRows::begin(path, text, COLUMNS, REQUIRED, b',')?;
-    dated::read(path, rows, COLUMNS, WorkloadFormat::Helios, |row, _| job(row))
+    ROWS.parse(path, text)
 }
 
-fn job(row: &CsvRow<'_, '_>) -> Result<DatedJob, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     let tenant = if row.bytes(5).is_empty() { row.text(1)? } else { row.text(5)? };
-    let job = JobRow {
+    let submit = seconds(row.bytes(3)).ok_or_else(|| row.problem(3, "a time as 2020-06-09 18:41:01"))?;
+    Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),
+        submit: SimTime::from_secs(submit),
         duration: Some(SimTime::from_secs_f64(row.at_least(4, 0.001, "a duration in seconds above 0")?)),
         gpus: row.count(2)?,
         tenant: Some(tenant.to_owned()),
         ..JobRow::default()
-    };
-    let submit = seconds(row.bytes(3)).ok_or_else(|| row.problem(3, "a time as 2020-06-09 18:41:01"))?;
-    Ok(DatedJob { job, submit })
+    }
+    .into())
 }
 
 #[cfg(test)]

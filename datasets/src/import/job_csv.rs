@@ -9,7 +9,7 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{CsvFormat, Imported, WorkloadFormat};
+use super::{Body, Clock, Csv, Imported, ReadRow, RowFormat, WorkloadFormat};
 use crate::csv_rows::{CsvRow, header_has};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, share_of};
@@ -43,17 +43,24 @@ pub const ALL_COLUMNS: &[&str] = &[
 /// # Errors
 /// Where the header lacks a column, or where there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    rows(text).read(path, text)
+    rows(text).parse(path, text)
 }
+
+/// The format as one job a row.
+pub(super) const ROWS: RowFormat = with_required(COLUMNS.len());
 
 /// The format as one job a row, with the columns that the header of `text` has.
-pub(super) fn rows(text: &[u8]) -> CsvFormat {
+pub(super) fn rows(text: &[u8]) -> RowFormat {
     // Compute without memory beside it is an error, not a table without parts.
-    let required = COLUMNS.len() + if header_has(text, &["compute_percent"]) { 2 } else { 0 };
-    CsvFormat { format: WorkloadFormat::JobCsv, columns: ALL_COLUMNS, required, job }
+    with_required(COLUMNS.len() + if header_has(text, &["compute_percent"]) { 2 } else { 0 })
 }
 
-fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
+const fn with_required(required: usize) -> RowFormat {
+    let csv = Csv { columns: ALL_COLUMNS, required, delimiter: b',', job };
+    RowFormat { format: WorkloadFormat::JobCsv, clock: Clock::Start, body: Body::Csv(csv) }
+}
+
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     let given = |column: usize| !row.bytes(column).is_empty();
     let text = |column: usize| given(column).then(|| row.text(column).map(str::to_owned)).transpose();
     let count = |column: usize| given(column).then(|| row.count(column)).transpose();
@@ -92,7 +99,8 @@ fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
         batch_size: count(13)?,
         gpu_min: count(14)?,
         gpu_max: count(15)?,
-    })
+    }
+    .into())
 }
 
 fn priority(row: &CsvRow<'_, '_>) -> Result<i32, RowProblem> {

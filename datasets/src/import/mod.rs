@@ -1,13 +1,17 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
-mod dated;
+pub(crate) mod dates;
 pub mod deepboot;
+pub mod elasticflow;
+mod elements;
 mod formats;
 pub mod gavel;
 pub mod gavel_throughputs;
 pub mod helios;
 pub mod job_csv;
+pub mod kubernetes;
+pub mod kueue;
 pub mod load;
 pub mod openb;
 pub mod openb_jobs;
@@ -15,11 +19,13 @@ pub mod philly;
 mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
+mod recognise;
 mod rows;
 pub mod sacct;
 pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
+mod source;
 pub mod step_times;
 mod stream;
 pub mod swf;
@@ -28,7 +34,8 @@ pub mod tiresias_cluster;
 pub mod tiresias_samples;
 
 pub use formats::{FORMATS, FileFormat};
-pub(crate) use rows::{CsvFormat, Row, RowFormat};
+pub(crate) use rows::{Body, Clock, Csv, ReadRow, Repair, Row, RowFormat};
+pub(crate) use source::Source;
 pub(crate) use stream::import_rows;
 
 use std::collections::BTreeMap;
@@ -66,6 +73,12 @@ pub enum WorkloadFormat {
     Sacct,
     /// A log of the Helios or Acme clusters.
     Helios,
+    /// A trace of ElasticFlow.
+    ElasticFlow,
+    /// Jobs and pods of Kubernetes.
+    Kubernetes,
+    /// Workloads of Kueue.
+    Kueue,
 }
 
 impl WorkloadFormat {
@@ -82,6 +95,9 @@ impl WorkloadFormat {
             Self::Swf => "swf",
             Self::Sacct => "sacct",
             Self::Helios => "helios",
+            Self::ElasticFlow => "elasticflow",
+            Self::Kubernetes => "kubernetes",
+            Self::Kueue => "kueue",
         }
     }
 
@@ -90,6 +106,7 @@ impl WorkloadFormat {
         match self {
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
+            Self::ElasticFlow => "MIT",
             Self::Jobs
             | Self::JobCsv
             | Self::DeepBoot
@@ -97,7 +114,9 @@ impl WorkloadFormat {
             | Self::Openb
             | Self::Swf
             | Self::Sacct
-            | Self::Helios => "",
+            | Self::Helios
+            | Self::Kubernetes
+            | Self::Kueue => "",
         }
     }
 }
@@ -183,6 +202,22 @@ impl ImportReport {
     /// Counts a row that is left out.
     pub(crate) fn refuse(&mut self, line: u64, problem: RowProblem) {
         self.refused.add(problem.kind(), line, problem);
+    }
+
+    /// Counts a row; gives its job where it is kept. The number of kept rows is not counted here.
+    pub(crate) fn take(&mut self, row: Row) -> Option<JobRow> {
+        match row {
+            Ok(ReadRow { job, repairs }) => {
+                for Repair { kind, what } in repairs {
+                    self.repaired.add(kind, job.line, what);
+                }
+                Some(job)
+            }
+            Err((line, problem)) => {
+                self.refuse(line, problem);
+                None
+            }
+        }
     }
 
     /// Counts a row that is kept with a change.

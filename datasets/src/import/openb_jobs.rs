@@ -7,7 +7,7 @@
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
-use super::{CsvFormat, WorkloadFormat};
+use super::{Body, Clock, Csv, ReadRow, RowFormat, WorkloadFormat};
 use crate::csv_rows::CsvRow;
 use crate::error::RowProblem;
 use crate::jobs::JobRow;
@@ -16,10 +16,13 @@ use crate::jobs::JobRow;
 pub const COLUMNS: &[&str] = &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"];
 
 /// The format as one job a row.
-pub(super) const ROWS: CsvFormat =
-    CsvFormat { format: WorkloadFormat::Openb, columns: COLUMNS, required: COLUMNS.len(), job };
+pub(super) const ROWS: RowFormat = RowFormat {
+    format: WorkloadFormat::Openb,
+    clock: Clock::Start,
+    body: Body::Csv(Csv { columns: COLUMNS, required: COLUMNS.len(), delimiter: b',', job }),
+};
 
-fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     if row.bytes(1) == b"0" {
         return Err(row.problem(1, "at least 1: a pod on processors only is not simulated"));
     }
@@ -46,5 +49,6 @@ fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
         gpus,
         share,
         ..JobRow::default()
-    })
+    }
+    .into())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{CsvFormat, Imported, WorkloadFormat};
+use super::{Body, Clock, Csv, Imported, RowFormat, WorkloadFormat};
 use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -17,15 +17,23 @@ use crate::jobs::JobRow;
 pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size"];
 
 /// The format as one job a row.
-pub(super) const ROWS: CsvFormat =
-    CsvFormat { format: WorkloadFormat::Pollux, columns: COLUMNS, required: COLUMNS.len(), job };
+pub(super) const ROWS: RowFormat = RowFormat {
+    format: WorkloadFormat::Pollux,
+    clock: Clock::Start,
+    body: Body::Csv(Csv {
+        columns: COLUMNS,
+        required: COLUMNS.len(),
+        delimiter: b',',
+        job: |row| job(row).map(Into::into),
+    }),
+};
 
 /// Reads the bytes of a workload; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    ROWS.read(path, text)
+    ROWS.parse(path, text)
 }
 
 pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {

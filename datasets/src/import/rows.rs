@@ -1,124 +1,152 @@
-//! Formats of one job a row.
+//! Formats of which every job is a piece of the file by itself, so that a file of any size is read in little memory.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use bytes::Bytes;
-use parquet::file::reader::ChunkReader;
+use goodput_env::time::SimTime;
 
 use super::pieces::Pieces;
-use super::{Imported, WorkloadFormat, deepboot, job_csv, openb_jobs, philly, pollux, tiresias};
-use crate::csv_rows::{CsvRow, CsvRows, header_has};
+use super::source::Source;
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, Names};
 use crate::store;
 
 /// Row of a file: a job, or the line and what keeps it from being one.
-pub(crate) type Row = Result<JobRow, (u64, RowProblem)>;
+pub(crate) type Row = Result<ReadRow, (u64, RowProblem)>;
 
-/// A format of which every row is a job by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum RowFormat {
-    /// The job table.
-    Parquet,
-    /// A table of comma-separated values.
-    Csv(CsvFormat),
+/// Gets the rows of a file one after the other.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(Row) -> Result<(), DataError>;
+
+/// A job of a file, and what was changed to make it one.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRow {
+    pub(crate) job: JobRow,
+    pub(crate) repairs: Vec<Repair>,
 }
 
-/// A format of comma-separated values of which every row is a job by itself.
+/// A change of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Repair {
+    /// Kind of change, for counts.
+    pub(crate) kind: &'static str,
+    /// What was found and done.
+    pub(crate) what: String,
+}
+
+impl From<JobRow> for ReadRow {
+    fn from(job: JobRow) -> Self {
+        Self { job, repairs: Vec::new() }
+    }
+}
+
+/// A format of which every job is a piece of the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CsvFormat {
+pub(crate) struct RowFormat {
+    /// Format of workloads, which has the name and the licence.
     pub(crate) format: WorkloadFormat,
+    pub(crate) clock: Clock,
+    pub(crate) body: Body,
+}
+
+/// Clock of the times of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Time since the start of the trace.
+    Start,
+    /// Time since any moment; submission counts from the earliest job that is kept.
+    Earliest,
+    /// Time since 1970, on the trace's own clock; submission counts from the earliest job that is kept.
+    Unix,
+}
+
+/// Form of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// The job table.
+    Parquet,
+    /// A table with a header.
+    Csv(Csv),
+    /// Lines without a header. A line that is blank or a comment is no row.
+    Lines(fn(u64, &[u8]) -> Option<Row>),
+    /// Any other text, by a function that reads it from its start.
+    Text(fn(&Path, Box<dyn Read>, Each<'_>) -> Result<(), DataError>),
+}
+
+/// A table with a header, of which every row is a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Csv {
     /// Columns that are read.
     pub(crate) columns: &'static [&'static str],
     /// Number of columns that must be there; they come first.
     pub(crate) required: usize,
+    /// Byte between two fields.
+    pub(crate) delimiter: u8,
     /// Makes a job from the values of the columns.
-    pub(crate) job: fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>,
+    pub(crate) job: fn(&CsvRow<'_, '_>) -> Result<ReadRow, RowProblem>,
 }
 
 impl RowFormat {
-    /// The format of a file, by the header that begins it; `None` where it is another one.
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        if text.starts_with(b"PAR1") {
-            return Some(Self::Parquet);
-        }
-        let has = |columns: &[&str], least: usize| {
-            columns.iter().filter(|column| header_has(text, &[column])).count() >= least
-        };
-        // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
-        let csv = if has(job_csv::COLUMNS, 3) {
-            Some(job_csv::rows(text))
-        } else if has(pollux::COLUMNS, 3) {
-            (!has(&[deepboot::OWN_COLUMN], 1)).then_some(pollux::ROWS)
-        } else if has(philly::COLUMNS, 3) {
-            None
-        } else if has(tiresias::COLUMNS, 3) {
-            Some(tiresias::ROWS)
-        } else {
-            has(openb_jobs::COLUMNS, 5).then_some(openb_jobs::ROWS)
-        };
-        csv.map(Self::Csv)
-    }
-
-    /// Format of workloads, which has the name and the licence.
-    pub(crate) fn workload(self) -> WorkloadFormat {
-        match self {
-            Self::Parquet => WorkloadFormat::Jobs,
-            Self::Csv(csv) => csv.format,
-        }
-    }
-
-    /// Shows each row of a file to `each`, while some rows are in memory at a time. Names are not compared.
-    pub(crate) fn each(
-        self,
-        path: &Path,
-        source: impl ChunkReader + 'static,
-        each: impl FnMut(Row) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        match self {
-            Self::Parquet => store::jobs::each(path, source, each),
-            Self::Csv(csv) => {
-                let text = source.get_read(0).map_err(DataError::parquet(path))?;
-                csv.each(path, Pieces::new(path, text), each)
+    /// Shows each row of a file to `each`, while some rows are in memory at a time. Names are not compared, and
+    /// submission is on the clock of the file.
+    pub(crate) fn each(self, source: &Source<'_>, each: Each<'_>) -> Result<(), DataError> {
+        let path = source.path();
+        match (self.body, source) {
+            (Body::Parquet, Source::File(_)) => {
+                store::jobs::each(path, File::open(path).map_err(DataError::read(path))?, each)
             }
+            (Body::Parquet, Source::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
+            (Body::Csv(csv), _) => csv.each(path, Pieces::new(path, source.text()?), each),
+            (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), row, each),
+            (Body::Text(read), _) => read(path, source.text()?, each),
         }
     }
 
     /// Reads all rows of a file. A row that is refused, or that repeats a name, is in the report.
-    pub(crate) fn read(self, path: &Path, source: impl ChunkReader + 'static) -> Result<Imported, DataError> {
-        let mut imported = Imported { format: self.workload(), ..Imported::default() };
+    pub(crate) fn read(self, source: &Source<'_>) -> Result<Imported, DataError> {
+        let mut imported = Imported { format: self.format, ..Imported::default() };
         let mut names = Names::default();
-        self.each(path, source, |row| {
-            let unique = |job: JobRow| match names.insert(&imported.jobs, &job) {
-                Ok(()) => Ok(job),
-                Err(problem) => Err((job.line, problem)),
+        self.each(source, &mut |row| {
+            let unique = |row: ReadRow| match names.insert(&imported.jobs, &row.job) {
+                Ok(()) => Ok(row),
+                Err(problem) => Err((row.job.line, problem)),
             };
-            match row.and_then(unique) {
-                Ok(job) => imported.jobs.push(job),
-                Err((line, problem)) => imported.report.refuse(line, problem),
+            if let Some(job) = imported.report.take(row.and_then(unique)) {
+                imported.jobs.push(job);
             }
             Ok(())
         })?;
-        imported.finish(path)
+        let earliest = imported.jobs.iter().map(|job| job.submit).min().unwrap_or_default();
+        imported.jobs.iter_mut().for_each(|job| self.clock.count(job, earliest));
+        imported.origin_unix_secs =
+            (self.clock == Clock::Unix && !imported.jobs.is_empty()).then_some(earliest.as_millis() / 1000);
+        imported.finish(source.path())
+    }
+
+    /// As [`Self::read`], of a text in memory; `path` is for messages.
+    pub(crate) fn parse(self, path: &Path, text: &[u8]) -> Result<Imported, DataError> {
+        self.read(&Source::Bytes(path, text.to_vec().into()))
     }
 }
 
-impl CsvFormat {
-    /// Reads all rows of a text, as [`RowFormat::read`] does.
-    pub(crate) fn read(self, path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-        RowFormat::Csv(self).read(path, Bytes::copy_from_slice(text))
+impl Clock {
+    /// Counts the times of a job from the start of the trace, of which `earliest` is the first submission.
+    pub(crate) fn count(self, job: &mut JobRow, earliest: SimTime) {
+        if self != Self::Start {
+            job.submit -= earliest;
+            job.deadline = job.deadline.map(|deadline| deadline - earliest);
+        }
     }
+}
 
-    fn each(
-        self,
-        path: &Path,
-        mut pieces: Pieces<'_, impl std::io::Read>,
-        mut each: impl FnMut(Row) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
+impl Csv {
+    fn each(self, path: &Path, mut pieces: Pieces<'_, impl Read>, each: Each<'_>) -> Result<(), DataError> {
         let mut header = None;
         while let Some(piece) = pieces.next()? {
             let mut rows = match header {
-                None => CsvRows::begin(path, piece, self.columns, self.required, b',')?,
+                None => CsvRows::begin(path, piece, self.columns, self.required, self.delimiter)?,
                 Some(header) => CsvRows::below(header, piece),
             };
             while let Some(row) = rows.next(self.columns) {
@@ -128,4 +156,19 @@ impl CsvFormat {
         }
         Ok(())
     }
+}
+
+fn lines(
+    mut pieces: Pieces<'_, impl Read>,
+    row: fn(u64, &[u8]) -> Option<Row>,
+    each: Each<'_>,
+) -> Result<(), DataError> {
+    let mut number = 0;
+    while let Some(piece) = pieces.next()? {
+        for line in piece.strip_suffix(b"\n").unwrap_or(piece).split(|byte| *byte == b'\n') {
+            number += 1;
+            row(number, line.trim_ascii()).map_or(Ok(()), &mut *each)?;
+        }
+    }
+    Ok(())
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::dated::{self, DatedJob, seconds};
-use super::{Imported, WorkloadFormat};
-use crate::csv_rows::{CsvRow, CsvRows};
+use super::dates::seconds;
+use super::{Body, Clock, Csv, Imported, ReadRow, RowFormat, WorkloadFormat};
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -21,22 +21,22 @@ pub const COLUMNS: &[&str] = &["JobID", "Submit", "ElapsedRaw", "AllocTRES", "Ti
 /// Number of columns that must be there.
 const REQUIRED: usize = 4;
 
-/// Whether the header of a file is one of sacct: most of the columns between vertical bars.
-pub fn recognises(header: &[u8]) -> bool {
-    let fields: Vec<&[u8]> = header.split(|byte| *byte == b'|').map(<[u8]>::trim_ascii).collect();
-    COLUMNS[..REQUIRED].iter().filter(|column| fields.contains(&column.as_bytes())).count() >= 3
-}
+/// The format as one job a row.
+pub(super) const ROWS: RowFormat = RowFormat {
+    format: WorkloadFormat::Sacct,
+    clock: Clock::Unix,
+    body: Body::Csv(Csv { columns: COLUMNS, required: REQUIRED, delimiter: b'|', job }),
+};
 
 /// Reads the bytes of a listing; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let rows = CsvRows::begin(path, text, COLUMNS, REQUIRED, b'|')?;
-    dated::read(path, rows, COLUMNS, WorkloadFormat::Sacct, |row, _| job(row))
+    ROWS.parse(path, text)
 }
 
-fn job(row: &CsvRow<'_, '_>) -> Result<DatedJob, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     if row.bytes(0).contains(&b'.') {
         return Err(row.problem(0, "a job, not a step of one; give sacct --allocations"));
     }
@@ -45,16 +45,17 @@ fn job(row: &CsvRow<'_, '_>) -> Result<DatedJob, RowProblem> {
     // sacct gives minutes, or words such as UNLIMITED and Partition_Limit.
     let limit = std::str::from_utf8(row.bytes(4)).ok().and_then(|text| text.parse::<u32>().ok());
     let tenant = [5, 6].into_iter().find(|column| !row.bytes(*column).is_empty());
-    let job = JobRow {
+    Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),
+        submit: SimTime::from_secs(submit),
         duration: Some(SimTime::from_secs_f64(row.at_least(2, 0.001, "a run time in seconds above 0")?)),
         gpus,
         limit: limit.filter(|minutes| *minutes > 0).map(|minutes| SimTime::from_secs(60 * i64::from(minutes))),
         tenant: tenant.map(|column| row.text(column).map(str::to_owned)).transpose()?,
         ..JobRow::default()
-    };
-    Ok(DatedJob { job, submit })
+    }
+    .into())
 }
 
 /// Accelerators of a list of trackable resources: `gres/gpu=N`, or the sum of `gres/gpu:TYPE=N`.
@@ -85,8 +86,6 @@ mod tests {
 
     #[test]
     fn a_listing_becomes_jobs_and_the_rest_is_refused_by_line() {
-        let header = TEXT.lines().next().unwrap().as_bytes();
-        assert!(recognises(header) && !recognises(b"job_id,submit_secs,duration_secs,gpus"));
         let imported = parse(Path::new("t"), TEXT.as_bytes()).unwrap();
         let [first, second] = &imported.jobs[..] else { panic!("{:?}", imported.jobs) };
         assert_eq!((first.job_id.as_str(), first.gpus, first.tenant.as_deref()), ("11", 4, Some("vision")));

@@ -23,7 +23,7 @@ use std::path::Path;
 use goodput_forecast::Series;
 
 use super::ImportReport;
-use super::dated::seconds;
+use super::dates::seconds;
 use crate::csv_rows::{CsvRow, CsvRows, first_line};
 use crate::error::{DataError, RowProblem};
 

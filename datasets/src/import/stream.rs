@@ -6,10 +6,12 @@
 //! that fit in memory, and only those names are kept and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
-use super::{ImportReport, Row, RowFormat};
+use goodput_env::time::SimTime;
+
+use super::{ImportReport, ReadRow, Row, RowFormat, Source};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, hash};
 use crate::store::jobs::RareColumns;
@@ -23,35 +25,38 @@ const HASHES: u64 = 1 << 24;
 /// # Errors
 /// Where a file cannot be read or written, the header lacks a column, or there is no row.
 pub(crate) fn import_rows(
-    path: &Path,
+    source: &Source<'_>,
     rows: RowFormat,
     out: &Path,
     mut each: impl FnMut(&JobRow),
 ) -> Result<ImportReport, DataError> {
-    let source = JobFile { path, rows };
+    let path = source.path();
+    let trace = Trace { source, rows };
     let none = BTreeSet::new();
     let (mut rare, mut last, mut ascending) = (RareColumns::default(), String::new(), true);
-    let mut report = source.kept(&none, |job| {
+    let mut pass = trace.kept(&none, |job| {
         rare.see(&job);
         ascending &= (last.len(), last.as_str()) < (job.job_id.len(), job.job_id.as_str());
         last = job.job_id;
         Ok(())
     })?;
-    if report.kept + report.refused.count == 0 {
+    if pass.report.kept + pass.report.refused.count == 0 {
         return Err(DataError::Empty { path: path.to_owned() });
     }
-    let repeated = if ascending { none } else { source.repeated(report.kept.div_ceil(HASHES))? };
+    let repeated = if ascending { none } else { trace.repeated(pass.report.kept.div_ceil(HASHES))? };
     if !repeated.is_empty() {
-        report = source.kept(&repeated, |_| Ok(()))?;
+        pass = trace.kept(&repeated, |_| Ok(()))?;
     }
-    let digest = provenance::sha256_of(source.open()?).map_err(DataError::read(path))?;
-    let format = rows.workload();
+    let Pass { report, earliest } = pass;
+    let digest = provenance::sha256_of(source.text()?).map_err(DataError::read(path))?;
+    let format = rows.format;
     let provenance = DataProvenance::imported(path, digest, format.name(), format.licence(), &report);
     let table = |jobs: &[JobRow]| jobs::table_with(jobs, rare);
     whole(out, |out| {
         let mut writer = TableWriter::create(out, &provenance.on(table(&[])))?;
         let mut group = Vec::with_capacity(ROW_GROUP);
-        source.kept(&repeated, |job| {
+        trace.kept(&repeated, |mut job| {
+            rows.clock.count(&mut job, earliest);
             each(&job);
             group.push(job);
             if group.len() == ROW_GROUP {
@@ -80,47 +85,48 @@ fn whole(out: &Path, write: impl FnOnce(&Path) -> Result<(), DataError>) -> Resu
     })
 }
 
-/// A file and its format.
+/// A trace and its format.
 #[derive(Clone, Copy)]
-struct JobFile<'a> {
-    path: &'a Path,
+struct Trace<'a> {
+    source: &'a Source<'a>,
     rows: RowFormat,
 }
 
-impl JobFile<'_> {
-    fn open(&self) -> Result<File, DataError> {
-        File::open(self.path).map_err(DataError::read(self.path))
-    }
+/// Findings of one pass over a trace.
+struct Pass {
+    report: ImportReport,
+    /// First submission of a job that is kept, on the clock of the trace.
+    earliest: SimTime,
+}
 
-    /// One pass over the file: `each` gets the jobs that are kept. A name with one of the `repeated` hashes is kept
+impl Trace<'_> {
+    /// One pass over the trace: `each` gets the jobs that are kept. A name with one of the `repeated` hashes is kept
     /// once.
     fn kept(
         &self,
         repeated: &BTreeSet<u64>,
         mut each: impl FnMut(JobRow) -> Result<(), DataError>,
-    ) -> Result<ImportReport, DataError> {
+    ) -> Result<Pass, DataError> {
         let (mut report, mut names) = (ImportReport::default(), BTreeMap::<String, u64>::new());
-        let mut unique = |job: JobRow| -> Row {
+        let mut earliest = SimTime::NEVER;
+        let mut unique = |row: ReadRow| -> Row {
+            let job = &row.job;
             if repeated.is_empty() || !repeated.contains(&hash(&job.job_id)) {
-                return Ok(job);
+                return Ok(row);
             }
             if let Some(&first) = names.get(&job.job_id) {
-                return Err((job.line, RowProblem::Duplicate { name: job.job_id, first }));
+                return Err((job.line, RowProblem::Duplicate { name: job.job_id.clone(), first }));
             }
             names.insert(job.job_id.clone(), job.line);
-            Ok(job)
+            Ok(row)
         };
-        self.rows.each(self.path, self.open()?, |row| {
-            match row.and_then(&mut unique) {
-                Ok(job) => {
-                    report.kept += 1;
-                    each(job)?;
-                }
-                Err((line, problem)) => report.refuse(line, problem),
-            }
-            Ok(())
+        self.rows.each(self.source, &mut |row| {
+            let Some(job) = report.take(row.and_then(&mut unique)) else { return Ok(()) };
+            report.kept += 1;
+            earliest = earliest.min(job.submit);
+            each(job)
         })?;
-        Ok(report)
+        Ok(Pass { report, earliest })
     }
 
     /// Hashes of more than one name, found in `parts` passes.
@@ -151,7 +157,8 @@ mod tests {
         let row = |row: u32| format!("job-{},0,1,1\n", row % 97);
         let text: String = (0..100).map(row).collect();
         fs::write(&path, format!("job_id,submit_secs,duration_secs,gpus\n{text}")).unwrap();
-        let source = JobFile { path: &path, rows: RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap() };
+        let rows = RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap();
+        let source = Trace { source: &Source::File(&path), rows };
         let expected: BTreeSet<u64> = ["job-0", "job-1", "job-2"].map(hash).into();
         for parts in [1, 2, 7] {
             assert_eq!(source.repeated(parts).unwrap(), expected);

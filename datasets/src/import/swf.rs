@@ -9,10 +9,10 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Imported, WorkloadFormat};
+use super::{Body, Clock, Imported, Row, RowFormat, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
+use crate::jobs::JobRow;
 
 /// Names of the 18 fields.
 pub const FIELDS: [&str; 18] = [
@@ -43,33 +43,22 @@ pub fn recognises(text: &[u8]) -> bool {
     job.is_some_and(|line| fields(line).is_ok())
 }
 
+/// The format as one job a line.
+pub(super) const ROWS: RowFormat =
+    RowFormat { format: WorkloadFormat::Swf, clock: Clock::Start, body: Body::Lines(row) };
+
 /// Reads the text of a file; `path` is for messages.
 ///
 /// # Errors
 /// Where there is no job at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let mut imported = Imported { format: WorkloadFormat::Swf, ..Imported::default() };
-    let mut names = Names::default();
-    for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)) {
-        if let Some(comment) = text.strip_prefix(b";") {
-            imported.origin_unix_secs = imported.origin_unix_secs.or_else(|| start(comment));
-        } else if !text.is_empty() {
-            match fields(text).and_then(|fields| job(line, &fields)) {
-                Ok(job) => match names.insert(&imported.jobs, &job) {
-                    Ok(()) => imported.jobs.push(job),
-                    Err(problem) => imported.report.refuse(line, problem),
-                },
-                Err(problem) => imported.report.refuse(line, problem),
-            }
-        }
-    }
-    imported.finish(path)
+    ROWS.parse(path, text)
 }
 
-/// Seconds since 1970 of a comment `UnixStartTime: N`.
-fn start(comment: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(comment).ok()?;
-    text.trim().strip_prefix("UnixStartTime:")?.trim().parse().ok().filter(|secs| *secs > 0)
+fn row(line: u64, text: &[u8]) -> Option<Row> {
+    let comment = text.is_empty() || text.starts_with(b";");
+    let job = || fields(text).and_then(|fields| job(line, &fields)).map(Into::into).map_err(|problem| (line, problem));
+    (!comment).then(job)
 }
 
 fn fields(line: &[u8]) -> Result<[f64; 18], RowProblem> {
@@ -136,7 +125,6 @@ mod tests {
             .collect();
         let secs = SimTime::from_secs_f64;
         assert_eq!(seen, [("1", 8, secs(100.0), Some(secs(3600.0)), Some("user-7")), ("3", 2, secs(30.5), None, None)]);
-        assert_eq!(imported.origin_unix_secs, Some(820_454_400));
         let lines: Vec<_> = imported.report.refused.examples.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [5, 7, 8]);
     }

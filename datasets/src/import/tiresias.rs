@@ -7,7 +7,7 @@
 
 use goodput_env::time::SimTime;
 
-use super::{CsvFormat, WorkloadFormat};
+use super::{Body, Clock, Csv, ReadRow, RowFormat, WorkloadFormat};
 use crate::csv_rows::CsvRow;
 use crate::error::RowProblem;
 use crate::jobs::JobRow;
@@ -16,10 +16,13 @@ use crate::jobs::JobRow;
 pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name", "duration"];
 
 /// The format as one job a row.
-pub(super) const ROWS: CsvFormat =
-    CsvFormat { format: WorkloadFormat::Tiresias, columns: COLUMNS, required: COLUMNS.len(), job };
+pub(super) const ROWS: RowFormat = RowFormat {
+    format: WorkloadFormat::Tiresias,
+    clock: Clock::Start,
+    body: Body::Csv(Csv { columns: COLUMNS, required: COLUMNS.len(), delimiter: b',', job }),
+};
 
-fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     let model = row.bytes(3);
     Ok(JobRow {
         line: row.line,
@@ -29,5 +32,6 @@ fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
         gpus: row.count(1)?,
         application: if model.is_empty() { None } else { Some(row.text(3)?.to_owned()) },
         ..JobRow::default()
-    })
+    }
+    .into())
 }

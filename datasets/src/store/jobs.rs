@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 use parquet::file::reader::ChunkReader;
 
 use super::table::{Column, Table, Values};
 use crate::error::{DataError, RowProblem};
-use crate::import::{Imported, Row, RowFormat};
+use crate::import::{Body, Clock, Imported, Row, RowFormat, Source, WorkloadFormat};
 use crate::jobs::{JobRow, share_of};
 
 /// Columns of the table, in order.
@@ -34,6 +33,9 @@ pub const COLUMNS: &[&str] = &[
 
 /// Columns that must be there.
 const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
+
+/// The format as one job a row.
+pub(crate) const ROWS: RowFormat = RowFormat { format: WorkloadFormat::Jobs, clock: Clock::Start, body: Body::Parquet };
 
 /// Columns that a table has where one of its jobs has a value for them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +98,7 @@ pub(crate) fn table_with(jobs: &[JobRow], rare: RareColumns) -> Table {
 /// # Errors
 /// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.
 pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    RowFormat::Parquet.read(path, Bytes::from(bytes))
+    ROWS.read(&Source::Bytes(path, bytes.into()))
 }
 
 /// Shows the rows of the job table to `each`, while some of them are in memory at a time.
@@ -111,7 +113,7 @@ pub(crate) fn each(
         let mut columns = JobColumns::of(path, table)?;
         for row in 0..rows {
             line += 1;
-            each(columns.job(row, line).map_err(|problem| (line, problem)))?;
+            each(columns.job(row, line).map(Into::into).map_err(|problem| (line, problem)))?;
         }
         Ok(())
     })

@@ -52,7 +52,8 @@ pub fn metrics() -> String {
 pub fn formats() -> String {
     let mut page = head(
         "File formats",
-        "The program recognises a format by its header, or by the option that names the file. `goodput list\n\
+        "The program recognises a format by its header, or by the option that names the file. A workload may\n\
+         be compressed by gzip or xz. `goodput list\n\
          formats` prints this table.",
     );
     page.push_str(&format!("\n{}", list::formats().markdown(&[])));
