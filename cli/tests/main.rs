@@ -6,6 +6,7 @@ mod external;
 mod federate;
 mod forecast;
 mod init;
+mod lone_binary;
 mod presets;
 mod reference;
 mod slurm_arrays;

@@ -1,5 +1,6 @@
 //! The integration tests of `eval`, one program: it is linked once, not once for each file.
 mod autoscaling;
+mod browser;
 mod common;
 mod comparison;
 mod deepboot;

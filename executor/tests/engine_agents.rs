@@ -354,6 +354,21 @@ async fn a_silent_node_delays_no_other() {
     assert!(seen.nodes[0].note.contains("raise after_ms in the agent's file"), "{}", seen.nodes[0].note);
 }
 
+/// A node without accelerators is down, and its note says why and what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_finds_no_accelerators_is_down_with_the_reason() {
+    let mut site = Site::new(&["n1", "n2"], Fencing::Keep);
+    site.nodes[0].config.devices = "nvml:/nonexistent/libnvidia-ml.so.1".parse().unwrap();
+    let agents = site.agents().await;
+    let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
+    let mut engine = AgentsEngine::open(site.settings(&addresses)).unwrap();
+    engine.lead(1).await.unwrap();
+    let told = |seen: &ClusterSnapshot| seen.nodes[0].note.contains("/nonexistent") && seen.nodes[1].gpus == 2;
+    let seen = look(&mut engine, "the reason", told).await;
+    assert_eq!((seen.nodes[0].health, seen.nodes[1].health), (NodeHealth::Down, NodeHealth::Up));
+    assert!(seen.nodes[0].note.contains("install the NVIDIA driver"), "{}", seen.nodes[0].note);
+}
+
 /// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere,
 /// ever.
 #[tokio::test(flavor = "multi_thread")]

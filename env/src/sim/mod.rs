@@ -56,7 +56,8 @@ pub use ledger::TrainingOnNode;
 pub use loans::LoanRecord;
 use loans::RunLoans;
 pub use record::{
-    AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
+    AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, PlacementChange, RequestRecord,
+    Served,
 };
 use records::RunRecords;
 use rental::RunRental;
@@ -313,6 +314,7 @@ impl Simulator {
             decisions: self.records.decisions,
             events: self.records.events,
             allocations: std::mem::take(&mut self.records.allocations),
+            placements: std::mem::take(&mut self.records.placements),
             requests: self.requests.records,
             instance_usage: self.requests.usage,
             instance_run_millis: self.requests.run_millis,

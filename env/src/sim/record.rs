@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FragmentChange, LoanRecord, RentalRecord, ServingChange, SharedUse, TrainingOnNode};
 use crate::job::JobId;
+use crate::placement::Slice;
 use crate::state::ServiceRecord;
 use crate::time::SimTime;
 
@@ -82,6 +83,17 @@ pub struct AllocationChange {
     pub nodes: u32,
 }
 
+/// Placement of a job from a moment on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacementChange {
+    /// Moment of the change.
+    pub at: SimTime,
+    /// Id of the job that holds the placement.
+    pub job: JobId,
+    /// Nodes with the accelerators held on each from now on; none where the job holds nothing.
+    pub slices: Box<[Slice]>,
+}
+
 /// Kind of the instance that took a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -137,6 +149,8 @@ pub struct Outcome {
     pub jobs: Vec<JobRecord>,
     /// Allocation changes in time order, where they were logged.
     pub allocations: Vec<AllocationChange>,
+    /// Placements behind these changes, in time order, where allocations were logged.
+    pub placements: Vec<PlacementChange>,
     /// One record per service, by id.
     pub services: Vec<ServiceRecord>,
     /// Changes of what replicas hold in time order, where they were logged.

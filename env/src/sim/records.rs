@@ -3,7 +3,7 @@
 use super::fragments::Fragments;
 use super::ledger::Ledger;
 use super::shared_use::SharedBooks;
-use super::{AllocationChange, FaultRecord, JobRecord};
+use super::{AllocationChange, FaultRecord, JobRecord, PlacementChange};
 use crate::job::{JobId, Work};
 use crate::placement::Placement;
 use crate::scenario::Scenario;
@@ -17,6 +17,8 @@ pub(super) struct RunRecords {
     pub jobs: Vec<JobRecord>,
     /// Changes of allocations in order of time, where the run logs them.
     pub allocations: Vec<AllocationChange>,
+    /// Placements behind these changes.
+    pub placements: Vec<PlacementChange>,
     /// Accelerator time of training by node and application.
     pub training: Ledger,
     pub fragments: Fragments,
@@ -80,6 +82,7 @@ impl RunRecords {
         if state.scenario.options.log_allocations {
             let change = AllocationChange { at: state.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
             self.allocations.push(change);
+            self.placements.push(PlacementChange { at: state.now, job, slices: placement.slices().into() });
         }
     }
 }

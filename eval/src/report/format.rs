@@ -48,6 +48,11 @@ impl NumberFormat {
         Self { per, decimals, unit }
     }
 
+    /// Size of the unit.
+    pub(crate) fn per(&self) -> f64 {
+        self.per
+    }
+
     /// A number without its unit.
     pub(crate) fn number(&self, value: f64) -> String {
         format!("{:.*}", self.decimals, value / self.per).replace('-', "−")

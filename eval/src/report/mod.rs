@@ -1,5 +1,7 @@
-//! One self-contained HTML page about a comparison: no scripts, no fonts, nothing fetched, light
-//! and dark.
+//! One self-contained HTML page about a comparison: nothing is fetched, light and dark.
+//!
+//! Every figure is a static SVG, for paper and for readers without JavaScript. A script in the page replaces figures by
+//! charts with values under the pointer and zoom, and sorts tables. The charts are uPlot's (`assets/uplot`).
 //!
 //! The page is a pure function of its inputs; there is no date on it, so that the same run gives
 //! the same bytes.
@@ -8,7 +10,9 @@ mod figures;
 mod format;
 mod grids;
 pub mod leaderboard;
+pub mod node_chart;
 pub mod origin;
+pub mod page_data;
 pub mod picture;
 pub mod plots;
 pub mod results;
@@ -60,6 +64,21 @@ pub enum ReportError {
 }
 
 const TEMPLATE: &str = include_str!("../../templates/report.html");
+/// Style and script of interactive pages: the chart library, then what all pages of goodput share.
+pub const CHART_CSS: &str =
+    concat!(include_str!("../../assets/uplot/uPlot.min.css"), include_str!("../../assets/charts.css"));
+/// Script of the chart library and of the charts that pages share; it defines `uPlot` and `goodput`.
+pub const CHART_JS: &str = concat!(
+    "/* uPlot\n",
+    include_str!("../../assets/uplot/LICENSE"),
+    "*/\n",
+    include_str!("../../assets/uplot/uPlot.iife.min.js"),
+    include_str!("../../assets/charts.js")
+);
+/// Style of pages of text and tables.
+pub const PAGE_CSS: &str = include_str!("../../assets/page.css");
+const NODES_JS: &str = include_str!("../../assets/nodes.js");
+const REPORT_JS: &str = include_str!("../../assets/report.js");
 
 /// Values that the template uses.
 #[derive(Serialize)]
@@ -68,6 +87,10 @@ struct ReportPage<'a> {
     lead: &'a str,
     theme: &'static str,
     plot_css: &'static str,
+    page_css: &'static str,
+    chart_css: &'static str,
+    scripts: [&'static str; 3],
+    data: String,
     verdict: String,
     facts: Vec<String>,
     reference: &'a str,
@@ -105,6 +128,10 @@ impl Report {
             lead: &self.lead,
             theme: THEME_CSS,
             plot_css: Figure::page_css(),
+            page_css: PAGE_CSS,
+            chart_css: CHART_CSS,
+            scripts: [CHART_JS, NODES_JS, REPORT_JS],
+            data: page_data::PageData::of(results, focus).to_json(),
             verdict: words::tied(&words::verdict(summary, focus)),
             facts: words::facts(summary),
             reference: &summary.reference,

@@ -6,6 +6,7 @@ use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
+use super::node_chart::NodeChart;
 use super::plots::GANTT_MOST_JOBS;
 
 /// Accelerators over time, and every job of a small run.
@@ -25,6 +26,9 @@ pub struct Picture {
     pub widest_gpus: u32,
     /// Every job of the run; `None` where there are too many for a chart, or allocations were not logged.
     pub chart: Option<JobChart>,
+    /// Jobs on the nodes of the cluster; `None` where placements were not logged.
+    #[serde(default)]
+    pub nodes: Option<NodeChart>,
 }
 
 /// Accelerators that jobs hold over time.
@@ -74,6 +78,7 @@ impl Picture {
             fragments: outcome.fragments.iter().map(|change| (change.at, change.gpus)).collect(),
             widest_gpus: outcome.allocations.iter().map(|change| change.gpus).max().unwrap_or(0),
             chart: JobChart::of(scenario, outcome),
+            nodes: NodeChart::of(scenario, outcome),
         }
     }
 }
@@ -109,17 +114,21 @@ impl JobChart {
         if jobs == 0 || jobs > GANTT_MOST_JOBS || outcome.allocations.is_empty() {
             return None;
         }
-        let color = |work: &Work| match *work {
-            Work::Application { index, .. } => usize::from(index),
-            Work::Steps { class, .. } => usize::from(class),
-            Work::Fixed { .. } => 0,
-        };
         Some(Self {
             lines: outcome.jobs.iter().map(|job| (job.submit, job.finish.unwrap_or(outcome.end))).collect(),
-            colors: scenario.workload.jobs.iter().map(|job| color(&job.work)).collect(),
+            colors: scenario.workload.jobs.iter().map(|job| color_of(&job.work)).collect(),
             bars: bars(outcome),
             applications: scenario.workload.applications.iter().map(|app| app.name.clone()).collect(),
         })
+    }
+}
+
+/// Index of the colour of a job: that of its application or class.
+pub(super) fn color_of(work: &Work) -> usize {
+    match *work {
+        Work::Application { index, .. } => usize::from(index),
+        Work::Steps { class, .. } => usize::from(class),
+        Work::Fixed { .. } => 0,
     }
 }
 

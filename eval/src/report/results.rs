@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use goodput_datasets::DataError;
 use goodput_datasets::store::{Table, TableWriter};
 
+use super::page_data::CompletionOfRun;
 use super::picture::Picture;
 use super::plots::CompletionTimes;
 use super::rows::{RunRows, SideTable};
@@ -27,6 +28,8 @@ pub struct ComparisonResults {
     pub summary: Summary,
     /// Completion times of all jobs under each policy.
     pub completion: Vec<CompletionTimes>,
+    /// Completion times of the jobs of each run, in the order of the layout.
+    pub completion_of_runs: Vec<CompletionOfRun>,
     /// Run of each policy on the first scenario.
     pub pictures: Vec<Picture>,
 }
@@ -44,19 +47,20 @@ impl ComparisonResults {
         read: impl Fn(usize) -> Result<RunRows, E>,
         mut write: impl FnMut(&RunRows) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let (mut completion, mut pictures) = (Vec::new(), Vec::new());
+        let (mut completion, mut completion_of_runs, mut pictures) = (Vec::new(), Vec::new(), Vec::new());
         for policy in 0..layout.policies.len() {
             let mut jct_secs = Vec::new();
             for index in layout.runs_of(policy) {
                 let rows = read(index)?;
                 jct_secs.extend(rows.jct_secs());
+                completion_of_runs.push(CompletionOfRun::of(rows.jct_secs().collect()));
                 write(&rows)?;
                 pictures.extend(rows.picture);
             }
             completion.push(CompletionTimes::of(jct_secs));
         }
         let summary = Summary::new(&layout, &heads, statistics);
-        Ok(Self { layout, heads, summary, completion, pictures })
+        Ok(Self { layout, heads, summary, completion, completion_of_runs, pictures })
     }
 }
 

@@ -16,7 +16,7 @@ use super::guardian::HEALTH;
 use super::keeper::LEASE_DEADLINE;
 use super::node::Agent;
 use super::{lease, server, socket, spool, tls};
-use crate::devices::{self, Telemetry};
+use crate::devices::Telemetry;
 use crate::http::{self, Door};
 use crate::private;
 
@@ -57,7 +57,6 @@ pub async fn serve(config: NodeAgentConfig) -> Result<Running, AgentError> {
         return Err(AgentError::Setup("`keeper` is empty: name the program that keeps attempts".to_owned()));
     }
     let folder = config.state_dir.join("devices");
-    devices::check(&config.devices, &folder).map_err(|error| AgentError::Setup(error.to_string()))?;
     let only_one = prepare(&config)?;
     let identity = tls::acceptor(&config.tls)?;
     let listen = TcpListener::bind(config.listen).await;

@@ -11,23 +11,12 @@ use super::{DeviceError, NvmlSource, fake};
 /// the node called `node`.
 ///
 /// # Errors
-/// As [`NvmlSource::open_library`], and where the stand-in or its folder is missing.
+/// As [`NvmlSource::open_library`], and where the folder of the stand-in cannot be written.
 pub fn open(choice: &DeviceChoice, folder: &Path, node: &str) -> Result<NvmlSource, DeviceError> {
     match choice {
         DeviceChoice::Nvml => NvmlSource::open(),
         DeviceChoice::Library(path) => NvmlSource::open_library(path),
         DeviceChoice::Fake { count, kind } => NvmlSource::open_library(&fake::prepare(folder, node, *count, kind)?),
-    }
-}
-
-/// Checks at once what opening would find out later: the stand-in is there where it is asked for.
-///
-/// # Errors
-/// [`DeviceError::Fake`], which says how to make the stand-in.
-pub fn check(choice: &DeviceChoice, folder: &Path) -> Result<(), DeviceError> {
-    match choice {
-        DeviceChoice::Nvml | DeviceChoice::Library(_) => Ok(()),
-        DeviceChoice::Fake { .. } => fake::find(folder).map(|_| ()),
     }
 }
 

@@ -2,11 +2,12 @@
 //! plays.
 //!
 //! The stand-in is loaded as the real library is, so everything above it is what runs on real
-//! machines.
+//! machines. The program carries the stand-in in itself: a program that was copied elsewhere needs no
+//! other file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use goodput_configs::live::devices::FakeAccelerator;
 use goodput_nvml_double::{Device, MachineScript};
@@ -14,12 +15,12 @@ use sha2::{Digest, Sha256};
 
 use super::DeviceError;
 
-const DOUBLE: &str = "libgoodput_nvml_double.so";
+/// The stand-in for NVML, a shared object that the build script made.
+const DOUBLE: &[u8] = include_bytes!(env!("NVML_DOUBLE"));
 
 /// Makes the folder, keeping a script that is there, and returns the library to load.
 pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Result<PathBuf, DeviceError> {
     let failed = |error: io::Error| DeviceError::Fake { folder: folder.to_owned(), problem: error.to_string() };
-    let double = find(folder)?;
     fs::create_dir_all(folder).map_err(failed)?;
     let script = folder.join("state.json");
     let wanted = state(folder, node, count, kind);
@@ -36,22 +37,8 @@ pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Resu
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let copy = folder.join(format!("copy-{}-{call}", std::process::id()));
-    fs::copy(double, &copy).and_then(|_| fs::rename(&copy, &library)).map_err(failed)?;
+    fs::write(&copy, DOUBLE).and_then(|()| fs::rename(&copy, &library)).map_err(failed)?;
     Ok(library)
-}
-
-/// The library: beside the program, or where cargo puts libraries.
-pub(super) fn find(folder: &Path) -> Result<PathBuf, DeviceError> {
-    let program = env::current_exe().unwrap_or_default();
-    let beside = program.parent().unwrap_or(Path::new("."));
-    let places = [beside.join(DOUBLE), beside.join("deps").join(DOUBLE), beside.join("../lib").join(DOUBLE)];
-    places.into_iter().find(|path| path.exists()).ok_or_else(|| DeviceError::Fake {
-        folder: folder.to_owned(),
-        problem: format!(
-            "{DOUBLE} is not in {}; `cargo build --release -p goodput-nvml-double` makes it, and it belongs there",
-            beside.display()
-        ),
-    })
 }
 
 fn state(folder: &Path, node: &str, count: u32, kind: &str) -> MachineScript {

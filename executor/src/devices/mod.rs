@@ -25,7 +25,7 @@ mod nvml;
 mod telemetry;
 mod watch;
 
-pub use choice::{accelerator_type, check};
+pub use choice::accelerator_type;
 pub use error::DeviceError;
 pub use health::{DeviceHealth, HealthBook, Tracked};
 pub use inventory::{DeviceFault, DeviceInfo, FaultKind, Inventory, MigMode};

@@ -63,11 +63,17 @@ impl Telemetry {
         let (state, changed, stop) =
             (Arc::clone(&telemetry.state), Arc::clone(&telemetry.changed), Arc::clone(&telemetry.stop));
         tokio::spawn(async move {
+            let mut told = Offer::default();
             while let Some(answer) = answers.recv().await {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
                 take(&mut lock(&state), answer, clock());
+                let offer = Offer::of(&lock(&state));
+                if offer != told {
+                    offer.tell();
+                    told = offer;
+                }
                 changed.send_modify(|version| *version += 1);
             }
         });
@@ -156,6 +162,38 @@ impl Drop for Telemetry {
 
 fn lock(state: &Mutex<TelemetryState>) -> MutexGuard<'_, TelemetryState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Accelerators of the machine as its log tells them: once, and again when they change.
+#[derive(Default, PartialEq)]
+struct Offer {
+    /// Number of accelerators that are known, whatever their health.
+    accelerators: usize,
+    /// Problem of the driver with its remedy, where there is one.
+    problem: Option<String>,
+}
+
+impl Offer {
+    fn of(state: &TelemetryState) -> Self {
+        let stuck = state.stuck_ms.map(|_| "the driver does not answer".to_owned());
+        let accelerators = state.book.devices().len();
+        let none = || {
+            let silence =
+                "the driver lists no accelerator; `devices` in the agent's file names another library or fake ones";
+            (accelerators == 0).then(|| silence.to_owned())
+        };
+        Self { accelerators, problem: stuck.or_else(|| state.error.clone()).or_else(none) }
+    }
+
+    fn tell(&self) {
+        match &self.problem {
+            Some(problem) if self.accelerators == 0 => {
+                tracing::error!(%problem, "no accelerators: to the daemon this node is down");
+            }
+            Some(problem) => tracing::warn!(%problem, "the driver does not tell the state of the accelerators"),
+            None => tracing::info!(accelerators = self.accelerators, "the driver lists the accelerators"),
+        }
+    }
 }
 
 fn take(state: &mut TelemetryState, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {

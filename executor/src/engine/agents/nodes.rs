@@ -69,7 +69,7 @@ impl Remote {
     fn note(&self, unfit: Option<String>) -> String {
         let status = self.heard.as_ref().map(|(_, status)| status);
         let of = |part: fn(&NodeStatus) -> Option<String>| status.and_then(part);
-        let bare = |status: &NodeStatus| status.accelerators.is_empty().then(|| "it has no accelerators".to_owned());
+        let bare = |status: &NodeStatus| status.accelerators.is_empty().then(|| NO_ACCELERATORS.to_owned());
         let loose = |status: &NodeStatus| Some(format!("no control groups: {}", status.uncontained.as_ref()?));
         self.drained
             .clone()
@@ -82,6 +82,10 @@ impl Remote {
             .unwrap_or_default()
     }
 }
+
+/// Note of a node that answers without an error of its driver and has no accelerators.
+const NO_ACCELERATORS: &str = "it has no accelerators: `goodput live devices` on the node asks its driver, and `devices` in the agent's file names \
+     another library or fake ones";
 
 /// Leader that agents obey.
 pub struct Rival {
@@ -243,7 +247,8 @@ impl AgentNodes {
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
             // What runs on a node that can start nothing goes on.
             _ if remote.drained.is_some() || self.why_unfit(remote).is_some() => NodeHealth::Drained,
-            // A driver that fails to load shows as a node without accelerators.
+            // A driver that fails to load shows as a node without accelerators. Attempts that the node lists may run on.
+            _ if status.accelerators.is_empty() && status.attempts.is_empty() => NodeHealth::Down,
             _ if status.accelerators.is_empty() => NodeHealth::Suspect,
             _ => NodeHealth::Up,
         }
