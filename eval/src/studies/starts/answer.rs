@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use serde::Serialize;
 
 use super::check::{spread, submitted};
-use super::replay::{OpenQuestion, Replay, StartError, StartStudy, settle};
+use super::replay::{OpenQuestion, Replay, StartError, StartStudy, settle, with_overdue};
 
 /// Jobs ahead that an answer names.
 const NAMED: usize = 5;
@@ -93,7 +93,8 @@ impl StartStudy {
         }
         replay.learn();
         settle(&mut open, &replay.run, &mut calibration);
-        self.describe(&replay, &calibration, JobId::at(asked))
+        let known = with_overdue(&open, &replay.run, &calibration);
+        self.describe(&replay, &known, JobId::at(asked))
     }
 
     fn describe(

@@ -184,3 +184,16 @@ pub(super) fn settle(open: &mut Vec<OpenQuestion>, run: &Simulator, calibration:
         start.is_none()
     });
 }
+
+/// The calibration with the questions that are overdue: a wait that is longer than its interval already is counted with
+/// what has passed of it. Without them, long waits would be missing while they last.
+pub(super) fn with_overdue(open: &[OpenQuestion], run: &Simulator, calibration: &StartCalibration) -> StartCalibration {
+    let mut all = calibration.clone();
+    for question in open {
+        let passed = (run.now() - question.asked).as_secs_f64();
+        if passed > question.raw.high {
+            all.add(&question.raw, passed);
+        }
+    }
+    all
+}
