@@ -4,14 +4,17 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::heuristic::backfill::JobOrder;
+use goodput_agents::nets::weights::SetConfig;
 use goodput_agents::policies::queue::QueueRule;
-use goodput_configs::experiment::{AgentConfig, Experiment, QueueLearner};
+use goodput_configs::experiment::{AgentConfig, Experiment, QueueAgent, QueueEvolution, QueueLearner, QueuePpo};
+use goodput_configs::scenario::{FileWorkload, WindowsConfig, WorkloadConfig};
 use goodput_configs::seeds::HELD_OUT;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
@@ -28,7 +31,7 @@ const BACKFILL: &str = include_str!("../../configs/experiment/backfill.toml");
 /// 200 s. Two of these side by side are one job of twice the weight, so the optimum is Smith's rule (Naval Research
 /// Logistics Quarterly 1956): length over weight, and the weight of a slowdown is one over the length. So the wide jobs
 /// come first, which is shortest job first. Smallest area first, where the search begins, is the reverse.
-fn trace(folder: &Path) -> String {
+fn trace(folder: &Path) -> PathBuf {
     let mut text = String::from("; MaxProcs: 2\n");
     let mut random = rng(1, Stream::Workload);
     for job in 1..=240 {
@@ -37,22 +40,38 @@ fn trace(folder: &Path) -> String {
     }
     let path = folder.join("trace.swf");
     fs::write(&path, text).unwrap();
-    path.to_string_lossy().into_owned()
+    path
 }
 
-fn experiment(folder: &Path, learner: &str) -> Experiment {
-    let text = BACKFILL
-        .replace("lublin_256.swf.gz", &trace(folder))
-        .replace("gpus_per_node = 256", "gpus_per_node = 2")
-        .replace("jobs = 1024", "jobs = 24")
-        .replace("rule = \"easy\"", "rule = \"strict-order\"");
-    let (before, after) = text.split_once("[agent.queue.learner.evolution]").unwrap();
-    let (_, after) = after.split_once("[train]").unwrap();
-    toml::from_str(&format!("{before}{learner}\n[train]{after}")).unwrap()
+fn experiment(folder: &Path, learner: QueueLearner) -> Experiment {
+    let mut experiment = on(trace(folder), 2, 24);
+    experiment.agent = Some(AgentConfig::Queue(QueueAgent { rule: QueueRule::StrictOrder, learner }));
+    experiment
 }
 
-const EVOLUTION: &str = "[agent.queue.learner.evolution]\npopulation = 8\ngenerations = 8\nepisodes = 4";
-const PPO: &str = "[agent.queue.learner.ppo]\nupdates = 24\nepisodes = 4\nruns = 4\nslots = 32\nlearning_rate = 0.01\nminibatch = 128\nnet = { width = 8 }";
+/// The experiment that ships, on windows of the trace at `path` and one node of `gpus` accelerators.
+fn on(path: PathBuf, gpus: u32, jobs: usize) -> Experiment {
+    let mut experiment: Experiment = toml::from_str(BACKFILL).unwrap();
+    let group = &mut experiment.cluster.groups[0];
+    (group.nodes, group.gpus_per_node) = (1, gpus);
+    let windows = Some(WindowsConfig { jobs, held_out: 1.0 / 3.0 });
+    experiment.workload = WorkloadConfig::File(FileWorkload { path, windows });
+    experiment
+}
+
+fn learners() -> [(&'static str, QueueLearner); 2] {
+    let evolution = QueueEvolution { population: 8, generations: 8, episodes: 4, step: 0.4 };
+    let ppo = QueuePpo {
+        net: SetConfig::new(NonZeroUsize::new(8).unwrap()),
+        updates: 24,
+        episodes: 4,
+        slots: 32,
+        learning_rate: 0.01,
+        minibatch: 128,
+        ..QueuePpo::default()
+    };
+    [("evolution", QueueLearner::Evolution(evolution)), ("ppo", QueueLearner::Ppo(ppo))]
+}
 
 fn trained(experiment: &Experiment, path: &Path, stop_after: Option<u64>) -> Trained {
     let dir = match path.join("config.toml").exists() {
@@ -92,7 +111,7 @@ fn slowdown(scenarios: &[Arc<Scenario>], make: &dyn Fn() -> Box<dyn Policy>) -> 
 #[test]
 fn both_learners_find_the_known_optimum_of_a_small_queue() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, learner) in [("evolution", EVOLUTION), ("ppo", PPO)] {
+    for (name, learner) in learners() {
         let experiment = experiment(folder.path(), learner);
         let setup = experiment.setup().unwrap();
         let held_out: Vec<Arc<Scenario>> = (HELD_OUT..HELD_OUT + 20).map(|seed| setup.scenario(seed)).collect();
@@ -108,7 +127,7 @@ fn both_learners_find_the_known_optimum_of_a_small_queue() {
 #[test]
 fn stopping_and_resuming_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, learner) in [("evolution", EVOLUTION), ("ppo", PPO)] {
+    for (name, learner) in learners() {
         let mut experiment = experiment(folder.path(), learner);
         match &mut experiment.agent {
             Some(AgentConfig::Queue(agent)) => match &mut agent.learner {
@@ -132,13 +151,14 @@ fn the_file_that_ships_trains_on_the_trace_of_the_publication() {
         eprintln!("SKIPPED: {} is absent, and this test trains on it", trace.display());
         return;
     }
-    let text = BACKFILL
-        .replace("lublin_256.swf.gz", &trace.to_string_lossy())
-        .replace("generations = 40", "generations = 2")
-        .replace("population = 16", "population = 4")
-        .replace("episodes = 12", "episodes = 2")
-        .replace("validation_seeds = 20", "validation_seeds = 2");
-    let experiment: Experiment = toml::from_str(&text).unwrap();
+    let mut experiment = on(trace.into(), 256, 1024);
+    experiment.train.validation_seeds = 2;
+    match &mut experiment.agent {
+        Some(AgentConfig::Queue(QueueAgent { learner: QueueLearner::Evolution(evolution), .. })) => {
+            (evolution.population, evolution.generations, evolution.episodes) = (4, 2, 2);
+        }
+        _ => panic!("not of a queue"),
+    }
     let folder = tempfile::tempdir().unwrap();
     let learned = bundle(trained(&experiment, &folder.path().join("run"), None));
     let Model::Queue(queue) = &learned.model else { panic!("{}", learned.kind()) };

@@ -18,8 +18,6 @@ use crate::error::TrainError;
 use crate::run_dir::RunDir;
 use crate::{Hooks, Trained};
 
-pub use choices::{Experience, Step, advantages};
-
 /// Trains from the latest checkpoint, or from the beginning.
 ///
 /// # Errors
