@@ -27,6 +27,7 @@ mod learned_exact;
 mod learned_golden;
 mod learned_offline;
 mod learned_probes;
+mod learned_queue;
 mod learned_support;
 mod loaning;
 mod lost_accelerators;

@@ -58,6 +58,17 @@ impl Split {
         Self::ALL.into_iter().find(|split| split.name() == name)
     }
 
+    /// Split that workloads of `seed` belong to. A seed of no split, such as 1, counts as held out.
+    pub const fn of(seed: u64) -> Self {
+        if seed >> 63 == 1 {
+            Self::Training
+        } else if (seed >= VALIDATION && seed < VALIDATION + (VALIDATION - HELD_OUT)) || seed >> 61 == 3 {
+            Self::Validation
+        } else {
+            Self::HeldOut
+        }
+    }
+
     /// The first seed of the `index`-th of several environments that play one episode after another under this
     /// master seed. `index` is below [`STREAMS`], and counts again from 0 there.
     pub const fn first_seed(self, master: u64, index: u64) -> u64 {
@@ -86,6 +97,9 @@ mod tests {
     #[test]
     fn streams_of_the_splits_never_meet() {
         let streams = |split: Split| (0..1000).chain(STREAMS - 1000..STREAMS).map(move |at| split.first_seed(7, at));
+        for split in Split::ALL {
+            assert!(streams(split).all(|first| Split::of(first) == split), "{}", split.name());
+        }
         let mut firsts: Vec<u64> = Split::ALL.into_iter().flat_map(streams).collect();
         firsts.sort_unstable();
         let nearest = firsts.windows(2).map(|pair| pair[1] - pair[0]).min();

@@ -15,7 +15,8 @@ const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
 
 /// Every file that ships: experiments, scenarios, leaderboards, studies of forecasters, and live deployments.
 #[rustfmt::skip] // a line a file
-pub const SHIPPED: [ShippedConfig; 49] = [
+pub const SHIPPED: [ShippedConfig; 50] = [
+    shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
     shipped("experiment/faults", include_str!("../experiment/faults.toml")),

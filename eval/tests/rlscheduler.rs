@@ -3,7 +3,35 @@
 
 use std::path::Path;
 
+use goodput_agents::policies::queue::{JOB_FEATURES, LearnedQueue, QueueRule, QueueScore};
 use goodput_eval::reproduce::REPRODUCTIONS;
+use goodput_eval::reproduce::rlscheduler::{JudgedOrder, judge};
+
+/// A score that falls with the requested run time alone is shortest job first, and is judged as it.
+#[test]
+fn a_learned_order_is_judged_beside_the_repaired_heuristics() {
+    let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
+    assert!(data.exists(), "{} is absent: this test needs the public data in it", data.display());
+    let mut weights = [0.0; JOB_FEATURES.len()];
+    weights[1] = -1.0;
+    let queue = LearnedQueue { score: QueueScore::Linear(weights), rule: QueueRule::ArtifactBackfill };
+    let rows = judge(data, &[JudgedOrder { label: "learned".into(), queue }]).unwrap();
+    assert_eq!(rows.len(), 2 * 10, "nine heuristics and one learned order on each trace");
+    let row = |trace: &str, order: &str| rows.iter().find(|row| (row.trace, &*row.order) == (trace, order)).unwrap();
+    for (trace, repaired) in [("Lublin-1", ["126.50", "103.10", "73.31"]), ("Lublin-2", ["135.12", "111.19", "91.99"])]
+    {
+        let found = ["wfp3", "unicep", "sjf"].map(|order| format!("{:.2}", row(trace, order).published));
+        assert_eq!(found, repaired, "{trace}");
+        let (learned, sjf) = (row(trace, "learned"), row(trace, "sjf"));
+        assert_eq!((learned.known, learned.published, learned.held_out), (sjf.known, sjf.published, sjf.held_out));
+        let to_beat: Vec<_> = rows.iter().filter(|row| row.trace == trace && row.better.is_none()).collect();
+        let [best] = to_beat[..] else { panic!("{trace}: one heuristic is the one to beat") };
+        assert!(rows.iter().filter(|row| row.trace == trace).all(|row| row.known >= best.known));
+        let difference = learned.held_out_difference.unwrap();
+        assert!((difference.value - (learned.held_out - best.held_out)).abs() < 1e-9, "windows have equally many jobs");
+        assert!(difference.ci.unwrap().contains(difference.value));
+    }
+}
 
 #[test]
 fn all_twenty_published_heuristics_come_out_to_the_last_digit() {

@@ -8,6 +8,7 @@
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
 //! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
+//! - [`queue`]: learned orders of batch queues.
 //! - [`returns`]: what a run costs from any moment on.
 //! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
@@ -41,6 +42,7 @@ pub mod memory;
 pub mod model_card;
 pub mod offline;
 pub mod ppo;
+pub mod queue;
 pub mod recorder;
 pub mod returns;
 pub mod rollout;
@@ -108,6 +110,7 @@ pub fn distributable(experiment: &Experiment) -> Result<&EvolutionAgent, TrainEr
         Some(AgentConfig::Ppo(_)) => "[agent.ppo]",
         Some(AgentConfig::Cem(_)) => "[agent.cem]",
         Some(AgentConfig::Offline(_)) => "[agent.offline]",
+        Some(AgentConfig::Queue(_)) => "[agent.queue]",
         None => return Err(TrainError::NoAgent),
     };
     Err(TrainError::NotDistributed { agent })
@@ -144,6 +147,7 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Queue(agent)) => queue::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),
     }
 }

@@ -7,6 +7,7 @@ mod evolution;
 mod expenses;
 mod guarantees;
 mod offline;
+mod queue;
 mod resume;
 mod shipped;
 mod single_server;

@@ -24,6 +24,7 @@ impl PolicyBundle {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
+            Model::Queue(queue) => queue.policy(),
         })
     }
 
@@ -51,8 +52,8 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy at work in rounds of the gym; a utility has no say in them and
-    /// always waits.
+    /// The net or linear policy at work in rounds of the gym; a utility or a queue has no say in
+    /// them and always waits.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -76,7 +77,7 @@ impl PolicyBundle {
             Model::Net(weights) => Deployed::net(weights, normaliser),
             Model::Onnx(net) => Deployed::onnx(net, normaliser),
             Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
-            Model::Utility(_) => Deployed::waits(),
+            Model::Utility(_) | Model::Queue(_) => Deployed::waits(),
         }
     }
 }

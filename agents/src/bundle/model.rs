@@ -7,6 +7,7 @@ use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{NetConfig, Weights};
 use crate::policies::linear::Linear;
+use crate::policies::queue::{self, LearnedQueue};
 use crate::policies::rounds::Decoder;
 use crate::policies::utility::Utility;
 
@@ -54,6 +55,8 @@ pub enum Model {
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
     Utility(Utility),
+    /// An order of a batch queue. It plays no rounds of the gym.
+    Queue(LearnedQueue),
 }
 
 impl PolicyBundle {
@@ -85,14 +88,14 @@ impl PolicyBundle {
             Model::Net(weights) => weights.layout(),
             Model::Onnx(net) => net.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) => &NO_ROUNDS,
+            Model::Utility(_) | Model::Queue(_) => &NO_ROUNDS,
         }
     }
 
     /// Whether the model plays rounds of the gym, from observations of its [layout](Self::layout).
-    /// A utility looks at the cluster itself.
+    /// A utility and a queue look at the cluster themselves.
     pub const fn plays_rounds(&self) -> bool {
-        !matches!(self.model, Model::Utility(_))
+        !matches!(self.model, Model::Utility(_) | Model::Queue(_))
     }
 
     /// Hash of the schema that this program's policies of this kind and shape are trained on.
@@ -100,6 +103,7 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => self.layout().schema_hash(),
             Model::Utility(utility) => utility.theta.schema_hash(),
+            Model::Queue(_) => queue::schema_hash(),
         }
     }
 
@@ -115,7 +119,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `onnx`, `linear` or `utility`.
+    /// Name of the kind of policy: `set`, `mlp`, `onnx`, `linear`, `utility` or `queue`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -125,6 +129,7 @@ impl PolicyBundle {
             Model::Onnx(_) => "onnx",
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
+            Model::Queue(_) => "queue",
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
 use crate::policies::linear::Linear;
+use crate::policies::queue::{self, LearnedQueue, QueueRule, QueueScore};
 use crate::policies::utility::{Experience, Group, Theta, Utility};
 
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
@@ -43,7 +44,23 @@ enum Kind {
     Onnx,
     Linear,
     Utility(StoredUtility),
+    Queue(StoredQueue),
 }
+
+/// Manifest of an order of a queue.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredQueue {
+    rule: QueueRule,
+    /// Set encoder over the queue; absent: a weighted sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    net: Option<SetConfig>,
+}
+
+/// Name of the weights of a linear score.
+const SCORE: &str = "score.weight";
+/// Slots of a stored set encoder over a queue, which has the same weights for any number of them.
+const QUEUE_SLOTS: usize = 1;
 
 /// Manifest of a utility, which gives meaning to its tensors.
 #[derive(Serialize, Deserialize)]
@@ -124,6 +141,7 @@ impl PolicyBundle {
                 Model::Onnx(net.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?)
             }
             Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
+            Kind::Queue(stored) => Model::Queue(queue(archive, stored)?),
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
                 weights.extend(archive.tensor("wait.bias", &[layout.others()])?);
@@ -172,6 +190,19 @@ impl PolicyBundle {
                 Kind::Linear
             }
             Model::Utility(utility) => Kind::Utility(StoredUtility::of(utility)),
+            Model::Queue(queue) => {
+                let net = match &queue.score {
+                    QueueScore::Linear(weights) => {
+                        tensors.push((SCORE.into(), vec![weights.len()], weights));
+                        None
+                    }
+                    QueueScore::Net(weights) => {
+                        tensors.extend(entries(weights.layers(), weights.data()));
+                        weights.set_config().cloned()
+                    }
+                };
+                Kind::Queue(StoredQueue { rule: queue.rule, net })
+            }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
         if let Some((mean, deviation, _)) = parts {
@@ -190,7 +221,7 @@ impl PolicyBundle {
 
     fn utility(&self) -> Option<&Utility> {
         match &self.model {
-            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => None,
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) | Model::Queue(_) => None,
             Model::Utility(utility) => Some(utility),
         }
     }
@@ -229,4 +260,23 @@ fn utility(archive: &Archive<'_>, stored: StoredUtility) -> Result<Utility, Arch
     let models = stored.experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
     let experience = Experience::stored(models);
     Ok(Utility { theta, experience, siblings: stored.siblings, efficiency: !stored.throughput_only })
+}
+
+fn queue(archive: &Archive<'_>, stored: StoredQueue) -> Result<LearnedQueue, ArchiveError> {
+    let broken = |reason: String| ArchiveError::BadHeader { reason };
+    let score = match stored.net {
+        None => {
+            let weights = archive.tensor(SCORE, &[queue::JOB_FEATURES.len()])?;
+            let finite = weights.iter().all(|weight| weight.is_finite());
+            let weights = weights.try_into().ok().filter(|_| finite);
+            QueueScore::Linear(weights.ok_or_else(|| broken("a weight is not finite".into()))?)
+        }
+        Some(config) => {
+            let (config, layout) = (NetConfig::Set(config), queue::layout(QUEUE_SLOTS));
+            let data = numbers(archive, &config.layers(&layout))?;
+            let weights = Weights::from_data(&config, layout, data);
+            QueueScore::Net(weights.map_err(|error| broken(error.to_string()))?)
+        }
+    };
+    Ok(LearnedQueue { score, rule: stored.rule })
 }

@@ -291,6 +291,14 @@ impl Weights {
         &self.config
     }
 
+    /// The hyper-parameters of a set encoder; `None` for another net.
+    pub const fn set_config(&self) -> Option<&SetConfig> {
+        match &self.config {
+            NetConfig::Set(config) => Some(config),
+            NetConfig::Mlp(_) => None,
+        }
+    }
+
     /// Shapes of observations and actions.
     pub const fn layout(&self) -> &Layout {
         &self.layout

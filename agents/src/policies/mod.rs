@@ -4,11 +4,13 @@
 //!   scores; [`linear`]: the non-neural baseline.
 //! - [`external`]: another process that plays such rounds, in any language.
 //! - [`utility`]: learned utilities in a knapsack.
+//! - [`queue`]: learned orders of batch queues.
 //! - [`explain`]: the scores of a policy taken apart; those of nets with the feature `learn`.
 
 pub mod deployed;
 pub mod explain;
 pub mod external;
 pub mod linear;
+pub mod queue;
 pub mod rounds;
 pub mod utility;

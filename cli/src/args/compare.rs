@@ -110,6 +110,10 @@ pub struct Reproduce {
     /// Directory with the public files.
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
+    /// Learned order of a batch queue, a bundle of `[agent.queue]`, judged beside the heuristics of `rlscheduler` on
+    /// its windows and on held-out ones; once for each.
+    #[arg(long = "policy", value_name = "BUNDLE")]
+    pub policies: Vec<String>,
     /// Form of the rows.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: OutputFormat,

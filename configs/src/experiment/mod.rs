@@ -6,6 +6,7 @@ mod evolution;
 mod known;
 mod offline;
 mod ppo;
+mod queue;
 mod sweep;
 
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ pub use self::evolution::{EvolutionAgent, started};
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
+pub use self::queue::{QueueAgent, QueueEvolution, QueueLearner, QueuePpo};
 pub use self::sweep::{SeedRange, SweepConfig, SweepPoint, SweepSettings, points};
 
 /// An experiment: `goodput train FILE`.
@@ -109,6 +111,8 @@ pub enum AgentConfig {
     Evolution(EvolutionAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
+    /// An order of a batch queue.
+    Queue(QueueAgent),
 }
 
 impl AgentConfig {
@@ -116,7 +120,7 @@ impl AgentConfig {
     pub fn teacher(&self) -> Option<&str> {
         match self {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
-            Self::Cem(_) | Self::Offline(_) => None,
+            Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
         }
     }
@@ -125,7 +129,7 @@ impl AgentConfig {
     fn teacher_key(&self) -> &'static str {
         match self {
             Self::Ppo(_) => "agent.ppo.warm_start.teacher",
-            Self::Cem(_) | Self::Offline(_) => "agent",
+            Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => "agent",
             Self::Evolution(_) => "agent.evolution.teacher",
         }
     }
@@ -258,6 +262,9 @@ impl Experiment {
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
+        if let Some(AgentConfig::Queue(agent)) = &self.agent {
+            agent.check()?;
+        }
         if let (Some(agent), Some(teacher)) = (&self.agent, self.agent.as_ref().and_then(AgentConfig::teacher)) {
             known::teacher(agent.teacher_key(), teacher)?;
         }
@@ -290,9 +297,9 @@ impl Experiment {
         warm_up.as_ref().map_or(Ok(()), WarmUpConfig::check)?;
         let only = |key, expected: &str| SetupError::Value { key, value: "given".into(), expected: expected.into() };
         let agent = self.agent.as_ref();
-        let plays = agent.is_none_or(|agent| !matches!(agent, AgentConfig::Offline(_) | AgentConfig::Cem(_)));
+        let plays = agent.is_none_or(|agent| matches!(agent, AgentConfig::Ppo(_) | AgentConfig::Evolution(_)));
         if !plays && (randomise.is_some() || curriculum.is_some()) {
-            return Err(only("train.randomise or train.curriculum", "none with [agent.offline] and [agent.cem]"));
+            return Err(only("train.randomise or train.curriculum", "none but with [agent.ppo] and [agent.evolution]"));
         }
         if warm_up.is_some() && agent.is_some_and(|agent| !matches!(agent, AgentConfig::Ppo(_))) {
             return Err(only("train.warm_up", "none without [agent.ppo]: others are scored by whole workloads"));

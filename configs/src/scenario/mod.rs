@@ -17,6 +17,7 @@ mod rental;
 mod services;
 mod setup;
 mod speeds;
+mod windows;
 
 use std::path::PathBuf;
 
@@ -35,6 +36,7 @@ pub use preset::{AsPublished, Override};
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig};
 pub use setup::{Setup, too_large};
 pub use speeds::known_speeds;
+pub use windows::WindowsConfig;
 
 /// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or
 /// `[[workload.bursts]]`.
@@ -43,7 +45,7 @@ pub use speeds::known_speeds;
 pub enum WorkloadConfig {
     /// Drawn anew for each seed.
     Synthetic(SynthConfig),
-    /// Read from a file, the same for each seed.
+    /// Read from a file: all of it for each seed, or a window.
     File(FileWorkload),
     /// Written down, the same for each seed.
     Bursts(Vec<Burst>),
@@ -55,4 +57,7 @@ pub enum WorkloadConfig {
 pub struct FileWorkload {
     /// Canonical Parquet, or csv in a format that `goodput list formats` names.
     pub path: PathBuf,
+    /// Windows of the file; absent: each seed has all of its jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowsConfig>,
 }

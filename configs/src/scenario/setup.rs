@@ -13,7 +13,7 @@ use goodput_env::tenant::Tenants;
 use goodput_env::tie_break::TieBreak;
 
 use super::{
-    Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError,
+    Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError, WindowsConfig,
     WorkloadConfig, bursts, card_sharing, faults, loaning, prepare_shares, rental, services, speeds,
 };
 use crate::error::CheckError;
@@ -25,6 +25,7 @@ pub struct Setup {
     template: Scenario,
     source: Source,
     tenants: Vec<TenantConfig>,
+    windows: Option<WindowsConfig>,
     services: services::Services,
     sharing: Arc<Sharing>,
     tie_break: TieBreak,
@@ -114,10 +115,17 @@ impl Setup {
             Source::Bursts(..) => {}
         }
         let empty = Arc::new(Workload::new(applications, Vec::new()));
+        let windows = match (workload, &source) {
+            (WorkloadConfig::File(file), Source::Fixed(loaded)) => {
+                file.windows.as_ref().map_or(Ok(()), |windows| windows.check(loaded))?;
+                file.windows
+            }
+            _ => None,
+        };
         let template = Scenario::new(cluster, empty, options, 0);
         let tenants = Vec::new();
         let (services, sharing) = Default::default();
-        Ok(Self { template, source, tenants, services, sharing, tie_break: environment.tie_break })
+        Ok(Self { template, source, tenants, windows, services, sharing, tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -221,6 +229,10 @@ impl Setup {
                 Arc::new(workload)
             }
             Source::Fixed(workload) | Source::Bursts(_, workload) => workload.clone(),
+        };
+        let workload = match &self.windows {
+            None => workload,
+            Some(windows) => Arc::new(windows.of_seed(&workload, seed)),
         };
         let workload = match self.tie_break {
             TieBreak::Trace => workload,

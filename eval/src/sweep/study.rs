@@ -42,7 +42,7 @@ impl StudyWorkload {
             let of_file = |path: &PathBuf| {
                 let name =
                     path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
-                let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
+                let workload = WorkloadConfig::File(FileWorkload { path: path.clone(), windows: None });
                 own(name, Experiment { workload, ..experiment.clone() })
             };
             return files.iter().map(of_file).collect();

@@ -19,7 +19,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use super::batch::planned;
-use super::order::{JobOrder, OrderedJob};
+use super::order::{OrderedJob, QueueMoment, QueueOrder};
 use crate::placement::{Free, Packer};
 
 /// Present time of WFP3 and UNICEP.
@@ -49,8 +49,8 @@ struct ChosenJob {
 
 /// A batch system as RLScheduler's simulator has it.
 #[derive(Clone, Debug)]
-pub struct ArtifactQueue {
-    order: JobOrder,
+pub struct ArtifactQueue<O> {
+    order: O,
     backfill: bool,
     clock: QueueClock,
     /// Jobs that wait, in the order that the last sort left.
@@ -63,9 +63,9 @@ pub struct ArtifactQueue {
     nodes: Free,
 }
 
-impl ArtifactQueue {
+impl<O: QueueOrder> ArtifactQueue<O> {
     /// A policy with the given order, with backfill or without.
-    pub fn new(order: JobOrder, backfill: bool, clock: QueueClock) -> Self {
+    pub fn new(order: O, backfill: bool, clock: QueueClock) -> Self {
         Self {
             order,
             backfill,
@@ -77,6 +77,11 @@ impl ArtifactQueue {
             unseen: JobId(0),
             nodes: Free::default(),
         }
+    }
+
+    /// The order of the queue, with what it has kept.
+    pub fn into_order(self) -> O {
+        self.order
     }
 
     /// Chooses the next job, and starts all that can start, in `plan`.
@@ -102,28 +107,31 @@ impl ArtifactQueue {
     }
 
     fn choose(&mut self, view: &ClusterView<'_>) -> Option<ChosenJob> {
-        let key = |job: &JobId| {
-            let request = view.job(*job).map(|job| job.request());
-            request.map_or(f64::INFINITY, |request| {
-                let now = match self.clock {
-                    QueueClock::Stopped => SimTime::from_secs(-1),
-                    QueueClock::Running => view.now,
-                };
-                let waited_secs = (now - request.submit).as_secs_f64();
-                self.order.key(&OrderedJob { request, planned: span(view, *job), waited_secs })
-            })
+        self.running.sort_by_key(|running| running.end);
+        let running: Vec<(SimTime, u32)> = self.running.iter().map(|running| (running.end, running.gpus)).collect();
+        let moment =
+            QueueMoment { now: view.now, gpus: view.cluster().total_gpus(), free: self.free, running: &running };
+        let clock = match self.clock {
+            QueueClock::Stopped => SimTime::from_secs(-1),
+            QueueClock::Running => view.now,
         };
-        let mut keyed: Vec<_> = self.waiting.iter().map(|job| (key(job), *job)).collect();
-        // Jobs of one length go by submission, and others that are equal as they are.
-        let then = |one: JobId, other: JobId| match self.order {
-            JobOrder::Sjf => submit(view, one).cmp(&submit(view, other)),
-            _ => std::cmp::Ordering::Equal,
+        let ordered = |job: &JobId| {
+            let request = view.job(*job)?.request();
+            let waited_secs = (clock - request.submit).as_secs_f64();
+            Some(OrderedJob { request, planned: span(view, *job), waited_secs })
         };
-        keyed.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| then(*one, *other)));
+        self.waiting.retain(|job| view.job(*job).is_some());
+        let jobs: Vec<OrderedJob<'_>> = self.waiting.iter().filter_map(ordered).collect();
+        let numbers = self.order.numbers(&moment, &jobs);
+        let mut keyed: Vec<_> = numbers.into_iter().zip(self.waiting.iter().copied()).collect();
+        if self.order.goes_by_submission() {
+            keyed.sort_by_key(|(_, job)| submit(view, *job));
+        }
+        keyed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        self.order.took_turns(1);
         self.waiting = keyed.into_iter().map(|(_, job)| job).collect();
         let job = *self.waiting.first()?;
         let wanted = gpus(view, job);
-        self.running.sort_by_key(|running| running.end);
         let (mut free, mut start) = (self.free, view.now);
         for running in &self.running {
             if free >= wanted {
@@ -157,7 +165,7 @@ fn span(view: &ClusterView<'_>, job: JobId) -> SimTime {
     view.job(job).map_or(SimTime::ZERO, |job| planned(&job))
 }
 
-impl Policy for ArtifactQueue {
+impl<O: QueueOrder> Policy for ArtifactQueue<O> {
     fn information(&self) -> Information {
         Information::Estimate { sigma: 0.0 }
     }

@@ -8,7 +8,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::free_profile::FreeProfile;
-use super::order::{JobOrder, OrderedJob};
+use super::order::{JobOrder, OrderedJob, QueueMoment, QueueOrder};
 use crate::placement::Free;
 
 /// Jobs that get a reservation where they cannot start at once.
@@ -24,26 +24,37 @@ pub enum Backfill {
 
 /// A batch system over a cluster: rigid jobs at the size that they ask for, on accelerators of one type, never stopped.
 #[derive(Clone, Debug)]
-pub struct BatchQueue {
-    order: JobOrder,
+pub struct BatchQueue<O = JobOrder> {
+    order: O,
     backfill: Backfill,
     free: Free,
 }
 
-impl BatchQueue {
+impl<O: QueueOrder> BatchQueue<O> {
     /// A policy with the given order and reservations.
-    pub fn new(order: JobOrder, backfill: Backfill) -> Self {
+    pub fn new(order: O, backfill: Backfill) -> Self {
         Self { order, backfill, free: Free::default() }
     }
 
+    /// The order of the queue, with what it has kept.
+    pub fn into_order(self) -> O {
+        self.order
+    }
+
     /// Waiting jobs by number, then by submission, with the time that each is expected to run.
-    fn queue<'v>(&self, view: &ClusterView<'v>) -> Vec<(f64, JobView<'v>, SimTime)> {
-        let entry = |job: JobView<'v>| {
-            let planned = planned(&job);
-            let queued = OrderedJob { request: job.request(), planned, waited_secs: job.age().as_secs_f64() };
-            (self.order.key(&queued), job, planned)
+    fn queue<'v>(&mut self, view: &ClusterView<'v>, running: &[(SimTime, u32)]) -> Vec<(f64, JobView<'v>, SimTime)> {
+        let ordered = |job: &JobView<'v>| OrderedJob {
+            request: job.request(),
+            planned: planned(job),
+            waited_secs: job.age().as_secs_f64(),
         };
-        let mut queue: Vec<_> = view.waiting().map(entry).collect();
+        let waiting: Vec<JobView<'v>> = view.waiting().collect();
+        let jobs: Vec<OrderedJob<'_>> = waiting.iter().map(ordered).collect();
+        let (gpus, free) = (view.cluster().total_gpus(), self.free.total());
+        let numbers = self.order.numbers(&QueueMoment { now: view.now, gpus, free, running }, &jobs);
+        let spans = jobs.iter().map(|job| job.planned);
+        let mut queue: Vec<_> =
+            numbers.into_iter().zip(&waiting).zip(spans).map(|((number, job), span)| (number, *job, span)).collect();
         queue.sort_by(|(a, one, _), (b, other, _)| a.total_cmp(b).then_with(|| one.id().cmp(&other.id())));
         queue
     }
@@ -58,8 +69,8 @@ pub(super) fn planned(job: &JobView<'_>) -> SimTime {
     }
 }
 
-/// Profiles of the types of the cluster, by type.
-fn profiles(view: &ClusterView<'_>, free: &Free) -> Vec<FreeProfile> {
+/// Accelerators of each type that jobs hold, with the time at which they are expected to be free, by type.
+fn ends(view: &ClusterView<'_>) -> Vec<Vec<(SimTime, u32)>> {
     let mut ends: Vec<Vec<(SimTime, u32)>> = vec![Vec::new(); view.cluster().types.len()];
     for job in view.jobs().filter(|job| job.state.is_allocated()) {
         let end = view.now.saturating_add(planned(&job));
@@ -67,18 +78,17 @@ fn profiles(view: &ClusterView<'_>, free: &Free) -> Vec<FreeProfile> {
             ends[view.cluster().type_of(slice.node).index()].push((end, slice.gpus));
         }
     }
-    let of_type = |(kind, ends): (TypeId, Vec<_>)| FreeProfile::new(view.now, free.of_type(kind), ends);
-    view.cluster().type_ids().zip(ends).map(of_type).collect()
+    ends
 }
 
-impl Policy for BatchQueue {
+impl<O: QueueOrder> Policy for BatchQueue<O> {
     fn information(&self) -> Information {
         self.needs()
     }
 
     fn needs(&self) -> Information {
-        match (self.backfill, self.order) {
-            (Backfill::None, JobOrder::Fcfs) => Information::Profiled,
+        match self.backfill {
+            Backfill::None if !self.order.needs_run_times() => Information::Profiled,
             _ => Information::Estimate { sigma: 0.0 },
         }
     }
@@ -89,9 +99,12 @@ impl Policy for BatchQueue {
             return plan;
         }
         self.free.reset(view);
-        let mut profiles = profiles(view, &self.free);
-        let mut reserved = false;
-        for (_, job, span) in self.queue(view) {
+        let ends = ends(view);
+        let queue = self.queue(view, &ends.concat());
+        let of_type = |(kind, ends): (TypeId, Vec<_>)| FreeProfile::new(view.now, self.free.of_type(kind), ends);
+        let mut profiles: Vec<FreeProfile> = view.cluster().type_ids().zip(ends).map(of_type).collect();
+        let (mut reserved, mut turns) = (false, 0);
+        for (_, job, span) in queue {
             let gpus = job.request().gpus;
             let fits_somewhere = self.free.most_of_one_type(view.cluster()) >= gpus;
             if reserved && self.backfill == Backfill::First && !fits_somewhere {
@@ -99,6 +112,7 @@ impl Policy for BatchQueue {
             }
             let kinds = view.cluster().type_ids().filter(|kind| job.runs_on(*kind));
             let starts = kinds.filter_map(|kind| Some((profiles[kind.index()].earliest(gpus, span)?, kind)));
+            turns += usize::from(!reserved);
             let Some((start, kind)) = starts.min_by_key(|(start, _)| *start) else {
                 // When the job starts is not foreseen, so nothing is known to leave it alone.
                 break;
@@ -115,6 +129,7 @@ impl Policy for BatchQueue {
                 break;
             }
         }
+        self.order.took_turns(turns);
         plan
     }
 }

@@ -22,7 +22,7 @@ use crate::heuristic::{ListedPolicy, Traits};
 
 pub use artifact::{ArtifactQueue, QueueClock};
 pub use batch::{Backfill, BatchQueue};
-pub use order::{JobOrder, OrderedJob};
+pub use order::{JobOrder, OrderedJob, QueueMoment, QueueOrder};
 
 const TRAITS: Traits = Traits { preemptive: false, elastic: false, heterogeneous: false };
 

@@ -1,4 +1,7 @@
 //! Orders of the queue of a batch system: a number for each waiting job, the least of which comes first.
+//!
+//! [`QueueOrder`] is what a queue asks. [`JobOrder`] has the published numbers, each of which is about one job alone; a
+//! learned order looks at the whole queue (`agents::policies::queue`).
 
 use goodput_env::job::JobRequest;
 use goodput_env::time::SimTime;
@@ -41,6 +44,50 @@ pub struct OrderedJob<'a> {
     pub planned: SimTime,
     /// Wait of the job so far, seconds.
     pub waited_secs: f64,
+}
+
+/// Moment at which a queue is sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueMoment<'a> {
+    /// Time of the decision.
+    pub now: SimTime,
+    /// Accelerators of the cluster.
+    pub gpus: u32,
+    /// Accelerators that no job holds.
+    pub free: u32,
+    /// Jobs that run: the time at which each is expected to end, and its accelerators.
+    pub running: &'a [(SimTime, u32)],
+}
+
+/// Rule by which a queue is sorted.
+pub trait QueueOrder: Send {
+    /// Numbers by which the waiting `jobs` are queued, one for each; the least comes first.
+    fn numbers(&mut self, moment: &QueueMoment<'_>, jobs: &[OrderedJob<'_>]) -> Vec<f64>;
+
+    /// Whether the numbers depend on the run times that jobs are expected to need.
+    fn needs_run_times(&self) -> bool;
+
+    /// Whether the artifact of RLScheduler breaks ties of the numbers by submission; otherwise by its last order.
+    fn goes_by_submission(&self) -> bool {
+        true
+    }
+
+    /// Hears how many jobs at the head of the last order took their turn: those that started, and the one that waits.
+    fn took_turns(&mut self, _jobs: usize) {}
+}
+
+impl QueueOrder for JobOrder {
+    fn numbers(&mut self, _moment: &QueueMoment<'_>, jobs: &[OrderedJob<'_>]) -> Vec<f64> {
+        jobs.iter().map(|job| self.key(job)).collect()
+    }
+
+    fn needs_run_times(&self) -> bool {
+        *self != Self::Fcfs
+    }
+
+    fn goes_by_submission(&self) -> bool {
+        *self == Self::Sjf
+    }
 }
 
 /// Keeps a logarithm and a quotient finite where a job has no length or one accelerator, as the artifact of RLScheduler

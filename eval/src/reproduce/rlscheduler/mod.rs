@@ -4,6 +4,10 @@
 //! Rows without a note behave as the artifact. `waits repaired` takes the present time in WFP3 and UNICEP, where the
 //! artifact has -1. `by the rule` has no choice that is kept until it runs, and EASY and conservative backfill as
 //! published. The windows overlap, and the artifact trains on the file that it judges by.
+//!
+//! `judgement` compares learned orders with the heuristics on jobs that nothing was trained or chosen by.
+
+mod judgement;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +23,9 @@ use goodput_env::sim::{SimError, Simulator};
 use rayon::prelude::*;
 
 use super::{ReproduceError, ReproducedFigure, Reproduction};
+
 use crate::metrics::bounded_slowdown;
+pub use judgement::{JudgedOrder, JudgedRow, judge};
 
 /// Reproduction of the published table of heuristics.
 pub const TABLE: Reproduction = Reproduction {
@@ -98,7 +104,7 @@ fn rows(trace: usize) -> Vec<TableRow> {
 fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let mut figures = Vec::new();
     for (trace, (_, file)) in TRACES.into_iter().enumerate() {
-        let workload = read_workload(&data.join("data/rlscheduler").join(file), Catalog::shipped())?.workload;
+        let workload = read(data, file)?;
         let windows: Vec<Arc<Scenario>> = WINDOWS.into_iter().map(|first| window(&workload, first)).collect();
         let figure = |row: &TableRow| {
             let ours = mean_slowdown(&windows, &row.make);
@@ -108,6 +114,10 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         figures.extend(rows(trace).par_iter().map(figure).collect::<Result<Vec<_>, ReproduceError>>()?);
     }
     Ok(figures)
+}
+
+fn read(data: &Path, file: &str) -> Result<Workload, ReproduceError> {
+    Ok(read_workload(&data.join("data/rlscheduler").join(file), Catalog::shipped())?.workload)
 }
 
 /// Scenario of the jobs of a trace from `first` on. Jobs keep their times, because F1 to F4 go by them.

@@ -1,0 +1,186 @@
+//! Judgement of learned orders beside the repaired heuristics, on the two traces.
+//!
+//! - The last third of the jobs of a trace is held out: 20 windows at even distances. They overlap, because 3,334 jobs
+//!   have no room for 20 windows of 1,024. So intervals do not take windows for independent: they resample blocks of
+//!   consecutive jobs (block bootstrap; Künsch, Annals of Statistics 1989), each with its part of every window.
+//! - The heuristic to beat is the one with the least mean on 20 windows of the first two thirds, where learned orders
+//!   are trained and chosen too.
+//! - The ten windows of the artifact reach into both parts, as in the publication.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use goodput_agents::heuristic::backfill::JobOrder;
+use goodput_agents::policies::queue::{LearnedQueue, QueueRule};
+use goodput_env::job::Workload;
+use goodput_env::policy::Policy;
+use goodput_env::sim::{SimError, Simulator};
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::{LENGTH, TRACES, WINDOWS, read, window};
+use crate::metrics::bounded_slowdown;
+use crate::reproduce::ReproduceError;
+use crate::stats::{Bootstrap, Estimate};
+
+/// Windows of each part of a trace.
+const COUNT: usize = 20;
+/// Consecutive jobs that are resampled together.
+const BLOCK: usize = 256;
+/// Resamples of an interval.
+const RESAMPLES: usize = 10_000;
+
+/// Learned order with its name in the table.
+#[derive(Clone, Debug)]
+pub struct JudgedOrder {
+    /// Name in the table.
+    pub label: String,
+    /// Policy of the order.
+    pub queue: LearnedQueue,
+}
+
+/// Mean bounded slowdowns of one order by one rule on one trace.
+#[derive(Clone, Debug)]
+pub struct JudgedRow {
+    /// Name of the trace.
+    pub trace: &'static str,
+    /// Rule of the queue.
+    pub rule: QueueRule,
+    /// Name of the order.
+    pub order: String,
+    /// On the windows of the first two thirds.
+    pub known: f64,
+    /// On the ten windows of the artifact.
+    pub published: f64,
+    /// On the windows of the last third.
+    pub held_out: f64,
+    /// `published` less that of the heuristic to beat, which has none itself; interval of 95 %.
+    pub published_difference: Option<Estimate>,
+    /// `held_out` less that of the heuristic to beat.
+    pub held_out_difference: Option<Estimate>,
+    /// Held-out windows on which the order has less than the heuristic to beat.
+    pub better: Option<usize>,
+}
+
+/// First jobs of `COUNT` windows at even distances between two jobs.
+fn even(from: usize, to: usize) -> Vec<usize> {
+    (0..COUNT).map(|index| from + index * (to - LENGTH - from) / (COUNT - 1)).collect()
+}
+
+/// Bounded slowdowns of the jobs of windows, window by window.
+struct Slowdowns {
+    firsts: Vec<usize>,
+    windows: Vec<Vec<f64>>,
+}
+
+impl Slowdowns {
+    fn of(trace: &Workload, firsts: Vec<usize>, make: &(dyn Fn() -> Box<dyn Policy> + Sync)) -> Result<Self, SimError> {
+        let of_window = |first: &usize| {
+            let outcome = Simulator::new(Arc::clone(&window(trace, *first))).run(&mut *make())?;
+            Ok(outcome.jobs.iter().filter_map(bounded_slowdown).collect())
+        };
+        let windows = firsts.par_iter().map(of_window).collect::<Result<_, SimError>>()?;
+        Ok(Self { firsts, windows })
+    }
+
+    fn means(&self) -> Vec<f64> {
+        self.windows.iter().map(|jobs| jobs.iter().sum::<f64>() / jobs.len() as f64).collect()
+    }
+
+    fn mean(&self) -> f64 {
+        self.means().iter().sum::<f64>() / self.windows.len() as f64
+    }
+
+    /// Mean difference to `other` on the jobs of these windows, with its interval over blocks of jobs.
+    fn less(&self, other: &Self) -> Estimate {
+        let mut blocks: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for ((first, ours), theirs) in self.firsts.iter().zip(&self.windows).zip(&other.windows) {
+            for (index, (our, their)) in ours.iter().zip(theirs).enumerate() {
+                let (sum, jobs) = blocks.entry((first + index) / BLOCK).or_default();
+                *sum += our - their;
+                *jobs += 1.0;
+            }
+        }
+        let column = |part: fn(&(f64, f64)) -> f64| {
+            Array2::from_shape_vec((blocks.len(), 1), blocks.values().map(part).collect()).unwrap_or_default()
+        };
+        let (sums, jobs) = (column(|(sum, _)| *sum), column(|(_, jobs)| *jobs));
+        let bootstrap = Bootstrap::new(blocks.len(), 1, RESAMPLES, 0.95, 1);
+        bootstrap.estimate(sums.sum() / jobs.sum(), |resample| {
+            resample.of(sums.view()).sum() / resample.of(jobs.view()).sum()
+        })
+    }
+}
+
+/// Slowdowns of one order on all windows of a trace.
+struct Played {
+    order: String,
+    known: Slowdowns,
+    published: Slowdowns,
+    held_out: Slowdowns,
+}
+
+impl Played {
+    fn of(
+        trace: &Workload,
+        order: String,
+        make: &(dyn Fn() -> Box<dyn Policy> + Sync),
+    ) -> Result<Self, ReproduceError> {
+        let (jobs, known) = (trace.jobs.len(), trace.jobs.len() * 2 / 3);
+        let on = |firsts| {
+            Slowdowns::of(trace, firsts, make).map_err(|source| ReproduceError::Run { case: order.clone(), source })
+        };
+        let (on_known, published, held_out) = (on(even(0, known))?, on(WINDOWS.to_vec())?, on(even(known, jobs))?);
+        Ok(Self { order, known: on_known, published, held_out })
+    }
+
+    fn row(&self, trace: &'static str, rule: QueueRule, best: Option<&Self>) -> JudgedRow {
+        let better = |best: &Self| {
+            let pairs = self.held_out.means().into_iter().zip(best.held_out.means());
+            pairs.filter(|(ours, theirs)| ours < theirs).count()
+        };
+        JudgedRow {
+            trace,
+            rule,
+            order: self.order.clone(),
+            known: self.known.mean(),
+            published: self.published.mean(),
+            held_out: self.held_out.mean(),
+            published_difference: best.map(|best| self.published.less(&best.published)),
+            held_out_difference: best.map(|best| self.held_out.less(&best.held_out)),
+            better: best.map(better),
+        }
+    }
+}
+
+/// Judges learned orders: by trace and rule, the heuristics and then the learned orders of this rule. Without orders,
+/// the heuristics by the two rules of the artifact.
+///
+/// # Errors
+/// [`ReproduceError`] where a trace below `data` is absent or unusable, or a run fails.
+pub fn judge(data: &Path, orders: &[JudgedOrder]) -> Result<Vec<JudgedRow>, ReproduceError> {
+    let asked = |rule: &QueueRule| match orders.is_empty() {
+        true => matches!(rule, QueueRule::Artifact | QueueRule::ArtifactBackfill),
+        false => orders.iter().any(|order| order.queue.rule == *rule),
+    };
+    let mut rows = Vec::new();
+    for (trace, file) in TRACES {
+        let workload = read(data, file)?;
+        for rule in QueueRule::ALL.into_iter().filter(asked) {
+            let heuristic = |order: &JobOrder| {
+                let name = format!("{order:?}").to_lowercase();
+                Played::of(&workload, name, &|| rule.policy(*order))
+            };
+            let heuristics = JobOrder::ALL.par_iter().map(heuristic).collect::<Result<Vec<Played>, _>>()?;
+            let best = heuristics.iter().min_by(|a, b| a.known.mean().total_cmp(&b.known.mean()));
+            let is_best = |played: &Played| best.is_some_and(|best| best.order == played.order);
+            rows.extend(heuristics.iter().map(|played| played.row(trace, rule, best.filter(|_| !is_best(played)))));
+            for JudgedOrder { label, queue } in orders.iter().filter(|order| order.queue.rule == rule) {
+                let played = Played::of(&workload, label.clone(), &|| queue.policy())?;
+                rows.push(played.row(trace, rule, best));
+            }
+        }
+    }
+    Ok(rows)
+}
