@@ -96,3 +96,51 @@ fn what_cannot_be_answered_is_refused() {
         assert!(code == 2 && plain(&said).contains(words), "{more:?}: {said}");
     }
 }
+
+/// A job that asks for the whole cluster, where the trace ends.
+#[test]
+fn the_start_of_a_job_is_predicted_with_what_is_ahead_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let asked = ["advise", "job", "jobs.csv", "--cluster", "1x8", "--policy", "fifo-backfill", "--gpus", "8", "-q"];
+    let (code, out, err) = run(dir.path(), &asked);
+    assert_eq!(code, 0, "{err}");
+    insta::assert_snapshot!(plain(&out));
+    let (code, out, _) = run(dir.path(), &[&asked[..], &["-o", "json"]].concat());
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let of = |end: &str| found["wait"][end].as_f64().unwrap();
+    assert!(code == 0 && of("low") <= of("median") && of("median") <= of("high") && of("low") > 0.0, "{found}");
+    let (one, other) = (run(dir.path(), &[&asked[..], &["-j", "1"]].concat()), run(dir.path(), &asked));
+    assert_eq!(one, other, "any number of threads gives one answer");
+}
+
+#[test]
+fn a_start_that_cannot_be_predicted_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    for (more, said) in [
+        (&["--policy", "easy"][..], "add --limit-hours"),
+        (&["--policy", "fifo", "--gpus", "9"], "expected from 1 to 8"),
+        (&["--policy", "fifo", "--tenant", "t9"], "--tenant t9"),
+        (&["--policy", "fifo,srtf"], "expected one policy"),
+        (&["--policy", "fifo", "--futures", "1"], "at least 2"),
+        (&["--policy", "fifo", "--check", "--gpus", "2"], "cannot be used with"),
+    ] {
+        let (code, _, err) =
+            run(dir.path(), &[&["advise", "job", "jobs.csv", "--cluster", "1x8", "-q"], more].concat());
+        assert!(code == 2 && plain(&err).contains(said), "{code} {err}");
+    }
+}
+
+#[test]
+fn predictions_are_checked_against_what_came() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let asked = ["advise", "job", "jobs.csv", "--cluster", "1x8", "--policy", "easy", "--check", "-q", "-o", "json"];
+    let (code, out, err) = run(dir.path(), &asked);
+    assert_eq!(code, 0, "{err}");
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(found["waiting"].as_u64().unwrap() > 20, "{found}");
+    let (code, _, err) = run(dir.path(), &["advise", "--policies", "fifo"]);
+    assert!(code == 2 && err.contains("TRACE"), "{err}");
+}

@@ -17,6 +17,7 @@ mod report;
 mod rlscheduler;
 mod services;
 mod sia;
+mod starts;
 mod statistics;
 mod survey;
 mod sweep;
