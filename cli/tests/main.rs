@@ -12,5 +12,6 @@ mod reference;
 mod slurm_arrays;
 mod support;
 mod sweep;
+mod traces;
 mod train_distributed;
 mod train_forecaster;

@@ -118,6 +118,18 @@ impl<'a> CsvRows<'a> {
     }
 }
 
+impl<'r, 'a> CsvRow<'r, 'a> {
+    /// A row of values that were made from another one; `columns` are their positions by name.
+    pub(crate) fn of(
+        line: u64,
+        names: &'static [&'static str],
+        columns: &'r [Option<usize>],
+        fields: &'r [Cow<'a, [u8]>],
+    ) -> Self {
+        Self { line, names, columns, fields }
+    }
+}
+
 impl CsvRow<'_, '_> {
     /// The value of wanted column `index` without surrounding blanks; empty where the column is not there.
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {

@@ -54,6 +54,34 @@ pub enum DataError {
         /// Columns that were found.
         found: String,
     },
+    /// A trace of which a second file is missing.
+    #[error("{}: {what}", path.display())]
+    Incomplete {
+        /// Path of the file that is there.
+        path: PathBuf,
+        /// What is missing.
+        what: String,
+        /// What the user can do about it.
+        remedy: &'static str,
+    },
+    /// An assumption about scaling that is none.
+    #[error("{}: {what}", path.display())]
+    Assumption {
+        /// The file, or the text in its place.
+        path: PathBuf,
+        /// Problem that was found.
+        what: String,
+    },
+    /// A directory of which a choice fits no run, or several.
+    #[error("{}: {found} runs fit, expected one: {known}", path.display())]
+    Runs {
+        /// Path of the table of the runs.
+        path: PathBuf,
+        /// Runs that fit.
+        found: usize,
+        /// Names of these runs, or of all.
+        known: String,
+    },
     /// There are no rows.
     #[error("{}: no rows", path.display())]
     Empty {
@@ -323,6 +351,9 @@ impl DataError {
             | Self::MissingColumn { path, .. }
             | Self::NoTimes { path, .. }
             | Self::Empty { path }
+            | Self::Incomplete { path, .. }
+            | Self::Runs { path, .. }
+            | Self::Assumption { path, .. }
             | Self::Row { path, .. }
             | Self::Json { path, .. }
             | Self::Hole { path, .. }
@@ -369,6 +400,9 @@ impl DataError {
                 "rename the column of times; rows at a fixed distance need none where step_secs is set"
             }
             Self::MissingColumn { .. } => "`goodput list formats -o wide` shows the columns of each format",
+            Self::Incomplete { remedy, .. } => remedy,
+            Self::Runs { .. } => "choose one by --policy, --workload and --seed",
+            Self::Assumption { .. } => "`goodput list applications` shows the names that an assumption may have",
             Self::Empty { .. } => "a workload needs at least one job below its header",
             Self::Row { problem, .. } => problem.remedy(),
             Self::Json { .. } => "take the file from the original artifact again",

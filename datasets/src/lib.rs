@@ -12,6 +12,8 @@
 //! - [`accelerators`]: memory, power and throughput of accelerator types, with sources.
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
+//! - [`scaling`]: an assumption about the scaling of jobs of unknown applications, stated at import.
+//! - [`export`]: workloads and schedules for other programs.
 //! - [`resample`]: other traces that could have been, drawn from one trace.
 //! - [`tensors`]: sizes of the tensors of the published models.
 //! - [`inspect`], [`validate`]: the demand of a workload on a cluster, and its errors.
@@ -27,6 +29,8 @@ pub mod catalog;
 mod csv_rows;
 pub mod error;
 #[cfg(feature = "traces")]
+pub mod export;
+#[cfg(feature = "traces")]
 pub mod fit;
 #[cfg(feature = "traces")]
 pub mod import;
@@ -38,6 +42,8 @@ pub mod jobs;
 pub mod requests;
 #[cfg(feature = "traces")]
 pub mod resample;
+#[cfg(feature = "traces")]
+pub mod scaling;
 pub mod serving;
 #[cfg(feature = "traces")]
 pub mod store;
@@ -55,4 +61,6 @@ pub use catalog::Catalog;
 pub use error::DataError;
 pub use serving::ServingCatalog;
 #[cfg(feature = "traces")]
-pub use workload::{LoadedWorkload, import_file, import_table, read_jobs, read_workload};
+pub use workload::{
+    ImportOptions, LoadedWorkload, assumption_of, import_file, import_table, import_with, read_jobs, read_workload,
+};

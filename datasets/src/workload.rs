@@ -1,16 +1,18 @@
 //! Reader of workloads in any format.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use goodput_env::job::Workload;
 
 use crate::catalog::Catalog;
 use crate::csv_rows::{excerpt, first_line};
 use crate::error::{DataError, RowProblem};
+use crate::import::column_map::ColumnMap;
 use crate::import::{self, ImportReport, Imported, RowFormat, Source};
 use crate::jobs::{JobRow, into_workload};
 use crate::requests;
+use crate::scaling::ScalingAssumption;
 use crate::store::{self, DataProvenance, Table};
 
 /// A workload ready to simulate.
@@ -44,6 +46,11 @@ fn unknown(path: &Path, head: &[u8]) -> DataError {
     let path = path.to_owned();
     match first_line(head) {
         [] => DataError::Empty { path },
+        line if import::gavel::recognises(line) => DataError::Incomplete {
+            path,
+            what: "a trace of Gavel counts its jobs in steps, and their speed stands in another file".to_owned(),
+            remedy: "give the file of speeds, such as simulation_throughputs.json, by --throughputs",
+        },
         line => DataError::Format { path, found: excerpt(line) },
     }
 }
@@ -58,7 +65,7 @@ fn read_plain(source: &Source<'_>) -> Result<Vec<u8>, DataError> {
 ///
 /// # Example
 /// ```
-/// use std::path::Path;
+/// use std::path::{Path, PathBuf};
 ///
 /// use goodput_datasets::workload::parse_jobs;
 ///
@@ -104,25 +111,82 @@ pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
     Ok((table, imported.report))
 }
 
+/// What an import is told beside the file.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Columns of a csv file by name of the column of the job table, in place of a format that is recognised.
+    pub map: Option<ColumnMap>,
+    /// Speeds of a trace of Gavel.
+    pub throughputs: Option<PathBuf>,
+    /// Behaviour that jobs of applications beyond the shipped catalog are assumed to have.
+    pub scaling: Option<ScalingAssumption>,
+}
+
 /// As [`import_table`], into a Parquet file; `each` is shown every job that is written. A file of one job a row is read
 /// and written some rows at a time, so its size is not bound by memory.
 ///
 /// # Errors
 /// As [`read_jobs`], and where `out` cannot be written.
-pub fn import_file(path: &Path, out: &Path, mut each: impl FnMut(&JobRow)) -> Result<ImportReport, DataError> {
+pub fn import_file(path: &Path, out: &Path, each: impl FnMut(&JobRow)) -> Result<ImportReport, DataError> {
+    import_with(path, &ImportOptions::default(), out, each)
+}
+
+/// As [`import_file`], with options.
+///
+/// # Errors
+/// As [`import_file`].
+pub fn import_with(
+    path: &Path,
+    options: &ImportOptions,
+    out: &Path,
+    mut each: impl FnMut(&JobRow),
+) -> Result<ImportReport, DataError> {
     let source = Source::at(path)?;
-    if let Some(rows) = RowFormat::of(&source.head()?) {
-        return import::import_rows(&source, rows, out, each);
+    let rows = match (&options.map, &options.throughputs) {
+        (Some(map), _) => Some(RowFormat::mapped(map.clone())),
+        (None, Some(_)) => None,
+        (None, None) => RowFormat::of(&source.head()?),
+    };
+    if let Some(rows) = rows {
+        return import::import_rows(&source, &rows, options.scaling.as_ref(), out, each);
     }
-    let (table, imported) = imported_table(&source)?;
+    let mut imported = match &options.throughputs {
+        Some(throughputs) => import::gavel::jobs(path, throughputs)?,
+        None => read_source(&source)?,
+    };
+    if let Some(scaling) = &options.scaling {
+        imported.jobs.iter_mut().for_each(|job| _ = scaling.assume(job, Catalog::shipped()));
+    }
+    let (mut table, imported) = table_of(&source, imported)?;
+    if let Some(scaling) = &options.scaling {
+        let provenance = DataProvenance::of(&table).assuming(scaling.describe(Catalog::shipped()));
+        table = provenance.on(table);
+    }
     imported.jobs.iter().for_each(&mut each);
     table.write_parquet(out)?;
     Ok(imported.report)
 }
 
+/// The assumption that the jobs of a table in Parquet rest on; `None` where there is none, and for other files.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub fn assumption_of(path: &Path) -> Result<Option<String>, DataError> {
+    let source = Source::at(path)?;
+    if !matches!(source, Source::File(_)) || !source.head()?.starts_with(b"PAR1") {
+        return Ok(None);
+    }
+    let metadata = store::metadata_of(path)?;
+    Ok(metadata.get("goodput.assumption").cloned())
+}
+
 fn imported_table(source: &Source<'_>) -> Result<(Table, Imported), DataError> {
+    table_of(source, read_source(source)?)
+}
+
+/// The job table of what was read from a source, with its provenance.
+fn table_of(source: &Source<'_>, mut imported: Imported) -> Result<(Table, Imported), DataError> {
     let path = source.path();
-    let mut imported = read_source(source)?;
     let digest = store::provenance::sha256_of(source.text()?).map_err(DataError::read(path))?;
     for request in &imported.requests {
         imported.report.refuse(request.line, RowProblem::Request);

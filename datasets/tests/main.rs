@@ -2,6 +2,7 @@
 mod accelerators;
 mod catalog;
 mod deepboot;
+mod export;
 mod fuzz;
 mod gavel;
 mod import;

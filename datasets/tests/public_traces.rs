@@ -5,9 +5,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use goodput_datasets::import::Imported;
+use goodput_datasets::import::{Imported, gavel_throughputs};
+use goodput_datasets::scaling::ScalingAssumption;
 use goodput_datasets::store::Table;
-use goodput_datasets::{Catalog, import_file, import_table, read_jobs, read_workload};
+use goodput_datasets::{
+    Catalog, ImportOptions, assumption_of, import_file, import_table, import_with, read_jobs, read_workload,
+};
 use goodput_env::time::SimTime;
 
 use crate::shared::shared;
@@ -136,4 +139,124 @@ fn broken_json_is_an_error_with_its_place() {
         let error = import_table(&path).unwrap_err().to_string();
         assert!(error.contains(problem), "{text}: {error}");
     }
+}
+
+#[test]
+fn attempts_of_philly_are_added_up_on_the_clock_of_the_pacific_coast() {
+    let trace = imported(&fixture("philly_job_log.json"));
+    assert_eq!((trace.report.kept, trace.report.repaired.count, trace.report.refused.count), (11, 2, 9));
+    let [first, again, clock_change, ..] = &trace.jobs[..] else { panic!() };
+    let two_days = 74 + (2 * 24 * 3600 + 5 * 3600 + 39 * 60 + 42);
+    assert_eq!((first.gpus, first.duration, first.submit), (8, Some(secs(two_days)), secs(0)));
+    assert_eq!(first.tenant.as_deref(), Some("ee9e8c"));
+    assert_eq!(trace.origin_unix_secs, Some(1_507_363_899));
+    assert_eq!((again.line, again.duration), (4, Some(secs(3600))));
+    assert_eq!((clock_change.gpus, clock_change.duration), (8, Some(secs(5 * 3600))), "the night has an hour more");
+    let what = "2 attempts: the run times of 1 with both times are added up";
+    assert_eq!(trace.report.repaired.examples[1], (4, what.to_owned()));
+    let mut lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [2, 3, 5, 7, 8, 9, 10, 11, 20]);
+}
+
+#[test]
+fn tables_of_pai_are_joined_and_instances_become_accelerators() {
+    let trace = imported(&fixture("pai/pai_task_table.csv"));
+    let job = |line: u64| trace.jobs.iter().find(|job| job.line == line).unwrap();
+    let part = job(1).share.map(|share| (share.compute_percent, share.memory_mib));
+    assert_eq!((job(1).gpus, part, job(1).duration, job(1).submit), (1, Some((50, 0)), Some(secs(1000)), secs(0)));
+    assert_eq!((job(2).gpus, job(2).share, job(2).duration, job(2).submit), (4, None, Some(secs(2010)), secs(100)));
+    assert_eq!((job(3).gpus, job(3).share, job(9).gpus), (3, None, 8));
+    assert_eq!((job(8).gpus, job(8).tenant.as_deref(), job(8).duration), (1, Some("u3"), Some(secs(105))));
+    let repaired: Vec<&(u64, String)> = trace.report.repaired.examples.iter().collect();
+    assert_eq!(repaired[0], &(3, "5 instances hold 250 % of an accelerator: 3 whole ones".to_owned()));
+    assert_eq!(repaired.len(), 2);
+    let mut lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [4, 5, 6, 7, 19, 20]);
+    let half = read_jobs(&fixture("pai/pai_job_table.csv")).unwrap_err();
+    assert!(half.to_string().contains("does not tell their accelerators") && half.remedy().contains("into one folder"));
+    let directory = tempfile::tempdir().unwrap();
+    fs::copy(fixture("pai/pai_task_table.csv"), directory.path().join("pai_task_table.csv")).unwrap();
+    let error = read_jobs(&directory.path().join("pai_task_table.csv")).unwrap_err().to_string();
+    assert!(error.ends_with("pai_job_table.csv is not beside the table of tasks"), "{error}");
+}
+
+#[test]
+fn the_log_of_supercloud_counts_both_kinds_of_accelerators() {
+    let trace = imported(&fixture("supercloud.csv"));
+    let [first, second, third, ..] = &trace.jobs[..] else { panic!() };
+    assert_eq!((first.job_id.as_str(), first.gpus, first.duration), ("4074251073298", 2, Some(secs(3600))));
+    assert_eq!((first.submit, first.limit, first.tenant.as_deref()), (secs(0), None, Some("11")));
+    assert_eq!((second.gpus, second.limit), (1, Some(secs(86_400))), "nothing was allocated: the request counts");
+    assert_eq!((third.gpus, third.limit), (4, None));
+    let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [5, 6, 7, 8, 9]);
+    assert_eq!(trace.report.kept, 15);
+}
+
+#[test]
+fn traces_of_shockwave_have_durations_and_those_of_gavel_steps() {
+    let trace = imported(&fixture("shockwave.trace"));
+    assert_eq!((trace.report.kept, trace.report.refused.count), (20, 0));
+    let first = &trace.jobs[0];
+    assert_eq!((first.gpus, first.duration, first.batch_size), (1, Some(secs(1418)), Some(10)));
+    assert_eq!(first.application.as_deref(), Some("LM (batch size 10)"));
+    for (name, jobs) in [("120_0.2_5_100_40_25", 120), ("900_0.2_5_100_5_15", 900)] {
+        assert_eq!(imported(&shared(&format!("data/shockwave/{name}.trace"))).report.kept, jobs);
+    }
+    let error = read_jobs(&fixture("gavel.trace")).unwrap_err();
+    assert!(error.remedy().contains("--throughputs"));
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.parquet");
+    let throughputs = shared("data/gavel/simulation_throughputs.json");
+    let options = ImportOptions { throughputs: Some(throughputs.clone()), ..ImportOptions::default() };
+    let report = import_with(&fixture("gavel.trace"), &options, &out, |_| {}).unwrap();
+    assert_eq!((report.kept, report.refused.count), (20, 0));
+    let jobs = read_jobs(&out).unwrap().jobs;
+    let classes = gavel_throughputs::parse(&throughputs, &fs::read(&throughputs).unwrap()).unwrap();
+    let class = classes.iter().find(|class| class.name == "Transformer (batch size 128)" && class.gpus == 1).unwrap();
+    let fastest = class.steps_per_sec.values().copied().fold(0.0, f64::max);
+    assert_eq!(jobs[0].duration, Some(SimTime::from_secs_f64(20_776.0 / fastest)));
+    assert_eq!(jobs[0].batch_size, Some(128));
+}
+
+#[test]
+fn any_columns_become_jobs_by_a_map() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let text = "who,n_gpu,created,began,ended,max_hours,priority\n\
+        ann,4,2026-10-01T08:30:10+02:00,2026-10-01 06:31:00,2026-10-01 07:31:00,2,7\n\
+        bob,1,2026-10-01 06:30:00,2026-10-01 06:31:00,2026-10-01 06:30:00,,\n\
+        bob,2,2026-10-01 06:30:00,2026-10-01 06:31:00,2026-10-01 06:41:00,,\n";
+    fs::write(at("own.csv"), text).unwrap();
+    let map = "gpus=n_gpu,submit=created:date,start=began:date,end=ended:date,tenant=who,limit=max_hours:hours";
+    let options = ImportOptions { map: Some(map.parse().unwrap()), ..ImportOptions::default() };
+    let report = import_with(&at("own.csv"), &options, &at("own.parquet"), |_| {}).unwrap();
+    assert_eq!((report.kept, report.refused.count, report.refused.examples[0].0), (2, 1, 3));
+    let jobs = read_jobs(&at("own.parquet")).unwrap().jobs;
+    let [first, second] = &jobs[..] else { panic!() };
+    assert_eq!((first.job_id.as_str(), first.submit, first.duration), ("row-2", secs(10), Some(secs(3600))));
+    assert_eq!((first.gpus, first.limit, first.priority), (4, Some(secs(7200)), Some(7)));
+    assert_eq!((second.submit, second.tenant.as_deref(), second.limit), (secs(0), Some("bob"), None));
+    let options = ImportOptions { map: Some("gpus=cards".parse().unwrap()), ..ImportOptions::default() };
+    let error = import_with(&at("own.csv"), &options, &at("own.parquet"), |_| {}).unwrap_err().to_string();
+    assert!(error.contains("column `cards` is missing"), "{error}");
+}
+
+#[test]
+fn an_assumption_about_scaling_is_in_the_metadata() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.parquet");
+    let scaling = ScalingAssumption::read("mixture", Catalog::shipped()).unwrap();
+    let options = ImportOptions { scaling: Some(scaling), ..ImportOptions::default() };
+    import_with(&fixture("elasticflow.csv"), &options, &out, |_| {}).unwrap();
+    let stated = assumption_of(&out).unwrap().unwrap();
+    assert!(stated.starts_with("unknown applications scale as one of bert, "), "{stated}");
+    let loaded = read_workload(&out, Catalog::shipped()).unwrap();
+    let elastic = loaded.workload.jobs.iter().filter(|job| job.request.min_gpus() < job.request.max_gpus()).count();
+    assert!(elastic > 10, "{elastic} of {}", loaded.workload.jobs.len());
+    assert!(loaded.workload.jobs.iter().filter(|job| job.request.deadline.is_some()).count() == 18);
+    import_file(&fixture("elasticflow.csv"), &out, |_| {}).unwrap();
+    assert_eq!(assumption_of(&out).unwrap(), None);
 }

@@ -2,8 +2,22 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use goodput_console::OutputFormat;
+use goodput_datasets::import::column_map::ColumnMap;
+
+/// Format of an exported file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Standard Workload Format: accelerators are processors.
+    Swf,
+    /// Table in Parquet: the job table of a workload, or the rows of a run.
+    Parquet,
+    /// The table as comma-separated values.
+    Csv,
+    /// Trace events of a run for ui.perfetto.dev.
+    Perfetto,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum Data {
@@ -19,6 +33,43 @@ pub enum Data {
         /// End with 0 although rows were refused.
         #[arg(long)]
         allow_refused: bool,
+        /// Columns of a csv file of your own, by name of the column of the job table; a unit of times behind a colon:
+        /// secs, millis, minutes, hours, days, unix or date. `start` and `end` give a duration.
+        #[arg(long, value_name = "NAME=COLUMN[:UNIT],...", conflicts_with = "throughputs")]
+        map: Option<ColumnMap>,
+        /// Speeds of a trace of Gavel, such as simulation_throughputs.json.
+        #[arg(long, value_name = "FILE")]
+        throughputs: Option<PathBuf>,
+        /// Give jobs of applications that the catalog does not have the scaling of one that it has: its name, `mixture`,
+        /// or a TOML file with a name for each. The table keeps the assumption.
+        #[arg(long, value_name = "NAME|FILE")]
+        assume_scaling: Option<String>,
+    },
+    /// Write a workload, or the schedule of a run, in a format of other programs.
+    Export {
+        /// File of a workload, or directory of a run with its `jobs.parquet`.
+        source: PathBuf,
+        /// Format of the file.
+        #[arg(long, value_enum)]
+        format: ExportFormat,
+        /// File to write.
+        #[arg(short = 'o', long, alias = "output", value_name = "FILE")]
+        out: PathBuf,
+        /// Policy of the run, where the directory has several.
+        #[arg(long, value_name = "NAME")]
+        policy: Option<String>,
+        /// Workload of the run, where the directory has several.
+        #[arg(long, value_name = "NAME")]
+        workload: Option<String>,
+        /// Seed of the run, where the directory has several.
+        #[arg(long)]
+        seed: Option<i64>,
+    },
+    /// Print the columns of the job table: name, type, unit, meaning.
+    Schema {
+        /// Form of the table.
+        #[arg(short, long, alias = "format", value_enum, default_value_t)]
+        output: OutputFormat,
     },
     /// Draw a workload from the generator of an experiment file.
     Synth {

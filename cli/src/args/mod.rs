@@ -21,7 +21,7 @@ pub use self::advise::{Advise, AdviseCommand, AdviseJob};
 pub use self::book::{Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
 pub use self::config::{Config, Init, List, What};
-pub use self::data::Data;
+pub use self::data::{Data, ExportFormat};
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train, TrainCommand};

@@ -7,26 +7,43 @@ use std::process::ExitCode;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
+use goodput_datasets::export::RunChoice;
 use goodput_datasets::inspect::{QUANTILES, summarise};
+use goodput_datasets::scaling::ScalingAssumption;
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{DataProvenance, jobs};
 use goodput_datasets::validate::{UnknownApplications, can_run, validate};
-use goodput_datasets::{Catalog, DataError, fit, import_file, read_jobs};
+use goodput_datasets::{Catalog, DataError, ImportOptions, fit, import_with, read_jobs};
 use goodput_env::cluster::Cluster;
 
 use crate::args::Data;
+use crate::command::assumptions;
 use crate::command::config::resolved;
 use crate::command::run::threads;
 use crate::command::sim::data_fault;
 use crate::command::study::asked_for;
 use crate::command::train::{GATE, fault};
+use crate::command::{data_export, list};
 use crate::config;
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput data` and gives its exit code.
 pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     match verb {
-        Data::Import { file, out, allow_refused } => import(file, out.as_deref(), *allow_refused),
+        Data::Import { file, out, allow_refused, map, throughputs, assume_scaling } => {
+            let scaling = assume_scaling.as_ref().map(|text| ScalingAssumption::read(text, Catalog::shipped()));
+            let scaling = scaling.transpose().map_err(data_fault)?;
+            let options = ImportOptions { map: map.clone(), throughputs: throughputs.clone(), scaling };
+            import(file, &options, out.as_deref(), *allow_refused)
+        }
+        Data::Export { source, format, out, policy, workload, seed } => {
+            let choice = RunChoice { policy: policy.clone(), workload: workload.clone(), seed: *seed };
+            data_export::run(source, &choice, *format, out)
+        }
+        Data::Schema { output } => {
+            list::job_table().print(*output)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
         Data::Log { experiment, policies, noise, decisions, sets, jobs, out } => {
             threads(*jobs)?;
@@ -47,11 +64,16 @@ pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     }
 }
 
-fn import(file: &Path, out: Option<&Path>, allow_refused: bool) -> Result<ExitCode, CommandError> {
+fn import(
+    file: &Path,
+    options: &ImportOptions,
+    out: Option<&Path>,
+    allow_refused: bool,
+) -> Result<ExitCode, CommandError> {
     let named = || PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet");
     let out = out.map_or_else(named, Path::to_path_buf);
     let (mut count, mut unknown) = (0, UnknownApplications::default());
-    let report = import_file(file, &out, |job| {
+    let report = import_with(file, options, &out, |job| {
         count += u64::from(!can_run(job, Catalog::shipped()));
         unknown.see(job, Catalog::shipped());
     });
@@ -61,9 +83,12 @@ fn import(file: &Path, out: Option<&Path>, allow_refused: bool) -> Result<ExitCo
     if report.kept == 0 {
         return Err(data_fault(DataError::Empty { path: out }));
     }
+    if let Some(scaling) = &options.scaling {
+        say(&format!("assumption: {}", scaling.describe(Catalog::shipped())));
+    }
     if !unknown.is_empty() {
         say(&format!("applications that the catalog does not have, with their jobs: {unknown}"));
-        say("such a job is rigid and lasts for its duration");
+        say("such a job is rigid and lasts for its duration; --assume-scaling gives it the scaling of an application");
     }
     if count > 0 {
         let file = out.display();
@@ -130,6 +155,7 @@ fn log(
 
 fn inspect(file: &Path, cluster: &str, output: OutputFormat) -> Result<ExitCode, CommandError> {
     let cluster = Cluster::parse(cluster).map_err(CommandError::input)?;
+    assumptions::say_of(file)?;
     let imported = read_jobs(file).map_err(data_fault)?;
     let summary = summarise(&imported.jobs, Catalog::shipped(), Some(cluster.total_gpus()));
     let mut rows = Listing::new(&["figure", "value"]);

@@ -1,9 +1,11 @@
 //! One file a command.
 
 pub mod advise;
+mod assumptions;
 pub mod config;
 mod conventions;
 pub mod data;
+mod data_export;
 pub mod env;
 pub mod eval;
 pub mod explain;

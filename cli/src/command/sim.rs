@@ -21,7 +21,7 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
-use super::{conventions, programs, sim_inputs, sim_pods};
+use super::{assumptions, conventions, programs, sim_inputs, sim_pods};
 use crate::args::{Sim, SimPreset};
 use crate::command::study::unnamed;
 
@@ -44,6 +44,7 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
         (None, Some(bundle)) => learned(&args.policy, bundle, &cluster)?,
         (None, None) => policy(&args.policy, args.seed, &cluster)?,
     };
+    assumptions::say_of(&args.workload)?;
     let workload = sim_inputs::workload(args, &cluster)?;
     prepare_shares(&mut cluster, &workload).map_err(|problem| {
         CommandError::input(format!("{}: {problem}", args.workload.display()))

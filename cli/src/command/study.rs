@@ -10,6 +10,7 @@ use goodput_configs::experiment::{self, Experiment, SweepPoint};
 use goodput_configs::names::did_you_mean;
 use goodput_configs::policies;
 use goodput_configs::reader::Document;
+use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{CommandError, say};
 use goodput_eval::entries::{EntryError, LearnedPolicy};
 use goodput_eval::run::RunError;
@@ -18,7 +19,7 @@ use goodputd::config_file::command_error;
 
 use crate::args::StudyOptions;
 use crate::command::config::resolved;
-use crate::command::{conventions, programs};
+use crate::command::{assumptions, conventions, programs};
 use crate::config;
 
 /// Prefix of the name of a command as a policy.
@@ -50,6 +51,11 @@ pub fn of(options: &StudyOptions, argv: Vec<String>) -> Result<SweepStudy, Comma
         }
         configs.push(resolved(&experiment)?);
         first.get_or_insert(experiment);
+    }
+    for workload in &workloads {
+        if let WorkloadConfig::File(file) = &workload.experiment.workload {
+            assumptions::say_of(&file.path)?;
+        }
     }
     let Some(first) = first else { return Err(CommandError::input("there is no experiment to compare on")) };
     let policies = if asked.is_empty() { first.evaluate.policies.clone() } else { asked };

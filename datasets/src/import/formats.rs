@@ -1,8 +1,8 @@
 //! Formats of files that are read, for `goodput list formats`.
 
 use super::{
-    deepboot, elasticflow, helios, job_csv, openb, openb_jobs, philly, pollux, sacct, series, sia_workloads,
-    step_times, swf, tiresias, tiresias_cluster, tiresias_samples,
+    deepboot, elasticflow, helios, job_csv, openb, openb_jobs, pai, philly, pollux, sacct, series, shockwave,
+    sia_workloads, step_times, supercloud, swf, tiresias, tiresias_cluster, tiresias_samples,
 };
 use crate::store;
 
@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 28] = [
+pub const FORMATS: [FileFormat; 32] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -98,6 +98,33 @@ pub const FORMATS: [FileFormat; 28] = [
         origin: "microsoft/elasticflow-traces",
     },
     FileFormat {
+        name: "philly-log",
+        reads: "JSON: the published job log of Philly, cluster_job_log; import it first, because jobs that never ran or \
+                had not ended are refused",
+        columns: &[],
+        origin: "msr-fiddle/philly-traces",
+    },
+    FileFormat {
+        name: "pai",
+        reads: "csv without a header: pai_task_table.csv, and pai_job_table.csv beside it; import it first, because jobs \
+                without accelerators are refused",
+        columns: &pai::FIELDS,
+        origin: "alibaba/clusterdata, cluster-trace-gpu-v2020",
+    },
+    FileFormat {
+        name: "supercloud",
+        reads: "csv: slurm-log.csv; import it first, because jobs without accelerators are refused; id_user, timelimit and \
+                tres_alloc are optional",
+        columns: supercloud::COLUMNS,
+        origin: "MIT-AI-Accelerator/MIT-Supercloud-Dataset",
+    },
+    FileFormat {
+        name: "shockwave",
+        reads: "twelve tab-separated fields without a header: trace",
+        columns: &shockwave::FIELDS,
+        origin: "uw-mad-dash/shockwave, scheduler/traces",
+    },
+    FileFormat {
         name: "kubernetes",
         reads: "JSON: kubectl get jobs,pods --all-namespaces -o json; import it first, because jobs that hold no \
                 accelerator or still run are refused",
@@ -120,13 +147,13 @@ pub const FORMATS: [FileFormat; 28] = [
     },
     FileFormat {
         name: "gavel",
-        reads: "ten tab-separated fields without a header: trace (`sim --throughputs`)",
+        reads: "ten tab-separated fields without a header: trace (`--throughputs` of `sim` and `data import`)",
         columns: &[],
         origin: "stanford-futuredata/gavel, scheduler/traces",
     },
     FileFormat {
         name: "gavel-throughputs",
-        reads: "JSON: steps per second by accelerator type, type of the job and type of its neighbour (`sim --throughputs`)",
+        reads: "JSON: steps per second by accelerator type, type of the job and type of its neighbour (`--throughputs`)",
         columns: &[],
         origin: "stanford-futuredata/gavel, scheduler",
     },

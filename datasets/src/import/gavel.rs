@@ -11,9 +11,10 @@ use std::sync::Arc;
 use goodput_env::job::{Elasticity, JobClass, JobRequest, JobSpec, Work, Workload};
 use goodput_env::time::SimTime;
 
-use super::ImportReport;
+use super::{ImportReport, Imported, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
+use crate::jobs::JobRow;
 
 /// Fields of a row.
 const FIELDS: usize = 10;
@@ -39,6 +40,56 @@ pub fn read(trace: &Path, throughputs: &Path) -> Result<Workload, DataError> {
         Some((line, problem)) => Err(DataError::Row { path: trace.to_owned(), line, problem }),
         None => Ok(parsed.workload),
     }
+}
+
+/// Whether a line is one of such a trace.
+pub fn recognises(line: &[u8]) -> bool {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b'\t').collect();
+    fields.len() == FIELDS && fields[0].ends_with(b")")
+}
+
+/// Reads a trace as rows of the job table over the speeds of a file of throughputs. A job lasts as long as its steps
+/// take alone on the fastest type that was measured; a row that cannot be used is in the report.
+///
+/// # Errors
+/// Where a file cannot be read, or there is no row at all.
+pub fn jobs(trace: &Path, throughputs: &Path) -> Result<Imported, DataError> {
+    let classes = std::fs::read(throughputs).map_err(DataError::read(throughputs))?;
+    let classes = super::gavel_throughputs::parse(throughputs, &classes)?;
+    let text = std::fs::read(trace).map_err(DataError::read(trace))?;
+    let GavelTrace { workload, report } = parse(trace, &text, &classes)?;
+    let mut imported = Imported { report, format: WorkloadFormat::Gavel, ..Imported::default() };
+    for JobSpec { request, work } in workload.jobs {
+        let Work::Steps { class, steps } = work else { continue };
+        let class = &workload.classes[usize::from(class)];
+        let line = request.name.rsplit('-').next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        let secs = steps / fastest(class);
+        if !(0.001..1e12).contains(&secs) {
+            let expected = "steps of a type with a measured speed";
+            imported
+                .report
+                .refuse(line, RowProblem::Value { column: "total_steps", value: steps.to_string(), expected });
+            continue;
+        }
+        imported.jobs.push(JobRow {
+            line,
+            job_id: request.name,
+            submit: request.submit,
+            duration: Some(SimTime::from_secs_f64(secs)),
+            gpus: request.gpus,
+            batch_size: super::shockwave::batch_size(&class.name),
+            application: Some(class.name.clone()),
+            weight_milli: Some(request.weight_milli),
+            deadline: request.deadline,
+            ..JobRow::default()
+        });
+    }
+    imported.finish(trace)
+}
+
+/// Steps per second on the fastest type.
+fn fastest(class: &JobClass) -> f64 {
+    class.steps_per_sec.values().copied().fold(0.0, f64::max)
 }
 
 /// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its
@@ -96,7 +147,7 @@ fn job(line: &[u8], number: u64, classes: &[JobClass], used: &mut Vec<usize>) ->
         used.push(class);
         used.len() - 1
     });
-    let fastest = classes[class].steps_per_sec.values().copied().fold(0.0, f64::max);
+    let fastest = fastest(&classes[class]);
     let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
         name: format!("gavel-{number}"),

@@ -60,7 +60,7 @@ const fn with_required(required: usize) -> RowFormat {
     RowFormat { format: WorkloadFormat::JobCsv, clock: Clock::Start, body: Body::Csv(csv) }
 }
 
-fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
+pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     let given = |column: usize| !row.bytes(column).is_empty();
     let text = |column: usize| given(column).then(|| row.text(column).map(str::to_owned)).transpose();
     let count = |column: usize| given(column).then(|| row.count(column)).transpose();

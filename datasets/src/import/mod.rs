@@ -1,6 +1,7 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
+pub mod column_map;
 pub(crate) mod dates;
 pub mod deepboot;
 pub mod elasticflow;
@@ -15,7 +16,9 @@ pub mod kueue;
 pub mod load;
 pub mod openb;
 pub mod openb_jobs;
+pub mod pai;
 pub mod philly;
+pub mod philly_log;
 mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
@@ -23,11 +26,13 @@ mod recognise;
 mod rows;
 pub mod sacct;
 pub mod series;
+pub mod shockwave;
 pub mod sia_profiles;
 pub mod sia_workloads;
 mod source;
 pub mod step_times;
 mod stream;
+pub mod supercloud;
 pub mod swf;
 pub mod tiresias;
 pub mod tiresias_cluster;
@@ -75,6 +80,16 @@ pub enum WorkloadFormat {
     Helios,
     /// A trace of ElasticFlow.
     ElasticFlow,
+    /// The published job log of Philly.
+    PhillyLog,
+    /// Tables of Alibaba's PAI.
+    Pai,
+    /// The scheduler log of the MIT Supercloud.
+    Supercloud,
+    /// A trace of Shockwave.
+    Shockwave,
+    /// A trace of Gavel.
+    Gavel,
     /// Jobs and pods of Kubernetes.
     Kubernetes,
     /// Workloads of Kueue.
@@ -96,6 +111,11 @@ impl WorkloadFormat {
             Self::Sacct => "sacct",
             Self::Helios => "helios",
             Self::ElasticFlow => "elasticflow",
+            Self::PhillyLog => "philly-log",
+            Self::Pai => "pai",
+            Self::Supercloud => "supercloud",
+            Self::Shockwave => "shockwave",
+            Self::Gavel => "gavel",
             Self::Kubernetes => "kubernetes",
             Self::Kueue => "kueue",
         }
@@ -105,8 +125,8 @@ impl WorkloadFormat {
     pub fn licence(self) -> &'static str {
         match self {
             Self::Pollux => "Apache-2.0",
-            Self::Philly => "CC-BY-4.0",
-            Self::ElasticFlow => "MIT",
+            Self::Philly | Self::PhillyLog => "CC-BY-4.0",
+            Self::ElasticFlow | Self::Shockwave | Self::Gavel => "MIT",
             Self::Jobs
             | Self::JobCsv
             | Self::DeepBoot
@@ -115,6 +135,8 @@ impl WorkloadFormat {
             | Self::Swf
             | Self::Sacct
             | Self::Helios
+            | Self::Pai
+            | Self::Supercloud
             | Self::Kubernetes
             | Self::Kueue => "",
         }

@@ -1,8 +1,8 @@
 //! The format of a file, by what stands at its start.
 
 use super::{
-    Body, Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, kubernetes, kueue, openb_jobs,
-    philly, pollux, sacct, swf, tiresias,
+    Body, Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, kubernetes, kueue, openb_jobs, pai,
+    philly, philly_log, pollux, sacct, shockwave, supercloud, swf, tiresias,
 };
 use crate::csv_rows::{first_line, split};
 use crate::store::jobs;
@@ -20,6 +20,7 @@ const TABLES: &[RowFormat] = &[
     elasticflow::ROWS,
     openb_jobs::ROWS,
     helios::ROWS,
+    supercloud::ROWS,
     sacct::ROWS,
 ];
 
@@ -31,9 +32,21 @@ impl RowFormat {
         }
         match head.trim_ascii_start().first() {
             Some(b'{') => Some(list(head)),
-            _ => table(first_line(head)).or_else(|| swf::recognises(head).then_some(swf::ROWS)),
+            Some(b'[') => philly_log::recognises(head).then_some(philly_log::ROWS),
+            _ => table(first_line(head)).or_else(|| lines(head)),
         }
     }
+}
+
+/// The format without a header that the first line is of.
+fn lines(head: &[u8]) -> Option<RowFormat> {
+    let first = first_line(head);
+    let known = [
+        (shockwave::recognises(first), shockwave::ROWS),
+        (pai::recognises(first), pai::ROWS),
+        (swf::recognises(head), swf::ROWS),
+    ];
+    known.into_iter().find_map(|(is, format)| is.then_some(format))
 }
 
 /// Format of a list of Kubernetes, by the kind of the first object in it.
@@ -49,11 +62,11 @@ fn list(head: &[u8]) -> RowFormat {
 /// The table that a header fits best.
 fn table(header: &[u8]) -> Option<RowFormat> {
     let mut best: Option<(f64, RowFormat)> = None;
-    for &format in TABLES {
+    for format in TABLES {
         let Body::Csv(csv) = format.body else { continue };
         let share = share(header, csv);
-        if share >= best.map_or(LEAST, |(before, _)| before) && best.is_none_or(|(before, _)| share > before) {
-            best = Some((share, format));
+        if share >= LEAST && best.as_ref().is_none_or(|(before, _)| share > *before) {
+            best = Some((share, format.clone()));
         }
     }
     let (_, format) = best?;

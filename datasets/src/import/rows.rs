@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use goodput_env::time::SimTime;
 
+use super::column_map::ColumnMap;
 use super::pieces::Pieces;
 use super::source::Source;
 use super::{Imported, WorkloadFormat};
@@ -43,7 +45,7 @@ impl From<JobRow> for ReadRow {
 }
 
 /// A format of which every job is a piece of the file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RowFormat {
     /// Format of workloads, which has the name and the licence.
     pub(crate) format: WorkloadFormat,
@@ -63,12 +65,14 @@ pub(crate) enum Clock {
 }
 
 /// Form of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Body {
     /// The job table.
     Parquet,
     /// A table with a header.
     Csv(Csv),
+    /// A table with a header of any columns.
+    Mapped(Arc<ColumnMap>),
     /// Lines without a header. A line that is blank or a comment is no row.
     Lines(fn(u64, &[u8]) -> Option<Row>),
     /// Any other text, by a function that reads it from its start.
@@ -89,23 +93,29 @@ pub(crate) struct Csv {
 }
 
 impl RowFormat {
+    /// A table of which a map names the columns.
+    pub(crate) fn mapped(map: ColumnMap) -> Self {
+        Self { format: WorkloadFormat::JobCsv, clock: map.clock(), body: Body::Mapped(Arc::new(map)) }
+    }
+
     /// Shows each row of a file to `each`, while some rows are in memory at a time. Names are not compared, and
     /// submission is on the clock of the file.
-    pub(crate) fn each(self, source: &Source<'_>, each: Each<'_>) -> Result<(), DataError> {
+    pub(crate) fn each(&self, source: &Source<'_>, each: Each<'_>) -> Result<(), DataError> {
         let path = source.path();
-        match (self.body, source) {
+        match (&self.body, source) {
             (Body::Parquet, Source::File(_)) => {
                 store::jobs::each(path, File::open(path).map_err(DataError::read(path))?, each)
             }
             (Body::Parquet, Source::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
             (Body::Csv(csv), _) => csv.each(path, Pieces::new(path, source.text()?), each),
-            (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), row, each),
+            (Body::Mapped(map), _) => map.each(path, Pieces::new(path, source.text()?), each),
+            (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), *row, each),
             (Body::Text(read), _) => read(path, source.text()?, each),
         }
     }
 
     /// Reads all rows of a file. A row that is refused, or that repeats a name, is in the report.
-    pub(crate) fn read(self, source: &Source<'_>) -> Result<Imported, DataError> {
+    pub(crate) fn read(&self, source: &Source<'_>) -> Result<Imported, DataError> {
         let mut imported = Imported { format: self.format, ..Imported::default() };
         let mut names = Names::default();
         self.each(source, &mut |row| {
@@ -126,7 +136,7 @@ impl RowFormat {
     }
 
     /// As [`Self::read`], of a text in memory; `path` is for messages.
-    pub(crate) fn parse(self, path: &Path, text: &[u8]) -> Result<Imported, DataError> {
+    pub(crate) fn parse(&self, path: &Path, text: &[u8]) -> Result<Imported, DataError> {
         self.read(&Source::Bytes(path, text.to_vec().into()))
     }
 }

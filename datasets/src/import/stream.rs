@@ -12,8 +12,10 @@ use std::path::Path;
 use goodput_env::time::SimTime;
 
 use super::{ImportReport, ReadRow, Row, RowFormat, Source};
+use crate::catalog::Catalog;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, hash};
+use crate::scaling::ScalingAssumption;
 use crate::store::jobs::RareColumns;
 use crate::store::{DataProvenance, ROW_GROUP, TableWriter, jobs, provenance};
 
@@ -26,11 +28,12 @@ const HASHES: u64 = 1 << 24;
 /// Where a file cannot be read or written, the header lacks a column, or there is no row.
 pub(crate) fn import_rows(
     source: &Source<'_>,
-    rows: RowFormat,
+    rows: &RowFormat,
+    scaling: Option<&ScalingAssumption>,
     out: &Path,
     mut each: impl FnMut(&JobRow),
 ) -> Result<ImportReport, DataError> {
-    let path = source.path();
+    let (path, catalog) = (source.path(), Catalog::shipped());
     let trace = Trace { source, rows };
     let none = BTreeSet::new();
     let (mut rare, mut last, mut ascending) = (RareColumns::default(), String::new(), true);
@@ -51,12 +54,18 @@ pub(crate) fn import_rows(
     let digest = provenance::sha256_of(source.text()?).map_err(DataError::read(path))?;
     let format = rows.format;
     let provenance = DataProvenance::imported(path, digest, format.name(), format.licence(), &report);
+    let provenance = match scaling {
+        Some(scaling) => provenance.assuming(scaling.describe(catalog)),
+        None => provenance,
+    };
+    let assume = |job: &mut JobRow| scaling.is_some_and(|scaling| scaling.assume(job, catalog));
     let table = |jobs: &[JobRow]| jobs::table_with(jobs, rare);
     whole(out, |out| {
         let mut writer = TableWriter::create(out, &provenance.on(table(&[])))?;
         let mut group = Vec::with_capacity(ROW_GROUP);
         trace.kept(&repeated, |mut job| {
             rows.clock.count(&mut job, earliest);
+            assume(&mut job);
             each(&job);
             group.push(job);
             if group.len() == ROW_GROUP {
@@ -89,7 +98,7 @@ fn whole(out: &Path, write: impl FnOnce(&Path) -> Result<(), DataError>) -> Resu
 #[derive(Clone, Copy)]
 struct Trace<'a> {
     source: &'a Source<'a>,
-    rows: RowFormat,
+    rows: &'a RowFormat,
 }
 
 /// Findings of one pass over a trace.
@@ -158,7 +167,7 @@ mod tests {
         let text: String = (0..100).map(row).collect();
         fs::write(&path, format!("job_id,submit_secs,duration_secs,gpus\n{text}")).unwrap();
         let rows = RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap();
-        let source = Trace { source: &Source::File(&path), rows };
+        let source = Trace { source: &Source::File(&path), rows: &rows };
         let expected: BTreeSet<u64> = ["job-0", "job-1", "job-2"].map(hash).into();
         for parts in [1, 2, 7] {
             assert_eq!(source.repeated(parts).unwrap(), expected);

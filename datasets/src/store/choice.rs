@@ -36,6 +36,11 @@ impl TextChoice {
         (0..self.len()).map(|row| self.get(row))
     }
 
+    /// The rows with these numbers, in this order.
+    pub(super) fn rows_of(&self, rows: &[usize]) -> Self {
+        Self { texts: self.texts.clone(), rows: rows.iter().map(|&row| self.rows[row]).collect() }
+    }
+
     pub(super) fn data_type() -> DataType {
         DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
     }

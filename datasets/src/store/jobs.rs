@@ -6,33 +6,17 @@ use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 use parquet::file::reader::ChunkReader;
 
+use super::schema;
 use super::table::{Column, Table, Values};
 use crate::error::{DataError, RowProblem};
 use crate::import::{Body, Clock, Imported, Row, RowFormat, Source, WorkloadFormat};
 use crate::jobs::{JobRow, share_of};
 
 /// Columns of the table, in order.
-pub const COLUMNS: &[&str] = &[
-    "job_id",
-    "submit_secs",
-    "duration_secs",
-    "gpus",
-    "gpu_min",
-    "gpu_max",
-    "batch_size",
-    "application",
-    "work_factor",
-    "tenant",
-    "priority",
-    "weight",
-    "deadline_secs",
-    "compute_percent",
-    "memory_mib",
-    "limit_secs",
-];
+pub const COLUMNS: &[&str] = &schema::NAMES;
 
 /// Columns that must be there.
-const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
+pub(super) const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
 
 /// The format as one job a row.
 pub(crate) const ROWS: RowFormat = RowFormat { format: WorkloadFormat::Jobs, clock: Clock::Start, body: Body::Parquet };

@@ -9,13 +9,14 @@ pub mod decisions;
 pub mod jobs;
 pub mod provenance;
 mod reader;
+pub mod schema;
 pub mod table;
 mod writer;
 
 pub use choice::TextChoice;
 pub use decisions::DecisionLog;
 pub use provenance::DataProvenance;
-pub(crate) use reader::decode;
+pub(crate) use reader::{decode, metadata_of};
 pub use table::{Column, Table, Values};
 pub(crate) use writer::ROW_GROUP;
 pub use writer::TableWriter;

@@ -21,6 +21,8 @@ pub struct DataProvenance {
     pub importer: String,
     /// Rows kept, repaired and refused.
     pub rows: [u64; 3],
+    /// Assumption about jobs of unknown applications; empty where there is none.
+    pub assumption: String,
 }
 
 impl DataProvenance {
@@ -32,6 +34,7 @@ impl DataProvenance {
             licence: licence.to_owned(),
             importer: format!("{format} {}", env!("CARGO_PKG_VERSION")),
             rows: [report.kept, report.repaired.count, report.refused.count],
+            assumption: String::new(),
         }
     }
 
@@ -46,6 +49,12 @@ impl DataProvenance {
         }
     }
 
+    /// Provenance of a table that rests on an assumption.
+    #[must_use]
+    pub fn assuming(self, assumption: String) -> Self {
+        Self { assumption, ..self }
+    }
+
     /// The table with this provenance in its metadata; unknown parts are left out.
     #[must_use]
     pub fn on(&self, mut table: Table) -> Table {
@@ -58,6 +67,7 @@ impl DataProvenance {
             ("rows_kept", &kept),
             ("rows_repaired", &repaired),
             ("rows_refused", &refused),
+            ("assumption", &self.assumption),
         ];
         for (key, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()) {
             table.metadata.insert(format!("goodput.{key}"), value.clone());
@@ -75,6 +85,7 @@ impl DataProvenance {
             licence: get("licence"),
             importer: get("importer"),
             rows: [count("rows_kept"), count("rows_repaired"), count("rows_refused")],
+            assumption: get("assumption"),
         }
     }
 }

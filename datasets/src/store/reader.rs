@@ -29,6 +29,15 @@ pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetErr
     result.map_err(DataError::parquet(path))
 }
 
+/// Metadata of a Parquet file, without its rows.
+///
+/// # Errors
+/// Where the file cannot be read or is not Parquet.
+pub(crate) fn metadata_of(path: &Path) -> Result<BTreeMap<String, String>, DataError> {
+    let file = File::open(path).map_err(DataError::read(path))?;
+    decode(path, || Ok(pairs(ParquetRecordBatchReaderBuilder::try_new(file)?.metadata())))
+}
+
 impl Table {
     /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns
     /// are refused.

@@ -106,6 +106,16 @@ impl Values {
         }
     }
 
+    fn rows_of(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Int64(values) => Self::Int64(rows.iter().map(|&row| values[row]).collect()),
+            Self::Float64(values) => Self::Float64(rows.iter().map(|&row| values[row]).collect()),
+            Self::Utf8(values) => Self::Utf8(rows.iter().map(|&row| values[row].clone()).collect()),
+            Self::TextChoice(choice) => Self::TextChoice(choice.rows_of(rows)),
+            Self::Boolean(values) => Self::Boolean(rows.iter().map(|&row| values[row]).collect()),
+        }
+    }
+
     pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::Int64(_) => DataType::Int64,
@@ -176,6 +186,13 @@ impl Table {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// The rows with these numbers, in this order, each below the number of rows.
+    #[must_use]
+    pub fn rows_of(&self, rows: &[usize]) -> Self {
+        let column = |column: &Column| Column { name: column.name.clone(), values: column.values.rows_of(rows) };
+        Self { columns: self.columns.iter().map(column).collect(), metadata: self.metadata.clone() }
     }
 
     /// A column by name.

@@ -17,6 +17,7 @@ use goodput_env::job::Workload;
 use goodput_env::time::SimTime;
 use goodput_eval::studies::advice::AdviceQuestion;
 
+use super::assumptions;
 use super::sim::data_fault;
 use super::sim_inputs;
 use crate::args::{Advise, AdviseCommand};
@@ -67,6 +68,7 @@ fn jobs_on(trace: &Path, named: &str) -> Result<(Arc<Cluster>, Workload), Comman
 
 /// Jobs of a trace with its tenants at equal weights, all of which the cluster can run.
 fn workload(path: &Path, cluster: &Cluster, named: &str) -> Result<Workload, CommandError> {
+    assumptions::say_of(path)?;
     let LoadedWorkload { mut workload, tenants } = read_workload(path, Catalog::shipped()).map_err(data_fault)?;
     let file = path.display();
     if !workload.requests.is_empty() {

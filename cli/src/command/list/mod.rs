@@ -9,7 +9,7 @@ mod presets;
 use std::process::ExitCode;
 
 pub use self::evaluation::{metrics, reproductions};
-pub use self::formats::formats;
+pub use self::formats::{formats, job_table};
 pub use self::models::{accelerators, switch_costs};
 pub use self::policies::{parameters, placements, policies, zoo};
 pub use self::presets::presets;

@@ -57,6 +57,10 @@ pub fn formats() -> String {
          formats` prints this table.",
     );
     page.push_str(&format!("\n{}", list::formats().markdown(&[])));
+    page.push_str(
+        "\n## The job table\n\nEvery importer fills this table. `goodput data schema` prints its columns.\n\n",
+    );
+    page.push_str(&list::job_table().markdown(&[]));
     page
 }
 

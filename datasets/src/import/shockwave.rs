@@ -1,0 +1,82 @@
+//! Traces of Shockwave (Zheng et al., NSDI'23; uw-mad-dash/shockwave, `scheduler/traces`, MIT): tab-separated, twelve
+//! fields, no header.
+//!
+//! They are Gavel's ([`super::gavel`]) with two fields more: after the accelerators, the way in which the batch size
+//! changes (`static`, `accordion` or `gns`), and after the deadline, the duration in seconds on the accelerators that
+//! the job asks for. A job is rigid and lasts that long; the change of its batch size is in the duration, and is not
+//! simulated. A job is named after its line.
+
+use goodput_env::time::SimTime;
+
+use super::{Body, Clock, Row, RowFormat, WorkloadFormat};
+use crate::csv_rows::excerpt;
+use crate::error::RowProblem;
+use crate::jobs::JobRow;
+
+/// Fields of a row.
+pub const FIELDS: [&str; 12] = [
+    "job_type",
+    "command",
+    "working_directory",
+    "num_steps_arg",
+    "needs_data_dir",
+    "total_steps",
+    "scale_factor",
+    "mode",
+    "priority_weight",
+    "SLO",
+    "duration",
+    "arrival_time",
+];
+
+/// The format as one job a line.
+pub(super) const ROWS: RowFormat =
+    RowFormat { format: WorkloadFormat::Shockwave, clock: Clock::Start, body: Body::Lines(row) };
+
+/// Whether a line has these fields.
+pub(super) fn recognises(line: &[u8]) -> bool {
+    let fields = fields(line);
+    fields.len() == FIELDS.len() && matches!(fields[7], b"static" | b"accordion" | b"gns")
+}
+
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect()
+}
+
+fn row(line: u64, text: &[u8]) -> Option<Row> {
+    (!text.is_empty()).then(|| job(line, &fields(text)).map(Into::into).map_err(|problem| (line, problem)))
+}
+
+fn job(line: u64, fields: &[&[u8]]) -> Result<JobRow, RowProblem> {
+    if fields.len() != FIELDS.len() {
+        return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS.len() });
+    }
+    let value = |at: usize, expected: &'static str, fits: fn(f64) -> bool| {
+        let number = std::str::from_utf8(fields[at]).ok().and_then(|text| text.parse().ok());
+        let wrong = || RowProblem::Value { column: FIELDS[at], value: excerpt(fields[at]), expected };
+        number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
+    };
+    let gpus = value(6, "accelerators, at least 1", |n| (1.0..=1e6).contains(&n) && n.fract() == 0.0)?;
+    let weight = value(8, "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
+    let slo = value(9, "a multiple of the duration, or -1", |n| n < 1e6)?;
+    let duration = value(10, "a duration in seconds above 0", |n| (0.001..1e12).contains(&n))?;
+    let arrival = value(11, "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
+    let name = String::from_utf8_lossy(fields[0]);
+    Ok(JobRow {
+        line,
+        job_id: format!("shockwave-{line}"),
+        submit: SimTime::from_secs_f64(arrival),
+        duration: Some(SimTime::from_secs_f64(duration)),
+        gpus: gpus as u32,
+        batch_size: batch_size(&name),
+        application: Some(name.into_owned()).filter(|name| !name.is_empty()),
+        weight_milli: Some((weight * 1000.0).round() as u32),
+        deadline: (slo >= 0.0).then(|| SimTime::from_secs_f64(arrival + slo * duration)),
+        ..JobRow::default()
+    })
+}
+
+/// Batch size of a type of job as `ResNet-18 (batch size 32)`.
+pub(super) fn batch_size(name: &str) -> Option<u32> {
+    name.split_once("(batch size ")?.1.strip_suffix(')')?.parse().ok().filter(|size| *size > 0)
+}
