@@ -71,11 +71,13 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => goodputd::run(&verb, LIVE),
         Command::Top(options) => goodputd::top::run(&options, LIVE),
+        Command::Ui(options) => command::ui::run(&options),
         Command::Init(options) => command::init::run(&options),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
         Command::Results(options) => command::results::run(&options),
         Command::Reference(options) => command::reference::run(&options),
+        Command::Man(options) => command::man::run(&options),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), own_name(), &mut script);

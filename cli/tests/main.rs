@@ -1,6 +1,7 @@
 //! The integration tests of `cli`, one program: it is linked once, not once for each file.
 mod advise;
 mod cli;
+mod dist;
 mod env_serve;
 mod external;
 mod federate;
@@ -15,3 +16,4 @@ mod sweep;
 mod traces;
 mod train_distributed;
 mod train_forecaster;
+mod ui;

@@ -59,6 +59,11 @@ impl CommandError {
         self
     }
 
+    /// The message without its remedy.
+    pub fn message(&self) -> &str {
+        &self.report.message
+    }
+
     /// Prints the error to standard error and gives its exit code.
     pub fn report(self) -> ExitCode {
         say(&format!("{:?}", Report::new(*self.report)));

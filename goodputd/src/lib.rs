@@ -5,12 +5,13 @@
 //! tensor framework, no Arrow and no plotting; `xtask/tests/house.rs` keeps the promise.
 //!
 //! - [`args`]: commands and options, for clap.
+//! - [`client`]: calls to the interface of a daemon.
 //! - [`run`]: one command of `goodput live`.
 //! - [`top`]: cluster and queue at a glance.
 
 mod agent;
 pub mod args;
-mod client;
+pub mod client;
 pub mod config_file;
 mod daemon;
 mod devices;

@@ -40,7 +40,7 @@ fn the_package_installs_runs_and_goes_away() {
         true => programs.push(node),
         false => eprintln!("the package of this test has no goodput-node: `cargo xtask package` builds it"),
     }
-    let package = package::build(&programs, folder.path()).unwrap();
+    let package = package::build(&programs, &[], folder.path()).unwrap();
     let root = folder.path().join("root");
     empty_root(&root);
     let at = format!("--root={}", root.display());

@@ -2,6 +2,7 @@
 //! source.
 
 pub mod book;
+pub mod dist;
 pub mod package;
 pub mod provenance;
 pub mod results;

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask {test, bench, drill, package, wheel, schema, docs, results, tidy}`.
+//! Development tasks: `cargo xtask {test, bench, drill, package, dist, wheel, schema, docs, results, tidy}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
 mod go_programs;
@@ -10,6 +10,7 @@ use std::{env, fs};
 
 use go_programs::kubernetes;
 use xtask::book::Book;
+use xtask::dist;
 use xtask::package;
 use xtask::results::{ResultBlock, blocks, rewritten};
 use xtask::source::root;
@@ -21,6 +22,7 @@ cargo xtask test           everything: format, lints, unit, property, golden, pa
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
 cargo xtask drill [KILLS]  the long drills: so many kills (200) while the daemon drives real Slurm, and real Kubernetes
 cargo xtask package        builds the Debian package with goodputd and goodput-node in target/package
+cargo xtask dist           builds a tarball and a Debian package with all programs in target/dist
 cargo xtask wheel [full]   builds the wheel of the Python package goodput-gym in target/wheels; full: with the program
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["drill"] => drill("200"),
         ["drill", kills] => drill(kills),
         ["package"] => package(),
+        ["dist"] => dist(),
         ["wheel"] => wheel(false),
         ["wheel", "full"] => wheel(true),
         ["schema"] => run(
@@ -87,18 +90,52 @@ fn main() -> ExitCode {
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Builds the programs of a cluster and their Debian package.
-fn package() -> bool {
-    let programs = ["goodputd", "goodput-node"];
-    let build =
-        ["build", "--release", "-p", "goodputd", "-p", "goodput-executor", "--bin", programs[0], "--bin", programs[1]];
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let folder = target.join("package");
-    if !run("cargo", &build) {
+/// Programs of a cluster.
+const CLUSTER_PROGRAMS: [&str; 2] = ["goodputd", "goodput-node"];
+
+/// Builds the programs of a cluster, without what training needs.
+fn build_cluster_programs() -> bool {
+    let [daemon, node] = CLUSTER_PROGRAMS;
+    run("cargo", &["build", "--release", "-p", "goodputd", "-p", "goodput-executor", "--bin", daemon, "--bin", node])
+}
+
+/// Folder of what cargo builds.
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds all programs, and the tarball and the Debian package that one installs them from.
+fn dist() -> bool {
+    let folder = target().join("dist");
+    let names = ["goodput", CLUSTER_PROGRAMS[0], CLUSTER_PROGRAMS[1]];
+    if !run("cargo", &["build", "--release", "--workspace", "--bin", names[0]]) || !build_cluster_programs() {
         return false;
     }
-    let programs = programs.map(|name| target.join("release").join(name));
-    match std::fs::create_dir_all(&folder).and_then(|()| package::build(&programs, &folder)) {
+    let programs = names.map(|name| target().join("release").join(name));
+    match fs::create_dir_all(&folder).and_then(|()| dist::build(&programs, &folder)) {
+        Ok(archives) => {
+            println!("{}", archives.tarball.display());
+            match archives.package {
+                Some(package) => println!("{}", package.display()),
+                None => println!("no Debian package: dpkg-deb is not installed"),
+            }
+        }
+        Err(error) => {
+            eprintln!("cannot build the archives: {error}");
+            return false;
+        }
+    }
+    true
+}
+
+/// Builds the programs of a cluster and their Debian package.
+fn package() -> bool {
+    let folder = target().join("package");
+    if !build_cluster_programs() {
+        return false;
+    }
+    let programs = CLUSTER_PROGRAMS.map(|name| target().join("release").join(name));
+    match fs::create_dir_all(&folder).and_then(|()| package::build(&programs, &[], &folder)) {
         Ok(path) => println!("{}", path.display()),
         Err(error) => {
             eprintln!("cannot build the package: {error}");

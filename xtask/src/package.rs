@@ -32,11 +32,11 @@ const SETTINGS: &str = "/etc/goodput/deployment.toml\n/etc/goodput/node.toml\n";
 /// Scripts of the package.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// Builds the package in `folder` from `programs`, and gives its path.
+/// Builds the package in `folder` from `programs` and `more` files, each with its place, and gives its path.
 ///
 /// # Errors
 /// A file cannot be read or written, or `dpkg-deb` is missing or fails.
-pub fn build(programs: &[PathBuf], folder: &Path) -> io::Result<PathBuf> {
+pub fn build(programs: &[PathBuf], more: &[(PathBuf, String)], folder: &Path) -> io::Result<PathBuf> {
     let architecture = said("dpkg", &["--print-architecture"])?;
     let name = format!("goodput_{}_{architecture}", env!("CARGO_PKG_VERSION"));
     let stage = folder.join(&name);
@@ -48,6 +48,9 @@ pub fn build(programs: &[PathBuf], folder: &Path) -> io::Result<PathBuf> {
     }
     for (from, to) in FILES {
         place(&root().join(from), &stage.join(to), 0o644)?;
+    }
+    for (from, to) in more {
+        place(from, &stage.join(to), 0o644)?;
     }
     for page in fs::read_dir(root().join("docs/src/runbooks"))? {
         let page = page?;
@@ -79,7 +82,7 @@ fn control(architecture: &str) -> io::Result<String> {
 }
 
 /// Copies a file, makes its folders, and sets its mode.
-fn place(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
+pub(crate) fn place(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", from.display()));
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
@@ -89,7 +92,7 @@ fn place(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// First line of the output of a command.
-fn said(program: &str, arguments: &[&str]) -> io::Result<String> {
+pub(crate) fn said(program: &str, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
     if !output.status.success() {

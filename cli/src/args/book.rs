@@ -13,6 +13,14 @@ pub struct Results {
     pub columns: Vec<String>,
 }
 
+/// Options of `man`.
+#[derive(Debug, clap::Args)]
+pub struct Man {
+    /// Folder for the pages.
+    #[arg(long, value_name = "FOLDER")]
+    pub write: PathBuf,
+}
+
 /// Options of `reference`.
 #[derive(Debug, clap::Args)]
 pub struct Reference {

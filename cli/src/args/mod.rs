@@ -12,13 +12,14 @@ mod forecast;
 mod policy;
 mod simulation;
 mod sweep;
+mod ui;
 
 use clap::{Parser, Subcommand};
 use goodput_console::Color;
 use goodputd::args::{Live, Top};
 
 pub use self::advise::{Advise, AdviseCommand, AdviseJob};
-pub use self::book::{Reference, Results};
+pub use self::book::{Man, Reference, Results};
 pub use self::compare::{Eval, Federate, Reproduce, StudyOptions};
 pub use self::config::{Config, Init, List, What};
 pub use self::data::{Data, ExportFormat};
@@ -27,6 +28,7 @@ pub use self::forecast::{ForecastCommand, StudyFile};
 pub use self::policy::{Explain, Export, Train, TrainCommand};
 pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 pub use self::sweep::{SlurmArray, SweepCommand};
+pub use self::ui::Ui;
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -77,6 +79,8 @@ pub enum Command {
     Live(Live),
     /// Show cluster and queue of a running daemon, again and again.
     Top(Top),
+    /// Show runs, a training as it goes, and the cluster of a daemon on a local page.
+    Ui(Ui),
     /// Write a configuration file that ships with the program, to start from.
     Init(Init),
     /// Check, complete and describe configuration files.
@@ -90,6 +94,8 @@ pub enum Command {
     /// Write the reference pages of the book.
     #[command(hide = true)]
     Reference(Reference),
+    /// Write manual pages, one for each command.
+    Man(Man),
     /// Print completions for a shell.
     Completions {
         #[arg(value_enum)]

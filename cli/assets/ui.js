@@ -1,0 +1,137 @@
+// The local page of `goodput ui`: runs of a folder, their comparison, training as it goes, and a daemon's cluster.
+"use strict";
+(() => {
+  const { root, element, dot, number, duration, sortable, chart } = goodput;
+  const by = id => document.getElementById(id);
+  const get = async path => {
+    const answer = await fetch(path);
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(body.error ?? answer.statusText);
+    return body;
+  };
+  const table = (heads, rows) => {
+    const made = element("table", { className: "sortable" },
+      element("thead", {}, element("tr", {}, ...heads.map(([name, text]) => element("th", { className: text ? "text" : "" }, name)))),
+      element("tbody", {}, ...rows.map(cells => element("tr", {}, ...cells.map(([content, value], at) =>
+        element("td", { className: heads[at][1] ? "text" : "", ...(value === undefined ? {} : { "data-value": value }) }, content ?? "–"))))));
+    sortable(made);
+    return made;
+  };
+  // A table that is drawn anew keeps the order that its reader chose.
+  const put = (host, made) => {
+    const heads = host.querySelector("thead tr")?.cells ?? [];
+    const at = [...heads].findIndex(head => head.getAttribute("aria-sort") !== "none");
+    const clicks = at < 0 ? 0 : heads[at].getAttribute("aria-sort") === "ascending" ? 1 : 2;
+    host.replaceChildren(made);
+    for (let click = 0; click < clicks; click++) host.querySelector("thead tr")?.cells[at]?.click();
+  };
+  const select = (label, options, chosen, choose) => {
+    const list = element("select", {}, ...options.map(name => element("option", { value: name }, name)));
+    list.value = chosen;
+    list.addEventListener("change", () => choose(list.value));
+    return element("label", {}, label, list);
+  };
+
+  const ticked = new Map();
+  let metric = "jct_mean_secs";
+  const compare = () => {
+    by("compare").hidden = ticked.size === 0;
+    const rows = [...ticked].flatMap(([run, summary]) => summary.policies.map((policy, at) => ({ run, summary, policy, at })));
+    const keys = [...new Set(rows.flatMap(({ policy }) => Object.keys(policy.metrics)))].sort();
+    if (!keys.length) return;
+    if (!keys.includes(metric)) metric = keys[0];
+    by("compare").querySelector(".controls").replaceChildren(
+      select("metric", keys, metric, key => { metric = key; compare(); }));
+    const workloads = summary => summary.workloads.map(({ name, seeds }) => `${name}, ${seeds.length} seeds`).join("; ");
+    put(by("grid"), table(
+      [["run", 1], ["policy", 1], ["information", 1], [metric], ["low"], ["high"], ["workloads", 1]],
+      rows.map(({ run, summary, policy, at }) => {
+        const { value, ci } = policy.metrics[metric] ?? {};
+        const name = element("span", { className: "name" }, dot(`--s${at % 8}`), policy.name);
+        return [[run], [name], [policy.information], [number(value), value ?? "–"],
+          [number(ci?.low), ci?.low ?? "–"], [number(ci?.high), ci?.high ?? "–"], [workloads(summary)]];
+      })));
+  };
+
+  let stream = null, figure = "eval/jct_mean_secs";
+  const follow = run => {
+    stream?.close();
+    by("training").hidden = false;
+    by("following").textContent = `Figures of ${run}, as they are written.`;
+    let heads = [], columns = [];
+    const draw = () => {
+      if (!columns.length) return;
+      const names = heads.slice(1).filter((_, at) => columns[at + 1].some(value => value != null));
+      if (!names.includes(figure)) figure = names[0];
+      by("training").querySelector(".controls").replaceChildren(
+        select("figure", names, figure, name => { figure = name; draw(); }));
+      chart(by("curve"), { x: columns[0], xName: heads[0], yName: figure, xText: value => String(value), yText: number,
+        lines: [{ name: figure, color: "--s0", values: columns[heads.indexOf(figure)] }] });
+      root.dataset.rows = columns[0].length;
+    };
+    stream = new EventSource(`/api/progress?run=${encodeURIComponent(run)}`);
+    stream.addEventListener("head", event => { heads = event.data.split(","); columns = heads.map(() => []); });
+    stream.addEventListener("rows", event => {
+      for (const line of event.data.split("\n")) {
+        line.split(",").forEach((text, at) => columns[at]?.push(text === "" ? null : Number(text)));
+      }
+      draw();
+    });
+  };
+
+  const list = async () => {
+    const { folder, runs } = await get("/api/runs");
+    by("folder").textContent = `Runs in ${folder}`;
+    by("empty").hidden = runs.length > 0;
+    by("empty").textContent = "There is no run yet: goodput train and goodput eval write them here.";
+    if (!runs.length) return;
+    const row = run => {
+      const tick = element("input", { type: "checkbox", checked: ticked.has(run.name), disabled: !run.summary });
+      tick.addEventListener("change", async () => {
+        if (tick.checked) ticked.set(run.name, await get(`/api/summary?run=${encodeURIComponent(run.name)}`));
+        else ticked.delete(run.name);
+        compare();
+      });
+      const report = run.report ? element("a", { href: `/report?run=${encodeURIComponent(run.name)}` }, "report") : "";
+      const watch = run.progress ? element("button", { type: "button" }, "training") : "";
+      if (watch) watch.addEventListener("click", () => follow(run.name));
+      return [[tick, run.summary ? 1 : 0], [run.name], [run.state], [`${duration(run.age_secs)} ago`, run.age_secs], [run.best ?? "–"],
+        [number(run.jct_secs), run.jct_secs ?? "–"], [element("span", { className: "controls" }, report, watch)]];
+    };
+    put(by("list"), table(
+      [["compare", 1], ["run", 1], ["state", 1], ["changed"], ["best policy", 1], ["mean JCT, s"], ["", 1]], runs.map(row)));
+    root.dataset.runs = runs.length;
+    const running = runs.find(run => run.state === "running" && run.progress);
+    if (running && !stream) follow(running.name);
+  };
+
+  const daemon = async () => {
+    const status = await get("/api/daemon");
+    by("cluster").hidden = false;
+    const leads = status.term == null ? "stands by" : `leads, term ${status.term}`;
+    by("daemon").textContent = `${status.engine} ${status.engine_release} · ${status.mode} · ${leads} · policy ` +
+      `${status.fallback ? `FALLBACK ${status.fallback}` : status.policy} · ${status.decisions} decisions`;
+    by("machines").replaceChildren(...status.nodes.map(node => element("div", { title: node.note },
+      element("b", {}, node.name), ` ${node.accelerator} `,
+      element("span", { className: "held" }, "■".repeat(node.gpus - Math.min(node.free, node.gpus))),
+      element("span", { className: "free" }, "■".repeat(node.free)),
+      ...(node.health === "up" ? [] : [element("div", { className: "bad" }, `${node.health}: ${node.note}`)]))));
+    const places = job => job.placement.map(on => `${on.node}:${on.gpus}`).join(" ");
+    put(by("queue"), status.queue.length ? table(
+      [["job", 1], ["tenant", 1], ["phase", 1], ["accelerators"], ["on", 1], ["age"], ["reason", 1]],
+      status.queue.map(job => [[job.name || job.key], [job.tenant], [job.phase], [job.gpus[1]], [places(job)],
+        [duration(job.age_secs), job.age_secs], [job.detail || job.reason]])) : "The queue is empty.");
+    by("alerts").hidden = !status.alerts.length;
+    by("alerts").textContent = status.alerts.slice(-3).join(" · ");
+    root.dataset.nodes = status.nodes.length;
+  };
+
+  const again = (work, millis) => {
+    const turn = () => work().catch(error => { by("empty").hidden = false; by("empty").textContent = error.message; })
+      .finally(() => setTimeout(turn, millis));
+    turn();
+  };
+  root.classList.add("interactive");
+  again(list, 5000);
+  if ($DAEMON) again(daemon, 2000);
+})();
