@@ -37,7 +37,7 @@ pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
 }
 
 /// Bytes of a file, which may be compressed by gzip.
-fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
+pub(crate) fn read_plain(path: &Path) -> Result<Vec<u8>, DataError> {
     let bytes = fs::read(path).map_err(DataError::read(path))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);

@@ -15,6 +15,7 @@ mod placements;
 mod report;
 mod rlscheduler;
 mod services;
+mod shockwave;
 mod sia;
 mod statistics;
 mod survey;

@@ -21,7 +21,7 @@ pub struct FileFormat {
 }
 
 /// Formats that the product reads, workloads first.
-pub const FORMATS: [FileFormat; 25] = [
+pub const FORMATS: [FileFormat; 26] = [
     FileFormat {
         name: "goodput",
         reads: "Parquet: job table; all columns but job_id, submit_secs and gpus are optional",
@@ -105,8 +105,16 @@ pub const FORMATS: [FileFormat; 25] = [
         origin: "stanford-futuredata/gavel, scheduler/traces",
     },
     FileFormat {
+        name: "shockwave",
+        reads: "twelve tab-separated fields without a header: trace of jobs that change their batch size (`sim \
+                --throughputs`)",
+        columns: &[],
+        origin: "uw-mad-dash/shockwave, scheduler/traces/reproduce",
+    },
+    FileFormat {
         name: "gavel-throughputs",
-        reads: "JSON: steps per second by accelerator type, type of the job and type of its neighbour (`sim --throughputs`)",
+        reads: "JSON, also compressed as .gz: steps per second by accelerator type, type of the job and type of its \
+                neighbour (`sim --throughputs`)",
         columns: &[],
         origin: "stanford-futuredata/gavel, scheduler",
     },

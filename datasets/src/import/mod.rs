@@ -1,6 +1,7 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
+pub mod batch_schedules;
 mod dated;
 pub mod deepboot;
 mod formats;
@@ -18,6 +19,7 @@ pub mod pollux_profiles;
 mod rows;
 pub mod sacct;
 pub mod series;
+pub mod shockwave;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;
