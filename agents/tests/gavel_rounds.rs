@@ -1,7 +1,7 @@
 //! Gavel's round mechanism: time received approaches the shares, and a round breaks no rule.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::heuristic::gavel::rounds::{Combination, MayRun, OpeningCredit, RoundLedger};
+use goodput_agents::heuristic::gavel::rounds::{Combination, MayRun, OpeningCredit, RoundLedger, place_round};
 use goodput_env::cluster::{Cluster, TypeId};
 use goodput_env::job::JobId;
 use proptest::prelude::*;
@@ -29,8 +29,8 @@ fn received(shares: &[Vec<f64>], counts: &[u32], rounds: u32) -> Vec<Vec<f64>> {
     let mut parts = vec![vec![0.0; counts.len()]; shares.len()];
     for _ in 0..rounds {
         for chosen in ledger.choose(&order, counts.to_vec(), MayRun::All) {
-            ledger.receive(ledger.accounts()[chosen.account].combination, chosen.kind, ROUND);
-            parts[chosen.account][chosen.kind.index()] += 1.0 / f64::from(rounds);
+            ledger.receive(chosen.combination, chosen.kind, ROUND);
+            parts[chosen.combination.younger.index()][chosen.kind.index()] += 1.0 / f64::from(rounds);
         }
     }
     parts
@@ -56,7 +56,7 @@ fn the_account_behind_its_share_wins_ties() {
     ledger.reset(ROUND);
     assert_eq!(ledger.accounts()[0].deficit, [-180.0]);
     assert_eq!(ledger.accounts()[1].deficit, [180.0]);
-    assert_eq!(ledger.choose(&[TypeId(0)], vec![1], MayRun::All)[0].account, 1);
+    assert_eq!(ledger.choose(&[TypeId(0)], vec![1], MayRun::All)[0].combination, Combination::single(JobId(1)));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_pair_excludes_its_jobs() {
     let chosen = ledger.choose(&[TypeId(0)], vec![2], MayRun::All);
     assert_eq!(chosen.len(), 1);
     assert_eq!(pair.jobs().collect::<Vec<_>>(), [JobId(0), JobId(1)]);
-    assert_eq!(chosen[0].account, at);
+    assert_eq!(chosen[0].combination, pair);
     ledger.close(|job| job != JobId(0));
     assert_eq!(ledger.accounts().len(), 1, "a job that is gone takes its pairs with it");
 }
@@ -101,21 +101,21 @@ proptest! {
         }
         let cluster = Cluster::homogeneous(nodes, 4);
         let chosen = ledger.choose(&[TypeId(0)], vec![4 * nodes], MayRun::All);
-        let placed = ledger.place(&chosen, |_| None, &cluster, vec![4; nodes as usize]);
+        let placed = place_round(&chosen, |_| None, &cluster, vec![4; nodes as usize]);
         prop_assert_eq!(placed.len(), chosen.len(), "what fits by number fits by node");
         let mut held = vec![0; nodes as usize];
         for (chosen, placement) in &placed {
-            prop_assert_eq!(placement.gpus(), gpus[chosen.account]);
+            prop_assert_eq!(placement.gpus(), gpus[chosen.combination.younger.index()]);
             placement.slices().iter().for_each(|slice| held[slice.node.index()] += slice.gpus);
         }
         prop_assert!(held.iter().all(|&held| held <= 4));
         // Work conservation: a job that is left out does not fit.
         let left = 4 * nodes - held.iter().sum::<u32>();
-        let out = (0..jobs.len()).filter(|job| chosen.iter().all(|chosen| chosen.account != *job));
+        let out = (0..jobs.len()).filter(|job| chosen.iter().all(|chosen| chosen.combination.younger.index() != *job));
         prop_assert!(out.into_iter().all(|job| gpus[job] > left));
         // On the next round every job stays where it was.
-        let again = ledger.place(&chosen, |combination| {
-            let at = placed.iter().find(|(chosen, _)| ledger.accounts()[chosen.account].combination == combination);
+        let again = place_round(&chosen, |combination| {
+            let at = placed.iter().find(|(chosen, _)| chosen.combination == combination);
             at.map(|(chosen, placement)| (chosen.kind, placement.clone()))
         }, &cluster, vec![4; nodes as usize]);
         for (chosen, placement) in &placed {

@@ -41,6 +41,7 @@ mod reclaim;
 mod rental;
 mod resilience;
 mod sharing_policies;
+mod shockwave;
 mod sia;
 mod support;
 mod teacher;

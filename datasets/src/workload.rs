@@ -1,6 +1,5 @@
 //! Reader of workloads in any format.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use goodput_env::job::Workload;
@@ -37,7 +36,7 @@ fn read_source(source: &Source<'_>) -> Result<Imported, DataError> {
     let head = source.head()?;
     match RowFormat::of(&head) {
         Some(rows) => rows.read(source),
-        None if import::deepboot::recognises(&head) => import::deepboot::parse(source.path(), &read_plain(source)?),
+        None if import::deepboot::recognises(&head) => import::deepboot::parse(source.path(), &source.plain()?),
         None => Err(unknown(source.path(), &head)),
     }
 }
@@ -53,12 +52,6 @@ fn unknown(path: &Path, head: &[u8]) -> DataError {
         },
         line => DataError::Format { path, found: excerpt(line) },
     }
-}
-
-fn read_plain(source: &Source<'_>) -> Result<Vec<u8>, DataError> {
-    let mut plain = Vec::new();
-    source.text()?.read_to_end(&mut plain).map_err(DataError::read(source.path()))?;
-    Ok(plain)
 }
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.

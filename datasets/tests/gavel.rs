@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::shared::shared;
 use goodput_datasets::DataError;
 use goodput_datasets::import::{gavel, gavel_throughputs};
-use goodput_env::job::{JobClass, Work};
+use goodput_env::job::{JobClass, JobId, Work};
 use goodput_env::time::SimTime;
 
 fn classes() -> Vec<JobClass> {
@@ -98,4 +98,29 @@ fn throughputs_of_another_shape_say_where() {
         assert!(!error.remedy().is_empty());
     }
     assert!(matches!(parse("{}"), DataError::Empty { .. }));
+}
+
+#[test]
+fn jobs_of_shockwaves_trace_change_their_batch_size() {
+    let dir = shared("data/shockwave");
+    let speeds = dir.join("tacc_throughputs.json.gz");
+    let workload = gavel::read(&dir.join("120_0.2_5_100_40_25.trace"), &speeds).unwrap();
+    assert_eq!(workload.jobs.len(), 120);
+    assert_eq!(workload.jobs[119].request.submit.as_secs_f64(), 5011.0);
+    // The second job: ResNet-18 at a batch size of 32 under Accordion, 143,450 steps of 1,563 an epoch, 91.8 epochs.
+    // It leaves its critical regime after ten, for a batch size of 256 with 196 steps an epoch.
+    let class = workload.class(JobId(1)).unwrap();
+    assert_eq!(class.name, "ResNet-18 (batch size 32, accordion)");
+    assert_eq!((class.steps_per_epoch, class.later.len()), (Some(1563.0), 1));
+    assert_eq!((class.later[0].begins, class.later[0].step_work), (15630.0, 1563.0 / 196.0));
+    let modes = |end: &str| workload.classes.iter().filter(|class| class.name.ends_with(end)).count();
+    assert!(modes(", accordion)") > 10 && modes(", gns)") > 10);
+}
+
+#[test]
+fn a_mode_that_is_not_known_is_an_error() {
+    let row = "LM (batch size 10)\tpython3\tlm\t--steps\t1\t100\t1\tpollux\t1\t-1\t10\t0\n";
+    let trace = gavel::parse(Path::new("t.trace"), row.as_bytes(), &classes()).unwrap();
+    let problem = trace.report.refused.examples[0].1.to_string();
+    assert!(problem.contains("pollux") && problem.contains("static, accordion or gns"), "{problem}");
 }

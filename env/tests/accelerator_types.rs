@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::support::{application, elastic, fixed};
 use goodput_env::application::Application;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, TypeId};
-use goodput_env::job::{JobClass, JobSpec, Work, Workload};
+use goodput_env::job::{BatchStage, JobClass, JobSpec, Work, Workload};
 use goodput_env::model::{SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -99,6 +99,20 @@ fn a_job_in_steps_runs_at_the_speed_of_its_class() {
     let jobs = vec![steps("on slow", 2, 0, 1000.0), steps("on fast", 2, 0, 1000.0)];
     let outcome = run(Workload::of_classes(classes, jobs), Batching::Requested).unwrap();
     assert_eq!(finish_secs(&outcome), [500.0, 200.0]);
+}
+
+#[test]
+fn a_class_changes_its_batch_size_at_its_stages() {
+    // 400 steps at 2 a second, then 600 of the first batch at 3 steps a second that do the work of 4 each.
+    let mut staged = Arc::unwrap_or_clone(class(&[("slow", 2.0)]));
+    let steps_per_sec = [("slow".to_string(), 3.0)].into();
+    staged.later = vec![BatchStage { begins: 400.0, step_work: 4.0, steps_per_sec }];
+    let jobs = vec![steps("long", 2, 0, 1000.0), steps("short", 2, 0, 300.0)];
+    let workload = Workload::of_classes(vec![Arc::new(staged)], jobs);
+    let scenario = Scenario::new(Arc::new(cluster()), Arc::new(workload.clone()), options(Batching::Requested), 0);
+    assert_eq!(scenario.mean_work_per_sec(0, 1000.0, TypeId(0)), Some(4.0));
+    assert_eq!(scenario.mean_work_per_sec(0, 300.0, TypeId(0)), Some(2.0));
+    assert_eq!(finish_secs(&run(workload, Batching::Requested).unwrap()), [200.0 + 50.0, 150.0]);
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn class(name: &str, alone: f64, beside: &[(&str, f64)]) -> Arc<JobClass> {
         gpus: 2,
         steps_per_sec: BTreeMap::from([("gpu".into(), alone)]),
         steps_per_sec_beside: BTreeMap::from([("gpu".into(), beside)]),
+        ..JobClass::default()
     })
 }
 

@@ -16,6 +16,7 @@ mod placements;
 mod report;
 mod rlscheduler;
 mod services;
+mod shockwave;
 mod sia;
 mod starts;
 mod statistics;

@@ -20,6 +20,7 @@ mod listed;
 pub mod optimus;
 pub mod parameters;
 pub mod pollux;
+pub mod shockwave;
 pub mod sia;
 pub mod srtf;
 pub mod themis;
@@ -47,6 +48,7 @@ pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    shockwave::LISTED,
     deepboot::LISTED,
     aryl::LISTED,
     card_sharing::LISTED,

@@ -153,7 +153,8 @@ pub const FORMATS: [FileFormat; 32] = [
     },
     FileFormat {
         name: "gavel-throughputs",
-        reads: "JSON: steps per second by accelerator type, type of the job and type of its neighbour (`--throughputs`)",
+        reads: "JSON, also compressed as .gz: steps per second by accelerator type, type of the job and type of its \
+                neighbour (`sim --throughputs`)",
         columns: &[],
         origin: "stanford-futuredata/gavel, scheduler",
     },

@@ -3,7 +3,7 @@
 //! Job type, command, working directory, argument for steps, whether data are needed, steps,
 //! accelerators, weight, deadline as a multiple of the duration (-1: none), arrival in seconds. The
 //! speed of a job stands in another file ([`super::gavel_throughputs`]), so the two are read
-//! together.
+//! together. A trace with twelve fields a row is one of Shockwave's ([`super::shockwave`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 use goodput_env::job::{Elasticity, JobClass, JobRequest, JobSpec, Work, Workload};
 use goodput_env::time::SimTime;
 
+use super::shockwave;
+use super::source::Source;
+use super::staged_jobs::ShockwaveReader;
 use super::{ImportReport, Imported, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
@@ -33,9 +36,8 @@ pub struct GavelTrace {
 /// # Errors
 /// Where a file cannot be read, and at the first bad row.
 pub fn read(trace: &Path, throughputs: &Path) -> Result<Workload, DataError> {
-    let bytes = |path: &Path| std::fs::read(path).map_err(DataError::read(path));
-    let classes = super::gavel_throughputs::parse(throughputs, &bytes(throughputs)?)?;
-    let parsed = parse(trace, &bytes(trace)?, &classes)?;
+    let classes = read_speeds(throughputs)?;
+    let parsed = parse(trace, &Source::at(trace)?.plain()?, &classes)?;
     match parsed.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
         Some((line, problem)) => Err(DataError::Row { path: trace.to_owned(), line, problem }),
         None => Ok(parsed.workload),
@@ -54,10 +56,8 @@ pub fn recognises(line: &[u8]) -> bool {
 /// # Errors
 /// Where a file cannot be read, or there is no row at all.
 pub fn jobs(trace: &Path, throughputs: &Path) -> Result<Imported, DataError> {
-    let classes = std::fs::read(throughputs).map_err(DataError::read(throughputs))?;
-    let classes = super::gavel_throughputs::parse(throughputs, &classes)?;
-    let text = std::fs::read(trace).map_err(DataError::read(trace))?;
-    let GavelTrace { workload, report } = parse(trace, &text, &classes)?;
+    let classes = read_speeds(throughputs)?;
+    let GavelTrace { workload, report } = parse(trace, &Source::at(trace)?.plain()?, &classes)?;
     let mut imported = Imported { report, format: WorkloadFormat::Gavel, ..Imported::default() };
     for JobSpec { request, work } in workload.jobs {
         let Work::Steps { class, steps } = work else { continue };
@@ -92,6 +92,14 @@ fn fastest(class: &JobClass) -> f64 {
     class.steps_per_sec.values().copied().fold(0.0, f64::max)
 }
 
+/// Reads the classes of a file of throughputs.
+///
+/// # Errors
+/// Where the file cannot be read or is not of this format.
+pub fn read_speeds(throughputs: &Path) -> Result<Vec<JobClass>, DataError> {
+    super::gavel_throughputs::parse(throughputs, &Source::at(throughputs)?.plain()?)
+}
+
 /// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its
 /// line. A deadline is a multiple of the time that the job takes alone on the class's fastest type,
 /// after its arrival.
@@ -100,20 +108,29 @@ fn fastest(class: &JobClass) -> f64 {
 /// Where there is no row at all.
 pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrace, DataError> {
     let mut trace = GavelTrace::default();
+    let lines = text.split(|&byte| byte == b'\n').enumerate();
+    let rows: Vec<(u64, Vec<&[u8]>)> = lines
+        .filter(|(_, line)| !line.trim_ascii().is_empty())
+        .map(|(at, line)| {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            (at as u64 + 1, line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect())
+        })
+        .collect();
+    let Some((_, first)) = rows.first() else { return Err(DataError::Empty { path: path.to_owned() }) };
+    if first.len() == shockwave::FIELDS.len() {
+        let mut reader = ShockwaveReader::new(classes);
+        for (line, fields) in &rows {
+            reader.read(fields, *line).unwrap_or_else(|problem| trace.report.refuse(*line, problem));
+        }
+        return Ok(reader.finish(trace));
+    }
     let mut used: Vec<usize> = Vec::new();
     let mut jobs = Vec::new();
-    for (at, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        match job(line, at as u64 + 1, classes, &mut used) {
+    for (line, fields) in &rows {
+        match job(fields, *line, classes, &mut used) {
             Ok(job) => jobs.push(job),
-            Err(problem) => trace.report.refuse(at as u64 + 1, problem),
+            Err(problem) => trace.report.refuse(*line, problem),
         }
-    }
-    if jobs.is_empty() && trace.report.refused.count == 0 {
-        return Err(DataError::Empty { path: path.to_owned() });
     }
     trace.report.kept = jobs.len() as u64;
     let classes = used.into_iter().map(|class| Arc::new(classes[class].clone())).collect();
@@ -121,16 +138,24 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
     Ok(trace)
 }
 
-fn job(line: &[u8], number: u64, classes: &[JobClass], used: &mut Vec<usize>) -> Result<JobSpec, RowProblem> {
-    let fields: Vec<&[u8]> = line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect();
+/// Number in field `at`.
+pub(super) fn number(
+    fields: &[&[u8]],
+    at: usize,
+    column: &'static str,
+    expected: &'static str,
+    fits: fn(f64) -> bool,
+) -> Result<f64, RowProblem> {
+    let number = std::str::from_utf8(fields[at]).ok().and_then(|text| text.parse().ok());
+    let wrong = || RowProblem::Value { column, value: excerpt(fields[at]), expected };
+    number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
+}
+
+fn job(fields: &[&[u8]], line: u64, classes: &[JobClass], used: &mut Vec<usize>) -> Result<JobSpec, RowProblem> {
     if fields.len() != FIELDS {
         return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS });
     }
-    let value = |at: usize, column: &'static str, expected: &'static str, fits: fn(f64) -> bool| {
-        let number = std::str::from_utf8(fields[at]).ok().and_then(|text| text.parse().ok());
-        let wrong = || RowProblem::Value { column, value: excerpt(fields[at]), expected };
-        number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
-    };
+    let value = |at, column, expected, fits| number(fields, at, column, expected, fits);
     let steps = value(5, "total_steps", "a whole number of at least 1", |n| n >= 1.0 && n.fract() == 0.0)?;
     let gpus = value(6, "scale_factor", "accelerators, at least 1", |n| (1.0..=1e6).contains(&n) && n.fract() == 0.0)?;
     let weight = value(7, "priority_weight", "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
@@ -150,7 +175,7 @@ fn job(line: &[u8], number: u64, classes: &[JobClass], used: &mut Vec<usize>) ->
     let fastest = fastest(&classes[class]);
     let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
-        name: format!("gavel-{number}"),
+        name: format!("gavel-{line}"),
         tenant: 0,
         submit: SimTime::from_secs_f64(arrival),
         gpus,

@@ -1,6 +1,7 @@
 //! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
 //! job table with a report; profiles of applications become a catalog, load of services a series.
 
+pub mod batch_schedules;
 pub mod column_map;
 pub(crate) mod dates;
 pub mod deepboot;
@@ -30,6 +31,7 @@ pub mod shockwave;
 pub mod sia_profiles;
 pub mod sia_workloads;
 mod source;
+pub mod staged_jobs;
 pub mod step_times;
 mod stream;
 pub mod supercloud;

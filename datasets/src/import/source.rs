@@ -52,6 +52,16 @@ impl<'a> Source<'a> {
         decompressed(plain).map_err(DataError::read(self.path()))
     }
 
+    /// The whole text, without compression.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub(crate) fn plain(&self) -> Result<Vec<u8>, DataError> {
+        let mut plain = Vec::new();
+        self.text()?.read_to_end(&mut plain).map_err(DataError::read(self.path()))?;
+        Ok(plain)
+    }
+
     /// First bytes of the text.
     ///
     /// # Errors

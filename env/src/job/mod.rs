@@ -1,11 +1,14 @@
 //! Jobs: what is asked for, what is true, and what can be observed while they run.
 
+mod class;
 mod faults;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+pub use class::{BatchStage, JobClass};
 
 use crate::application::Application;
 use crate::placement::ShareRequest;
@@ -154,7 +157,8 @@ pub enum Work {
         #[serde(default = "whole")]
         work_milli: u32,
     },
-    /// So many steps, on exactly the accelerators it asked for, at the speed its class has on their type.
+    /// So many steps, on exactly the accelerators it asked for, at the speed its class has on their type. In a class
+    /// with stages of batch size, steps of the first batch size are counted.
     Steps {
         /// Index into [`Workload::classes`].
         class: u16,
@@ -175,22 +179,6 @@ impl Work {
     pub const fn application(index: u16) -> Self {
         Self::Application { index, work_milli: WHOLE }
     }
-}
-
-/// Class of jobs with one measured speed on each accelerator type: a row of a throughput matrix
-/// (Gavel, OSDI'20).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobClass {
-    /// Name, for example `ResNet-50 (batch size 64)`.
-    pub name: String,
-    /// Number of accelerators that a job of the class runs on.
-    pub gpus: u32,
-    /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
-    pub steps_per_sec: BTreeMap<String, f64>,
-    /// Steps per second beside another job on shared accelerators: by name of accelerator type,
-    /// then by name of the other job's class, which runs on as many accelerators. A pair that is
-    /// absent was not measured or does not fit.
-    pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// A job of a workload.
@@ -258,6 +246,14 @@ impl Workload {
         match self.jobs[job.index()].work {
             Work::Application { index, .. } => self.applications.get(index as usize),
             Work::Fixed { .. } | Work::Steps { .. } => None,
+        }
+    }
+
+    /// The class of a job that is counted in steps.
+    pub fn class(&self, job: JobId) -> Option<&Arc<JobClass>> {
+        match self.jobs[job.index()].work {
+            Work::Steps { class, .. } => self.classes.get(class as usize),
+            Work::Fixed { .. } | Work::Application { .. } => None,
         }
     }
 

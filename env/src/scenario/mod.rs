@@ -83,6 +83,23 @@ impl Scenario {
         self.speeds.steps_per_sec_beside(class(job)?, class(partner)?, kind)
     }
 
+    /// Mean work per second of a job of class `index` over all its `work`, alone on accelerator type `kind`; `None`
+    /// where a stage that the job reaches was not measured there.
+    pub fn mean_work_per_sec(&self, index: u16, work: f64, kind: TypeId) -> Option<f64> {
+        let class = self.workload.classes.get(index as usize)?;
+        let first = self.speeds.work_per_sec(index, 0, kind)?;
+        if class.stage_end(0) >= work {
+            return Some(first);
+        }
+        let (mut done, mut secs) = (0.0, 0.0);
+        for stage in 0..=class.stage_at(work) {
+            let end = class.stage_end(stage).min(work);
+            secs += (end - done) / self.speeds.work_per_sec(index, stage as u32, kind)?;
+            done = end;
+        }
+        Some(work / secs)
+    }
+
     /// Scenario on this cluster with these applications, but other jobs and another seed. The speed
     /// tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
@@ -122,10 +139,25 @@ impl Scenario {
     }
 
     /// Work of a job at the end of its epoch number `epoch`, from 0: at most all of it. What is no
-    /// application has one epoch.
+    /// application has one epoch a stage of its class, and one if it has no class.
     pub(crate) fn epoch_end(&self, job: JobId, epoch: u32) -> f64 {
         let total = self.total_work(job);
-        self.workload.application(job).map_or(total, |app| app.epoch_end(epoch).min(total))
+        match (self.workload.application(job), self.workload.class(job)) {
+            (Some(app), _) => app.epoch_end(epoch).min(total),
+            (None, Some(class)) => class.stage_end(epoch as usize).min(total),
+            (None, None) => total,
+        }
+    }
+
+    /// Epoch of a job that has done `work` and is not complete, as [`epoch_end`](Self::epoch_end) counts epochs.
+    pub(crate) fn epoch_at(&self, job: JobId, work: f64) -> u32 {
+        // All the work done would count as one epoch too many, so it stays below that.
+        let work = work.min(self.total_work(job) * (1.0 - f64::EPSILON));
+        match (self.workload.application(job), self.workload.class(job)) {
+            (Some(app), _) => app.epochs_by(work),
+            (None, Some(class)) => class.stage_at(work) as u32,
+            (None, None) => 0,
+        }
     }
 }
 

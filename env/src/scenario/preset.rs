@@ -13,6 +13,9 @@ pub enum Preset {
     /// Simulator of Gavel (OSDI'20).
     #[serde(rename = "gavel-osdi20")]
     GavelOsdi20,
+    /// Simulator of Shockwave (NSDI'23), built on Gavel's.
+    #[serde(rename = "shockwave-nsdi23")]
+    ShockwaveNsdi23,
     /// Simulator of Tiresias (NSDI'19).
     #[serde(rename = "tiresias-nsdi19")]
     TiresiasNsdi19,
@@ -29,13 +32,20 @@ pub enum Preset {
 
 impl Preset {
     /// All presets, the oldest publication first.
-    pub const ALL: [Self; 5] =
-        [Self::TiresiasNsdi19, Self::GavelOsdi20, Self::PolluxOsdi21, Self::SiaSosp23, Self::DeepbootTpds23];
+    pub const ALL: [Self; 6] = [
+        Self::TiresiasNsdi19,
+        Self::GavelOsdi20,
+        Self::PolluxOsdi21,
+        Self::ShockwaveNsdi23,
+        Self::SiaSosp23,
+        Self::DeepbootTpds23,
+    ];
 
     /// Name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::GavelOsdi20 => "gavel-osdi20",
+            Self::ShockwaveNsdi23 => "shockwave-nsdi23",
             Self::TiresiasNsdi19 => "tiresias-nsdi19",
             Self::SiaSosp23 => "sia-sosp23",
             Self::DeepbootTpds23 => "deepboot-tpds23",
@@ -52,6 +62,9 @@ impl Preset {
     pub fn about(self) -> &'static str {
         match self {
             Self::GavelOsdi20 => "rounds of 360 s that the policy itself keeps; switches are free; lengths are known",
+            Self::ShockwaveNsdi23 => {
+                "rounds that the policy itself keeps; 20 s for a start, none for a move; lengths are known"
+            }
             Self::TiresiasNsdi19 => "decisions at arrivals, completions and queue changes; switches are free",
             Self::SiaSosp23 => "as pollux-osdi21, restarts by application, free moves between equal nodes",
             Self::DeepbootTpds23 => "rounds of 60 s, fast elasticity, instances protected a second longer",
@@ -63,6 +76,7 @@ impl Preset {
     pub fn source(self) -> &'static str {
         match self {
             Self::GavelOsdi20 => "Narayanan et al., OSDI 2020; stanford-futuredata/gavel, commit c4fa400",
+            Self::ShockwaveNsdi23 => "Zheng et al., NSDI 2023; uw-mad-dash/shockwave, scheduler.py, 8a44f4a",
             Self::TiresiasNsdi19 => "Gu et al., NSDI 2019; SymbioticLab/Tiresias, simulator, 959f9b0",
             Self::SiaSosp23 => "Jayaram Subramanya et al., SOSP 2023; siasosp23/artifacts",
             Self::DeepbootTpds23 => "Chen et al., TPDS 2023; czq693497091/DeepBoot, simulator",
@@ -73,7 +87,7 @@ impl Preset {
     /// Choice of batch sizes under all policies; `None` where it is each policy's own.
     pub fn batching(self) -> Option<Batching> {
         match self {
-            Self::GavelOsdi20 | Self::TiresiasNsdi19 => Some(Batching::Requested),
+            Self::GavelOsdi20 | Self::ShockwaveNsdi23 | Self::TiresiasNsdi19 => Some(Batching::Requested),
             Self::SiaSosp23 | Self::DeepbootTpds23 | Self::PolluxOsdi21 => None,
         }
     }
@@ -81,7 +95,7 @@ impl Preset {
     /// Knowledge of jobs that all policies have; `None` where it is each policy's own.
     pub fn information(self) -> Option<Information> {
         match self {
-            Self::GavelOsdi20 | Self::TiresiasNsdi19 => Some(Information::Oracle),
+            Self::GavelOsdi20 | Self::ShockwaveNsdi23 | Self::TiresiasNsdi19 => Some(Information::Oracle),
             Self::SiaSosp23 | Self::DeepbootTpds23 | Self::PolluxOsdi21 => None,
         }
     }
@@ -89,7 +103,7 @@ impl Preset {
     /// Search by which agents fit their models.
     pub fn agent_fit(self) -> AgentFit {
         match self {
-            Self::GavelOsdi20 | Self::TiresiasNsdi19 => AgentFit::Converged,
+            Self::GavelOsdi20 | Self::ShockwaveNsdi23 | Self::TiresiasNsdi19 => AgentFit::Converged,
             Self::SiaSosp23 | Self::DeepbootTpds23 | Self::PolluxOsdi21 => AgentFit::Lbfgsb,
         }
     }
@@ -101,7 +115,7 @@ impl Preset {
         let every = |period| Rounds { period: Some(period), on_churn: false };
         let minute = SimTime::from_secs(60);
         match self {
-            Self::GavelOsdi20 | Self::TiresiasNsdi19 => Rounds { period: None, on_churn: true },
+            Self::GavelOsdi20 | Self::ShockwaveNsdi23 | Self::TiresiasNsdi19 => Rounds { period: None, on_churn: true },
             Self::SiaSosp23 => every(own.unwrap_or(minute)),
             Self::DeepbootTpds23 | Self::PolluxOsdi21 => every(minute),
         }
@@ -120,6 +134,8 @@ impl Preset {
         };
         match self {
             Self::GavelOsdi20 | Self::TiresiasNsdi19 => SimOptions { switch_cost: SwitchCost::Zero, ..common },
+            // Servers of one accelerator are not told apart, and a job that ran in the round before goes on.
+            Self::ShockwaveNsdi23 => SimOptions { switch_cost: SwitchCost::SHOCKWAVE, free_moves: true, ..common },
             Self::PolluxOsdi21 => {
                 SimOptions { release: Release::NextRound, epoch_end: EpochEnd::WholeSecond, ..common }
             }

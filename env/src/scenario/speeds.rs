@@ -30,8 +30,8 @@ pub struct SpeedTables {
     most_of_one_type: u32,
     /// By application, then accelerator type.
     apps: Vec<AppSpeeds>,
-    /// Steps per second by job class, then accelerator type.
-    classes: Vec<Option<f64>>,
+    /// Work per second by job class and accelerator type, then stage of the class.
+    classes: Vec<Vec<Option<f64>>>,
     /// Steps per second beside another class: by job class, the other class, then accelerator type.
     beside: Vec<Option<f64>>,
 }
@@ -62,7 +62,9 @@ impl SpeedTables {
             .iter()
             .flat_map(|app| (0..kinds).map(|kind| app_speeds(app, kind)).collect::<Vec<_>>())
             .collect();
-        let class_speed = |class: &Arc<JobClass>, kind: usize| class.steps_per_sec.get(name(kind)).copied();
+        let class_speed = |class: &Arc<JobClass>, kind: usize| -> Vec<Option<f64>> {
+            (0..class.stages()).map(|stage| class.work_per_sec(stage, name(kind))).collect()
+        };
         let classes = workload
             .classes
             .iter()
@@ -119,11 +121,12 @@ impl SpeedTables {
         Some(app.rows[epoch as usize].get_or_init(|| app.row(epoch)))
     }
 
-    /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not
-    /// measured or cannot run.
-    pub fn steps_per_sec(&self, class: u16, kind: TypeId) -> Option<f64> {
+    /// Work per second of job class `class` in its stage `stage` on accelerator type `kind`; `None` where it was not
+    /// measured or cannot run. Without stages of batch size, work is steps.
+    pub fn work_per_sec(&self, class: u16, stage: u32, kind: TypeId) -> Option<f64> {
         let kinds = self.gpus_per_node.len();
-        *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind.index())?
+        let stages = self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind.index())?;
+        *stages.get((stage as usize).min(stages.len().checked_sub(1)?))?
     }
 
     /// Steps per second of job class `class` beside one of class `other` on the same accelerators
@@ -140,7 +143,7 @@ impl SpeedTables {
         match work {
             Work::Fixed { .. } => true,
             Work::Application { index, .. } => self.pace(index, kind).is_some(),
-            Work::Steps { class, .. } => self.steps_per_sec(class, kind).is_some(),
+            Work::Steps { class, .. } => self.work_per_sec(class, 0, kind).is_some(),
         }
     }
 

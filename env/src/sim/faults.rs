@@ -282,16 +282,14 @@ impl Simulator {
     /// Stops a job without warning: it waits, at its last checkpoint.
     fn interrupt(&mut self, job: JobId, store: NodeStore) -> Result<(), SimError> {
         let now = self.state.now;
-        let app = self.state.scenario.workload.application(job).cloned();
-        let total = self.state.scenario.total_work(job);
         let state = self.state.jobs.state_mut(job);
         state.settle(now);
         state.undo(store);
-        // All the work done would count as one epoch too many, so the progress stays below it.
-        state.epoch = app.map_or(0, |app| app.epochs_by(state.progress.min(total * (1.0 - f64::EPSILON))));
+        let done = state.progress;
+        self.state.jobs.state_mut(job).epoch = self.state.scenario.epoch_at(job, done);
         // Leaving marks all progress as safe, but what survives the loss of a node is no more than
         // before.
-        let base = state.saving.base;
+        let base = self.state.jobs.state(job).saving.base;
         self.vacate(job)?;
         self.state.jobs.state_mut(job).saving.base = base;
         Ok(())

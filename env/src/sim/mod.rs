@@ -418,7 +418,8 @@ impl Simulator {
         }
         let end = self.state.scenario.epoch_end(job, state.epoch);
         state.epoch += 1;
-        if self.state.scenario.workload.application(job).is_some() {
+        let workload = &self.state.scenario.workload;
+        if workload.application(job).is_some() || workload.class(job).is_some_and(|class| class.stages() > 1) {
             // The end of an epoch is exact by definition, whatever rounding put the event here.
             state.progress = end;
         }

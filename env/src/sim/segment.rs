@@ -74,14 +74,14 @@ impl Simulator {
             Work::Fixed { duration } => {
                 (spec.request.linear_rate(state.share().gpus()).unwrap_or(1.0), duration.as_secs_f64())
             }
-            Work::Steps { class, steps } => {
+            Work::Steps { class, .. } => {
                 let kind = self.state.scenario.kind_of(state.share());
                 let rate = match state.partner {
                     Some(partner) => self.state.scenario.rate_beside(job, partner, kind),
-                    None => self.state.scenario.speeds.steps_per_sec(class, kind),
+                    None => self.state.scenario.speeds.work_per_sec(class, state.epoch, kind),
                 };
                 let rate = rate.ok_or_else(|| self.state.no_speed(job, kind))?;
-                (rate, steps)
+                (rate, self.state.scenario.epoch_end(job, state.epoch))
             }
             Work::Application { index, .. } => {
                 let app = self.state.scenario.workload.applications[index as usize].clone();

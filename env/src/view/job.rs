@@ -141,7 +141,7 @@ impl<'a> JobView<'a> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
             Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
-                self.known.scenario.speeds.steps_per_sec(class, kind)
+                self.known.scenario.speeds.work_per_sec(class, self.state.epoch, kind)
             }
             Work::Steps { .. } => None,
             Work::Application { index, .. } => match self.known.batching {

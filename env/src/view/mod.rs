@@ -7,6 +7,7 @@ mod job;
 mod jobs;
 mod mixing;
 mod services;
+mod stages;
 
 use crate::cluster::{Cluster, NodeId, TypeId};
 use crate::job::JobId;

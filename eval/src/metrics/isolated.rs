@@ -107,10 +107,10 @@ pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
     outcome.jobs.iter().map(of).collect()
 }
 
-/// Steps per second of a job class on a share of each accelerator type alike; `None` where it runs
-/// on none.
-pub fn steps_per_sec(scenario: &Scenario, class: u16) -> Option<f64> {
-    let rate = mean_over_types(scenario, |kind| scenario.speeds.steps_per_sec(class, kind));
+/// Mean steps per second of a job of a class with so many steps, on a share of each accelerator type alike; `None`
+/// where it runs on none.
+pub fn steps_per_sec(scenario: &Scenario, class: u16, steps: f64) -> Option<f64> {
+    let rate = mean_over_types(scenario, |kind| scenario.mean_work_per_sec(class, steps, kind));
     (rate > 0.0).then_some(rate)
 }
 
@@ -144,7 +144,7 @@ fn alone_secs(scenario: &Scenario, reference: &IsolatedReference, job: JobId, sh
         }
         Work::Steps { class, steps } => {
             let slices = (f64::from(spec.request.gpus) / share).max(1.0);
-            Some(steps / steps_per_sec(scenario, class)? * slices)
+            Some(steps / steps_per_sec(scenario, class, steps)? * slices)
         }
         Work::Application { index, work_milli } => {
             let sizes = spec.request.min_gpus()..=spec.request.max_gpus();

@@ -28,7 +28,7 @@ pub fn reference_gpu_secs(scenario: &Scenario, reference: &IsolatedReference, jo
             let fastest = scenario
                 .cluster
                 .type_ids()
-                .filter_map(|kind| scenario.speeds.steps_per_sec(class, kind))
+                .filter_map(|kind| scenario.mean_work_per_sec(class, steps, kind))
                 .max_by(f64::total_cmp)?;
             Some(f64::from(spec.request.gpus) * steps / fastest)
         }

@@ -15,6 +15,7 @@ mod pipeswitch;
 mod pollux_autoscaling;
 pub mod pollux_table;
 pub mod rlscheduler;
+pub mod shockwave;
 pub mod sia;
 mod themis_fairness;
 mod ties;
@@ -106,6 +107,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     gavel::MEDIUM,
     gavel::SIZES,
     gavel_deviations::TABLE,
+    shockwave::simulated::TABLE,
+    shockwave::measured::TABLE,
     afs_direction::TABLE,
     deepboot::SMALL,
     deepboot::FAIR,

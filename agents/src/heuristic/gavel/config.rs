@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::allox_rounds::AlloxQueues;
 use super::fifo::TypeFifo;
 use super::form::GavelForm;
 use super::gandiva::GandivaPairs;
 use super::water_filling::Inside;
 use crate::allocation::expense::Expense;
+use crate::heuristic::shockwave::Shockwave;
 
 /// Objective that the shares of time optimise.
 #[derive(Clone, Debug)]
@@ -43,6 +45,12 @@ pub enum GavelObjective {
     Fifo(TypeFifo),
     /// Baseline: random pairs of jobs share accelerators.
     Gandiva(GandivaPairs),
+    /// Baseline: equal time for all jobs, whatever their sizes (Gandiva-Fair, EuroSys'20).
+    EqualTime,
+    /// Baseline: AlloX (EuroSys'20).
+    Allox(AlloxQueues),
+    /// Shockwave (NSDI'23), which chooses rounds by itself.
+    Shockwave(Box<Shockwave>),
 }
 
 /// Name of the policy of most steps per watt.

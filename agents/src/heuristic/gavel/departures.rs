@@ -75,6 +75,16 @@ pub(super) trait Departures: Send {
         start_secs + round_secs
     }
 
+    /// Time at which the next round is chosen, where that is before the present one ends, seconds.
+    fn chooses_at(&self, _end_secs: f64, _round_secs: f64) -> Option<f64> {
+        None
+    }
+
+    /// Time by which a round is longer when `leaving` jobs gave up their accelerators at its start, seconds.
+    fn extension_secs(&self, _leaving: usize) -> f64 {
+        0.0
+    }
+
     /// Whether the round goes on although its time is up.
     fn extends_round(&self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) -> bool {
         false

@@ -51,7 +51,7 @@ impl GandivaPairs {
     pub fn new(seed: u64, form: GavelForm) -> Self {
         let draws = match form {
             GavelForm::Artifact => PairDraws::Python(Box::new(PythonRandom::new(seed))),
-            GavelForm::Published => PairDraws::Own(Box::new(rng(seed, Stream::Policy))),
+            _ => PairDraws::Own(Box::new(rng(seed, Stream::Policy))),
         };
         Self { draws, assigned: Vec::new() }
     }

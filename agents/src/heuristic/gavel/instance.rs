@@ -98,6 +98,18 @@ impl GavelInstance {
         sum / f64::from(self.total())
     }
 
+    /// Instance in which the speeds of each job are divided by `divisor(job)`.
+    pub fn divided(&self, divisor: impl Fn(usize) -> f64) -> Self {
+        let mut divided = self.clone();
+        for row in &mut divided.rows {
+            let by = [divisor(row.first), row.second.map_or(1.0, &divisor)];
+            for rates in row.rates.iter_mut().flatten() {
+                *rates = [rates[0] / by[0], rates[1] / by[1]];
+            }
+        }
+        divided
+    }
+
     /// Instance as seen by a scheduler that does not know speeds of types: each job has `rate(job)`
     /// on every type.
     pub fn unaware(&self, rate: impl Fn(usize) -> f64) -> Self {

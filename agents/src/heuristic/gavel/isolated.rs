@@ -15,6 +15,20 @@ pub fn isolated(instance: &GavelInstance) -> TimeShares {
     allocation
 }
 
+/// Gives each job an equal part of the time of each type, whatever the number of accelerators that it needs at once,
+/// and at most all of the time: Gandiva-Fair (Chaudhary et al., EuroSys'20) as Shockwave's artifact has it.
+pub fn equal_time(instance: &GavelInstance) -> TimeShares {
+    let mut allocation = TimeShares::zero(instance);
+    let parts = instance.jobs.len() as f64;
+    let time: f64 = instance.counts.iter().map(|&count| f64::from(count) / parts).sum();
+    for job in 0..instance.jobs.len() {
+        for (share, &count) in allocation.row_mut(job).iter_mut().zip(&instance.counts) {
+            *share = f64::from(count) / parts / time.max(1.0);
+        }
+    }
+    allocation
+}
+
 /// Steps per second of `job` under its isolated shares; types that the job cannot run on count as
 /// zero.
 pub fn isolated_rate(instance: &GavelInstance, job: usize) -> f64 {

@@ -4,6 +4,7 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
+use super::allox_rounds::AlloxQueues;
 use super::config::{
     GavelConfig, GavelObjective, GavelPerExpense, GavelRoundLength, GavelRounds, PER_DOLLAR, PER_WATT, TypeSpeeds,
 };
@@ -35,12 +36,14 @@ macro_rules! listed {
                 defaults: GavelRounds::default,
                 build: |rounds, $seed| {
                     let $form = GavelForm::Published;
-                    made($objective, $traits, $seed, $form, *rounds)
+                    let objective = $objective;
+                    made(objective, $traits, $seed, GavelForm::Published, *rounds)
                 },
             },
             replica: Some(|$seed| {
                 let $form = GavelForm::Artifact;
-                made($objective, $traits, $seed, $form, GavelRounds::default())
+                let objective = $objective;
+                made(objective, $traits, $seed, GavelForm::Artifact, GavelRounds::default())
             }),
         }
     };
@@ -149,7 +152,7 @@ pub const LISTED: &[ListedPolicy] = &[
     listed!("gavel-fifo", "oldest first, on a type drawn at random", UNAWARE, |seed, form| {
         GavelObjective::Fifo(TypeFifo::new(match form {
             GavelForm::Artifact => TypeChoice::LastOfAll(Box::new(PythonRandom::new(seed))),
-            GavelForm::Published => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
+            _ => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
         }))
     }),
     ListedPolicy {
@@ -164,6 +167,31 @@ pub const LISTED: &[ListedPolicy] = &[
         },
         replica: Some(|seed| fifo_perf(seed, GavelForm::Artifact, GavelRounds::default())),
     },
+    ListedPolicy {
+        name: "gavel-gandiva-fair",
+        about: "equal time for all jobs, whatever their number of accelerators",
+        source: SHOCKWAVE,
+        traits: UNAWARE,
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| made(GavelObjective::EqualTime, UNAWARE, seed, GavelForm::Published, *rounds),
+        },
+        replica: None,
+    },
+    ListedPolicy {
+        name: "gavel-allox",
+        about: "heads of AlloX's queues keep their accelerators; jobs of several are matched as if they needed one",
+        source: SHOCKWAVE,
+        traits: AWARE,
+        constructor: &Parameterised {
+            defaults: GavelRounds::default,
+            build: |rounds, seed| {
+                let objective = GavelObjective::Allox(AlloxQueues::new(ALLOX_FRACTION));
+                made(objective, AWARE, seed, GavelForm::Published, *rounds)
+            },
+        },
+        replica: None,
+    },
     listed!(
         "gavel-gandiva",
         "random pairs share accelerators when there are more jobs than those",
@@ -171,6 +199,11 @@ pub const LISTED: &[ListedPolicy] = &[
         |seed, form| { GavelObjective::Gandiva(GandivaPairs::new(seed, form)) }
     ),
 ];
+
+/// Part of the waiting jobs that AlloX matches (`utils.py` of the artifacts).
+pub const ALLOX_FRACTION: f64 = 0.2;
+
+const SHOCKWAVE: &str = "uw-mad-dash/shockwave, policies; Zheng et al., NSDI 2023";
 
 fn fifo_perf(seed: u64, form: GavelForm, rounds: GavelRounds) -> Box<dyn Policy> {
     made(GavelObjective::Fifo(TypeFifo::new(TypeChoice::Fastest)), AWARE, seed, form, rounds)

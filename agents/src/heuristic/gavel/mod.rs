@@ -12,6 +12,7 @@
 //! unaware of them. Baselines of the paper's evaluation, first in, first out over types and random
 //! packing, run under the same mechanism.
 
+pub mod allox_rounds;
 pub mod artifact;
 mod config;
 mod departures;
@@ -21,16 +22,18 @@ pub mod gandiva;
 pub mod instance;
 pub mod isolated;
 mod listed;
+mod next_round;
 pub mod objectives;
 mod policy;
 pub mod program;
 mod python_random;
 pub mod rounds;
+mod shockwave_forms;
 mod shortest_first;
 pub mod water_filling;
 
-pub use config::{GavelConfig, GavelObjective, TypeSpeeds, expense_of};
-pub use form::GavelForm;
-pub use listed::LISTED;
+pub use config::{GavelConfig, GavelObjective, GavelRounds, TypeSpeeds, expense_of};
+pub use form::{ClusterRun, GavelForm};
+pub use listed::{ALLOX_FRACTION, LISTED};
 pub use policy::Gavel;
 pub use shortest_first::shortest_first;

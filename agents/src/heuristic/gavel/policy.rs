@@ -2,7 +2,6 @@
 
 use goodput_env::cluster::{AcceleratorType, TypeId};
 use goodput_env::job::JobId;
-use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
@@ -14,34 +13,39 @@ use super::config::{GavelConfig, GavelObjective, TypeSpeeds};
 use super::departures::{Departures, PublishedGavel};
 use super::form::GavelForm;
 use super::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
-use super::isolated::{isolated, isolated_rate};
+use super::isolated::{equal_time, isolated, isolated_rate};
 use super::objectives;
-use super::rounds::{ChosenAccount, Combination, MayRun, OpeningCredit, RoundLedger, RoundTask};
+use super::rounds::{ChosenTask, Combination, OpeningCredit, RoundLedger, RoundTask};
+use super::shockwave_forms::{ShockwaveCluster, ShockwaveSimulator};
 use super::shortest_first::shortest_first;
 use super::water_filling::{Entity, Inside, water_filling};
 
 /// Gavel over a cluster. Jobs run at the size they asked for, on one type at a time. Nothing starts
 /// within a round: the accelerators of a job that completes early are idle until the round is over.
 pub struct Gavel {
-    config: GavelConfig,
-    departures: Box<dyn Departures>,
-    ledger: Option<RoundLedger>,
+    pub(super) config: GavelConfig,
+    pub(super) departures: Box<dyn Departures>,
+    pub(super) ledger: Option<RoundLedger>,
     /// Active jobs, ascending.
-    jobs: Vec<KnownJob>,
+    pub(super) jobs: Vec<KnownJob>,
     /// Smallest id that has not been seen.
     unseen: JobId,
-    stale: bool,
+    pub(super) stale: bool,
     /// Accelerators of each type at the last computation of shares.
     capacity: Option<Vec<u32>>,
-    tasks: Vec<RoundTask>,
-    start_secs: f64,
-    end_secs: f64,
+    pub(super) tasks: Vec<RoundTask>,
+    /// Tasks of the next round, where they are chosen before the present one ends.
+    pub(super) next: Option<Vec<ChosenTask>>,
+    pub(super) start_secs: f64,
+    pub(super) end_secs: f64,
+    /// Time up to which the tasks' received time has been entered.
+    pub(super) entered_secs: f64,
 }
 
 /// Active job, as remembered between rounds.
 #[derive(Clone, Copy, Debug)]
-struct KnownJob {
-    id: JobId,
+pub(super) struct KnownJob {
+    pub(super) id: JobId,
     /// At the last allocation: steps left, and steps per second under isolated shares.
     allocated: Option<(f64, f64)>,
     isolated_secs: f64,
@@ -50,9 +54,11 @@ struct KnownJob {
 impl Gavel {
     /// A policy with the given settings.
     pub fn new(config: GavelConfig) -> Self {
-        let departures: Box<dyn Departures> = match config.form {
+        let departures: Box<dyn Departures> = match &config.form {
             GavelForm::Artifact => Box::new(Artifact::new(config.seed)),
             GavelForm::Published => Box::new(PublishedGavel::new(config.seed)),
+            GavelForm::ShockwaveSimulator => Box::new(ShockwaveSimulator),
+            GavelForm::ShockwaveCluster(run) => Box::new(ShockwaveCluster::new(run.clone())),
         };
         Self {
             config,
@@ -63,8 +69,10 @@ impl Gavel {
             stale: false,
             capacity: None,
             tasks: Vec::new(),
+            next: None,
             start_secs: 0.0,
             end_secs: 0.0,
+            entered_secs: 0.0,
         }
     }
 
@@ -76,13 +84,19 @@ impl Gavel {
         time_is_up || !self.tasks.iter().any(active)
     }
 
-    /// Accounts for the time that the round's tasks received, forgets completed jobs and enters new
-    /// ones.
-    fn close_round(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
+    /// Enters the time that the round's tasks received since it was entered last.
+    pub(super) fn enter_time(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
         let now = view.now.as_secs_f64();
         for (at, task) in self.tasks.iter().enumerate() {
-            ledger.receive(task.combination, task.kind, self.departures.task_end(at, now) - self.start_secs);
+            ledger.receive(task.combination, task.kind, self.departures.task_end(at, now) - self.entered_secs);
         }
+        self.entered_secs = now;
+    }
+
+    /// Accounts for the time that the round's tasks received, forgets completed jobs and enters new
+    /// ones.
+    pub(super) fn close_round(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
+        self.enter_time(view, ledger);
         self.departures.settle(view, &self.tasks);
         let before = self.jobs.len();
         self.jobs.retain(|known| view.job(known.id).is_some());
@@ -126,10 +140,9 @@ impl Gavel {
 
     /// Computes shares anew where jobs or accelerators have come or gone. Shares computed while a
     /// node was down would leave its accelerators idle after the repair.
-    fn allocate_shares(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
+    pub(super) fn allocate_shares(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger, now: f64) {
         let capacity = capacity(view);
         self.stale |= self.capacity.as_ref().is_some_and(|before| *before != capacity);
-        let now = self.start_secs;
         let due = ledger.last_reset() == 0.0 || now - ledger.last_reset() >= self.config.rounds.reset_secs;
         if !self.stale || self.departures.allocates_at_resets_only() && !due {
             return;
@@ -146,7 +159,7 @@ impl Gavel {
         };
         let participants: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
         let ids: Vec<JobId> = participants.iter().map(|&at| self.jobs[at].id).collect();
-        let (mut instance, accounts) = self.instance(view, ledger, &ids, capacity);
+        let (mut instance, accounts) = self.instance(view, ledger, &ids, capacity, now);
         let seen = if self.config.types == TypeSpeeds::Known || self.config.sharing {
             instance.clone()
         } else {
@@ -165,7 +178,7 @@ impl Gavel {
         }
         let seen = GavelInstance { jobs: instance.jobs.clone(), ..seen };
         // The solver may give up; isolated shares are always feasible.
-        let allocation = self.allocate(view, &seen, &ids).unwrap_or_else(|| isolated(&seen));
+        let allocation = self.allocate(view, &seen, &ids, now).unwrap_or_else(|| isolated(&seen));
         for (row, account) in accounts.into_iter().enumerate() {
             ledger.set_share(account, allocation.row(row));
         }
@@ -178,6 +191,7 @@ impl Gavel {
         ledger: &RoundLedger,
         ids: &[JobId],
         counts: Vec<u32>,
+        now: f64,
     ) -> (GavelInstance, Vec<usize>) {
         let kinds = counts.len();
         let position = |id: JobId| ids.binary_search(&id).ok();
@@ -185,7 +199,7 @@ impl Gavel {
             let job = view.job(id).expect("close_round keeps active jobs only");
             let left = self.departures.steps_left(&job);
             GavelJob {
-                age_secs: self.start_secs - job.request().submit.as_secs_f64(),
+                age_secs: now - job.request().submit.as_secs_f64(),
                 weight: f64::from(job.request().weight_milli) / 1000.0,
                 // Programs divide by the steps left, which therefore stay above 0.
                 ..GavelJob::new(job.request().gpus, left.unwrap_or(1.0).max(1e-9))
@@ -225,12 +239,17 @@ impl Gavel {
         }
     }
 
-    fn allocate(&mut self, view: &ClusterView<'_>, instance: &GavelInstance, ids: &[JobId]) -> Option<TimeShares> {
+    fn allocate(
+        &mut self,
+        view: &ClusterView<'_>,
+        instance: &GavelInstance,
+        ids: &[JobId],
+        now: f64,
+    ) -> Option<TimeShares> {
         if ids.is_empty() {
             return Some(TimeShares::zero(instance));
         }
         let types = &view.cluster().types;
-        let now = self.start_secs;
         match &mut self.config.objective {
             GavelObjective::Isolated => Some(isolated(instance)),
             GavelObjective::MaxMin => objectives::max_min(instance),
@@ -240,7 +259,11 @@ impl Gavel {
             GavelObjective::Makespan => self.departures.makespan(instance),
             GavelObjective::MinJct => objectives::min_jct(instance),
             GavelObjective::ShortestFirst => Some(shortest_first(instance)),
-            GavelObjective::MaxThroughput => objectives::max_throughput(instance),
+            // Steps count, whatever their batch size.
+            GavelObjective::MaxThroughput => {
+                let step_work = |job: usize| view.job(ids[job]).map_or(1.0, |job| job.step_work());
+                objectives::max_throughput(&instance.divided(step_work))
+            }
             GavelObjective::Cost(prices) => {
                 objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &[])
             }
@@ -264,94 +287,23 @@ impl Gavel {
                 Some(fifo.allocate(instance, ids, &by_name))
             }
             GavelObjective::Gandiva(gandiva) => Some(gandiva.allocate(instance, ids)),
+            GavelObjective::EqualTime => Some(equal_time(instance)),
+            GavelObjective::Allox(queues) => Some(queues.allocate(instance, ids)),
+            GavelObjective::Shockwave(_) => Some(TimeShares::zero(instance)),
         }
-    }
-
-    fn order_of_types(&mut self, count: usize) -> Vec<TypeId> {
-        let mut order: Vec<TypeId> = TypeId::first(count).collect();
-        if self.config.types == TypeSpeeds::Hidden && !self.config.sharing {
-            self.departures.shuffle(&mut order);
-        }
-        order
-    }
-
-    /// Plans the next round.
-    fn plan_round(&mut self, view: &ClusterView<'_>, ledger: &RoundLedger) -> Plan {
-        // A round places all jobs anew, so what running jobs hold counts as free.
-        let mut free = view.free().to_vec();
-        for job in view.jobs() {
-            job.state.frees().iter().for_each(|slice| free[slice.node.index()] += slice.gpus);
-        }
-        let order = self.order_of_types(view.cluster().types.len());
-        // In first in, first out a job without a type waits; elsewhere idle accelerators go to jobs
-        // without a share.
-        let may_run = match self.config.objective {
-            GavelObjective::Fifo(_) => MayRun::Allocated,
-            _ => MayRun::All,
-        };
-        let mut chosen = ledger.choose(&order, of_types(view, &free), may_run);
-        chosen.retain(|chosen| self.departures.starts(&ledger.accounts()[chosen.account]));
-        let held = |combination: Combination| {
-            let task = self.tasks.iter().find(|task| task.combination == combination)?;
-            Some((task.kind, task.placement.clone()))
-        };
-        let placed = ledger.place(&chosen, held, view.cluster(), free);
-        let task = |(ChosenAccount { account, kind }, placement)| {
-            let combination = ledger.accounts()[account].combination;
-            RoundTask { combination, kind, placement }
-        };
-        self.tasks = placed.into_iter().map(task).collect();
-        self.end_secs = self.departures.start_round(view, &self.tasks, self.start_secs, self.config.rounds.round_secs);
-        self.plan(view)
-    }
-
-    fn plan(&self, view: &ClusterView<'_>) -> Plan {
-        let mut plan = Plan::keep();
-        let mut moved: Vec<JobId> = Vec::new();
-        for task in &self.tasks {
-            let partner = task.combination.older.map(|older| (older, task.combination.younger));
-            let stays = |job: JobId| {
-                view.job(job).is_some_and(|job| {
-                    let with = partner.map(|(one, other)| if one == job.id() { other } else { one });
-                    job.state.placement == task.placement && job.state.partner == with
-                })
-            };
-            moved.extend(task.combination.jobs());
-            if task.combination.jobs().all(stays) {
-                continue;
-            }
-            match partner {
-                None => plan.set(task.combination.younger, task.placement.clone()),
-                Some((one, other)) => plan.share(one, other, task.placement.clone()),
-            }
-        }
-        moved.sort_unstable();
-        for job in view.jobs().filter(|job| job.state.is_allocated()) {
-            if moved.binary_search(&job.id()).is_err() {
-                plan.set(job.id(), Placement::none());
-            }
-        }
-        plan
     }
 }
 
 impl Policy for Gavel {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        if !self.over(view) {
-            return self.departures.within_round(view, &self.tasks);
+        if self.over(view) {
+            return self.next_round(view);
         }
-        // The ledger leaves `self` for the decision, since methods of `self` change it.
-        let mut ledger = self
-            .ledger
-            .take()
-            .unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.rounds.round_secs));
-        self.close_round(view, &mut ledger);
-        let previous_end = (!self.tasks.is_empty()).then_some(self.end_secs);
-        self.start_secs = self.departures.round_start(previous_end, view.now.as_secs_f64());
-        self.allocate_shares(view, &mut ledger);
-        let plan = self.plan_round(view, &ledger);
-        self.ledger = Some(ledger);
-        plan
+        if self.chooses_at().is_some_and(|at| SimTime::from_secs_f64(at) <= view.now) {
+            let now = view.now.as_secs_f64();
+            self.next = Some(self.choose(view, now));
+        }
+        self.departures.within_round(view, &self.tasks)
     }
 
     fn wake_at(&self) -> Option<SimTime> {
@@ -360,7 +312,8 @@ impl Policy for Gavel {
             Some(reset) if self.tasks.is_empty() => self.stale.then_some(reset + self.config.rounds.reset_secs),
             _ => (!self.tasks.is_empty()).then_some(self.end_secs),
         };
-        self.departures.wake_at().into_iter().chain(end.map(SimTime::from_secs_f64)).min()
+        let times = end.into_iter().chain(self.chooses_at()).map(SimTime::from_secs_f64);
+        self.departures.wake_at().into_iter().chain(times).min()
     }
 
     fn round(&self) -> Option<SimTime> {
@@ -373,6 +326,8 @@ impl Policy for Gavel {
             | GavelObjective::Makespan
             | GavelObjective::MinJct
             | GavelObjective::ShortestFirst
+            | GavelObjective::Allox(_)
+            | GavelObjective::Shockwave(_)
             | GavelObjective::CostWithDeadlines(_) => Information::Oracle,
             _ => Information::Profiled,
         })
@@ -384,7 +339,7 @@ impl Policy for Gavel {
 }
 
 /// Whether `job` runs on each type.
-fn runs(view: &ClusterView<'_>, job: &JobView<'_>) -> Vec<bool> {
+pub(super) fn runs(view: &ClusterView<'_>, job: &JobView<'_>) -> Vec<bool> {
     let kinds = view.cluster().type_ids();
     kinds.map(|kind| job.rate_on(kind, job.request().gpus).is_some_and(|rate| rate > 0.0)).collect()
 }
@@ -396,7 +351,7 @@ fn capacity(view: &ClusterView<'_>) -> Vec<u32> {
 }
 
 /// Sums by type of counts by node.
-fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
+pub(super) fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
     let mut sums = vec![0; view.cluster().types.len()];
     for (node, gpus) in view.cluster().nodes.iter().zip(by_node) {
         sums[node.accelerator.index()] += gpus;

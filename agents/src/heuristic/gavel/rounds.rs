@@ -93,12 +93,14 @@ pub enum MayRun {
     Allocated,
 }
 
-/// Account chosen for one round, and on which type.
+/// Combination chosen for one round, and on which type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChosenAccount {
-    /// Index of the account.
-    pub account: usize,
-    /// Index of the accelerator type.
+pub struct ChosenTask {
+    /// Combination that runs.
+    pub combination: Combination,
+    /// Number of accelerators that it needs.
+    pub gpus: u32,
+    /// Accelerator type.
     pub kind: TypeId,
 }
 
@@ -180,10 +182,16 @@ impl RoundLedger {
         }
     }
 
+    /// Account of `combination`; `None` where there is none.
+    pub fn account(&self, combination: Combination) -> Option<&CombinationAccount> {
+        let at = self.accounts.binary_search_by_key(&combination, |account| account.combination).ok()?;
+        Some(&self.accounts[at])
+    }
+
     /// Combinations that run in the next round, types in the order of `kinds`, given the
     /// accelerators of each type. A job runs once, and a combination that does not fit is passed
     /// over.
-    pub fn choose(&self, kinds: &[TypeId], mut left: Vec<u32>, may_run: MayRun) -> Vec<ChosenAccount> {
+    pub fn choose(&self, kinds: &[TypeId], mut left: Vec<u32>, may_run: MayRun) -> Vec<ChosenTask> {
         let mut taken: Vec<JobId> = Vec::new();
         let mut chosen = Vec::new();
         let mut ranked: Vec<(f64, f64, f64, usize)> = Vec::with_capacity(self.accounts.len());
@@ -210,51 +218,49 @@ impl RoundLedger {
                         let position = taken.partition_point(|&other| other < job);
                         taken.insert(position, job);
                     }
-                    chosen.push(ChosenAccount { account: at, kind });
+                    chosen.push(ChosenTask { combination: account.combination, gpus: account.gpus, kind });
                 }
             }
         }
         chosen
     }
+}
 
-    /// Places the chosen combinations into `free` accelerators by node: largest first, on the nodes
-    /// of the last round where those are still free, else on as few nodes as possible. `held` gives
-    /// a combination's type and placement in the last round.
-    pub fn place(
-        &self,
-        chosen: &[ChosenAccount],
-        held: impl Fn(Combination) -> Option<(TypeId, Placement)>,
-        cluster: &Cluster,
-        mut free: Vec<u32>,
-    ) -> Vec<(ChosenAccount, Placement)> {
-        let gpus = |chosen: &ChosenAccount| self.accounts[chosen.account].gpus;
-        let mut order: Vec<ChosenAccount> = chosen.to_vec();
-        // A large combination finds whole nodes only while they are empty.
-        order.sort_by_key(|chosen| std::cmp::Reverse(gpus(chosen)));
-        let mut placed = Vec::with_capacity(order.len());
-        // Of one size, combinations that can stay are placed first, so that no other takes their
-        // nodes.
-        for same in order.chunk_by(|a, b| gpus(a) == gpus(b)) {
-            let mut new = Vec::new();
-            for &chosen in same {
-                let before = held(self.accounts[chosen.account].combination).filter(|(kind, _)| *kind == chosen.kind);
-                let whole = before
-                    .map(|(_, placement)| placement)
-                    .filter(|placement| placement.slices().iter().all(|slice| free[slice.node.index()] >= slice.gpus));
-                match whole {
-                    Some(placement) => {
-                        placement.slices().iter().for_each(|slice| free[slice.node.index()] -= slice.gpus);
-                        placed.push((chosen, placement));
-                    }
-                    None => new.push(chosen),
+/// Places the chosen combinations into `free` accelerators by node: largest first, on the nodes
+/// of the last round where those are still free, else on as few nodes as possible. `held` gives
+/// a combination's type and placement in the last round.
+pub fn place_round(
+    chosen: &[ChosenTask],
+    held: impl Fn(Combination) -> Option<(TypeId, Placement)>,
+    cluster: &Cluster,
+    mut free: Vec<u32>,
+) -> Vec<(ChosenTask, Placement)> {
+    let mut order: Vec<ChosenTask> = chosen.to_vec();
+    // A large combination finds whole nodes only while they are empty.
+    order.sort_by_key(|chosen| std::cmp::Reverse(chosen.gpus));
+    let mut placed = Vec::with_capacity(order.len());
+    // Of one size, combinations that can stay are placed first, so that no other takes their
+    // nodes.
+    for same in order.chunk_by(|a, b| a.gpus == b.gpus) {
+        let mut new = Vec::new();
+        for &chosen in same {
+            let before = held(chosen.combination).filter(|(kind, _)| *kind == chosen.kind);
+            let whole = before
+                .map(|(_, placement)| placement)
+                .filter(|placement| placement.slices().iter().all(|slice| free[slice.node.index()] >= slice.gpus));
+            match whole {
+                Some(placement) => {
+                    placement.slices().iter().for_each(|slice| free[slice.node.index()] -= slice.gpus);
+                    placed.push((chosen, placement));
                 }
-            }
-            for chosen in new {
-                placed.extend(pack(cluster, &mut free, chosen.kind, gpus(&chosen)).map(|at| (chosen, at)));
+                None => new.push(chosen),
             }
         }
-        placed
+        for chosen in new {
+            placed.extend(pack(cluster, &mut free, chosen.kind, chosen.gpus).map(|at| (chosen, at)));
+        }
     }
+    placed
 }
 
 /// Descending by priority, deficit and share; equal entries keep their order.

@@ -28,6 +28,12 @@ const ASSUMED: &str = "parts after Tiresias (NSDI 2019); times derived, bandwidt
 pub const NAMED: &[Named] = &[
     named("zero", SwitchCost::Zero, "nothing", "the ideal; also the Tiresias simulator (NSDI 2019)"),
     named("pollux_const", SwitchCost::POLLUX, "30 s for any change", "Pollux artifact (OSDI 2021), simulator.py"),
+    named(
+        "shockwave_const",
+        SwitchCost::SHOCKWAVE,
+        "20 s for any change",
+        "Shockwave artifact (NSDI 2023), scheduler.py",
+    ),
     named("deepboot_full", SwitchCost::DeepbootFull, "a cold start, 18 to 103 s, for any change", DEEPBOOT),
     named("deepboot_uniform", SwitchCost::DeepbootUniform, "60 s for any change", DEEPBOOT),
     named(

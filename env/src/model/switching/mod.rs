@@ -83,6 +83,8 @@ impl SwitchCost {
     /// Pollux: checkpoint, restart and restore take 30 s for all applications (artifact
     /// `simulator.py`).
     pub const POLLUX: Self = Self::Constant { millis: 30_000 };
+    /// Shockwave: a job that did not run in the round before loses 20 s (artifact `scheduler.py`).
+    pub const SHOCKWAVE: Self = Self::Constant { millis: 20_000 };
     /// Range of restart delays that is quoted for DeepBoot's testbed.
     pub const SEED_RANGE: Self = Self::Range { min_millis: 20_000, max_millis: 100_000 };
 
