@@ -90,5 +90,5 @@ fn the_schedule_of_a_run_is_a_picture_for_perfetto() {
     let text = fs::read_to_string(dir.path().join("own.json")).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
     let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").count();
-    assert_eq!(slices, 2 + 1 + 1, "two accelerators of the first job, one of the second, and its wait");
+    assert_eq!(slices, 2 + 1 + 2, "the short job takes an accelerator between two spans of the long one on both");
 }
