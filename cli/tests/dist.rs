@@ -1,4 +1,4 @@
-//! What one installs from: the tarball and the Debian package have the program and everything beside it.
+//! Archives that one installs from: the tarball and the Debian package have the program and everything beside it.
 //!
 //! `GOODPUT_DIST=FOLDER` keeps the archives in a folder, to look at them or to install them.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests, and a test that could not run says so")]

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::common::comparison;
 use goodput_eval::Report;
 
-/// The page as it is after its script and `probe`, a script of the test, have run; `None` where no browser is installed.
+/// The page after its script and `probe`, a script of the test, have run; `None` where no browser is installed.
 fn opened(page: &str, probe: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");

@@ -27,10 +27,10 @@ const TEXTS: [(&str, &str); 5] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
 ];
 
-/// The archives.
+/// Paths of the archives that were built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archives {
-    /// The tarball.
+    /// Path of the compressed tarball.
     pub tarball: PathBuf,
     /// The Debian package; `None` where there is no `dpkg-deb`.
     pub package: Option<PathBuf>,
@@ -92,7 +92,7 @@ fn shared(goodput: &Path, stage: &Path) -> io::Result<Vec<String>> {
     Ok(files.iter().map(below).collect())
 }
 
-/// Copies the files of a tree whose names end as one of `kinds`, or all where none is named, but those called `but`.
+/// Copies the files of a tree that end as one of `kinds`, or all where none is named, and leaves those called `but`.
 fn copy(from: &Path, to: &Path, kinds: &[&str], but: &str) -> io::Result<()> {
     let mut files = Vec::new();
     list(from, &mut files)?;

@@ -28,7 +28,7 @@ pub(super) struct PageData<'a> {
     /// Values of runs by metric, policy and scenario.
     values: Vec<Vec<Vec<Option<f64>>>>,
     completion: Vec<Vec<CompletionOfRun>>,
-    held: Option<Held>,
+    held: Option<HeldShares>,
     /// Chart of the nodes under each policy.
     nodes: Vec<Option<&'a NodeChart>>,
     /// Names of policies with a chart that the page has no room for.
@@ -57,7 +57,7 @@ struct PageMetric {
 /// Completion times of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CompletionOfRun {
-    /// Completed jobs.
+    /// Number of jobs that completed.
     jobs: usize,
     /// Quantiles from 0 to 1 in equal steps, seconds.
     secs: Vec<f64>,
@@ -78,7 +78,7 @@ impl CompletionOfRun {
 
 /// Share of accelerators that jobs hold on the first scenario, in equal spans of time.
 #[derive(Serialize)]
-struct Held {
+struct HeldShares {
     until_secs: f64,
     /// Thousandths, by policy.
     shares: Vec<Vec<u16>>,
@@ -134,18 +134,18 @@ fn values(results: &ComparisonResults, metric: &Metric) -> Vec<Vec<Option<f64>>>
     (0..layout.policies.len()).map(|policy| results.heads[layout.runs_of(policy)].iter().map(of).collect()).collect()
 }
 
-fn held(results: &ComparisonResults) -> Option<Held> {
+fn held(results: &ComparisonResults) -> Option<HeldShares> {
     let until = results.pictures.iter().map(|picture| picture.end).max()?;
     let shares = results.pictures.iter().map(|picture| {
         let capacity = f64::from(picture.capacity_gpus.max(1));
         let mean = picture.held.mean_gpus(picture.end, until, SPANS);
         mean.into_iter().map(|gpus| (gpus / capacity * 1000.0).round() as u16).collect()
     });
-    Some(Held { until_secs: until.as_secs_f64(), shares: shares.collect() })
+    Some(HeldShares { until_secs: until.as_secs_f64(), shares: shares.collect() })
 }
 
 /// Charts of nodes that the page has room for: that of the policy in focus, of the reference, and of others, the best
-/// first. Then the names of the policies whose charts find no room.
+/// first. Then the names of policies with a chart that finds no room.
 fn charts<'a>(results: &'a ComparisonResults, focus: Option<&str>) -> (Vec<Option<&'a NodeChart>>, Vec<&'a str>) {
     let layout = &results.layout;
     let ranked = ranking(&results.summary);

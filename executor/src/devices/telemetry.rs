@@ -63,13 +63,13 @@ impl Telemetry {
         let (state, changed, stop) =
             (Arc::clone(&telemetry.state), Arc::clone(&telemetry.changed), Arc::clone(&telemetry.stop));
         tokio::spawn(async move {
-            let mut told = Offer::default();
+            let mut told = DeviceOffer::default();
             while let Some(answer) = answers.recv().await {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
                 take(&mut lock(&state), answer, clock());
-                let offer = Offer::of(&lock(&state));
+                let offer = DeviceOffer::of(&lock(&state));
                 if offer != told {
                     offer.tell();
                     told = offer;
@@ -166,14 +166,14 @@ fn lock(state: &Mutex<TelemetryState>) -> MutexGuard<'_, TelemetryState> {
 
 /// Accelerators of the machine as its log tells them: once, and again when they change.
 #[derive(Default, PartialEq)]
-struct Offer {
+struct DeviceOffer {
     /// Number of accelerators that are known, whatever their health.
     accelerators: usize,
     /// Problem of the driver with its remedy, where there is one.
     problem: Option<String>,
 }
 
-impl Offer {
+impl DeviceOffer {
     fn of(state: &TelemetryState) -> Self {
         let stuck = state.stuck_ms.map(|_| "the driver does not answer".to_owned());
         let accelerators = state.book.devices().len();

@@ -1,7 +1,7 @@
 //! `goodput ui`: a page on this machine with the runs of a folder, a training as it goes, and a daemon's cluster.
 //!
-//! The server listens on the loopback device only. It changes nothing, and it answers only calls that name this machine:
-//! a page of another site, whose name was made to lead here, reads nothing.
+//! The server listens on the loopback device only and changes nothing. It refuses calls that name another machine, so a
+//! page of another site reads nothing, even where the name of that site was made to lead here.
 
 mod progress;
 mod runs;
@@ -34,14 +34,14 @@ const PAGE: &str = include_str!("../../../assets/ui.html");
 const SCRIPT: &str = include_str!("../../../assets/ui.js");
 
 /// Inputs of every answer.
-struct Served {
+struct ServedPage {
     folder: PathBuf,
     daemon: Option<DaemonAddress>,
 }
 
 /// Name of a run in the address of a call.
 #[derive(Deserialize)]
-struct Asked {
+struct NamedRun {
     run: String,
 }
 
@@ -60,7 +60,7 @@ pub fn run(args: &Ui) -> Result<ExitCode, CommandError> {
         // A token or an authority that is missing is found before the page opens.
         Client::new(address, LIVE)?;
     }
-    let served = Arc::new(Served { folder: args.folder.clone(), daemon });
+    let served = Arc::new(ServedPage { folder: args.folder.clone(), daemon });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(CommandError::failed)?;
     let ended = runtime.block_on(serve(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)), served));
@@ -69,7 +69,7 @@ pub fn run(args: &Ui) -> Result<ExitCode, CommandError> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(address: SocketAddr, served: Arc<Served>) -> Result<(), CommandError> {
+async fn serve(address: SocketAddr, served: Arc<ServedPage>) -> Result<(), CommandError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         CommandError::failed(format!("cannot listen on {address}: {error}")).with_help("choose another --port, or 0")
     })?;
@@ -82,7 +82,7 @@ async fn serve(address: SocketAddr, served: Arc<Served>) -> Result<(), CommandEr
     }
 }
 
-fn router(served: Arc<Served>) -> Router {
+fn router(served: Arc<ServedPage>) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/report", get(report))
@@ -104,26 +104,26 @@ async fn only_this_machine(request: Request, next: Next) -> Response {
     }
 }
 
-async fn page(State(served): State<Arc<Served>>) -> Html<String> {
+async fn page(State(served): State<Arc<ServedPage>>) -> Html<String> {
     let script = SCRIPT.replace("$DAEMON", if served.daemon.is_some() { "true" } else { "false" });
     let style = [THEME_CSS, PAGE_CSS, CHART_CSS].join("\n");
     Html(PAGE.replace("$STYLE", &style).replace("$CHARTS", CHART_JS).replace("$SCRIPT", &script))
 }
 
-async fn list(State(served): State<Arc<Served>>) -> Json<Value> {
+async fn list(State(served): State<Arc<ServedPage>>) -> Json<Value> {
     Json(json!({ "folder": served.folder, "runs": runs::list(&served.folder) }))
 }
 
-async fn report(State(served): State<Arc<Served>>, Query(asked): Query<Asked>) -> Response {
+async fn report(State(served): State<Arc<ServedPage>>, Query(asked): Query<NamedRun>) -> Response {
     read(&served, &asked, "report.html").map_or_else(no_file, |text| Html(text).into_response())
 }
 
-async fn summary(State(served): State<Arc<Served>>, Query(asked): Query<Asked>) -> Response {
+async fn summary(State(served): State<Arc<ServedPage>>, Query(asked): Query<NamedRun>) -> Response {
     let json = |text: String| ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     read(&served, &asked, "summary.json").map_or_else(no_file, json)
 }
 
-async fn follow(State(served): State<Arc<Served>>, Query(asked): Query<Asked>) -> Response {
+async fn follow(State(served): State<Arc<ServedPage>>, Query(asked): Query<NamedRun>) -> Response {
     match runs::directory(&served.folder, &asked.run) {
         Some(run) => {
             Sse::new(progress::events(run.join("progress.csv"))).keep_alive(KeepAlive::default()).into_response()
@@ -133,7 +133,7 @@ async fn follow(State(served): State<Arc<Served>>, Query(asked): Query<Asked>) -
 }
 
 /// Status of the daemon with its nodes and its queue. The token stays on this side.
-async fn daemon(State(served): State<Arc<Served>>) -> Response {
+async fn daemon(State(served): State<Arc<ServedPage>>) -> Response {
     let status = tokio::task::spawn_blocking(move || {
         let address = served.daemon.as_ref()?;
         let status = Client::new(address, LIVE).and_then(|client| client.get::<Value>("/v1/status"));
@@ -148,12 +148,12 @@ async fn daemon(State(served): State<Arc<Served>>) -> Response {
 }
 
 /// Text of a file of a run, or the reason why there is none.
-fn read(served: &Served, asked: &Asked, file: &str) -> Result<String, String> {
+fn read(served: &ServedPage, asked: &NamedRun, file: &str) -> Result<String, String> {
     let run = runs::directory(&served.folder, &asked.run).ok_or_else(|| no_run(asked))?;
     std::fs::read_to_string(run.join(file)).map_err(|error| format!("{}: {file}: {error}", asked.run))
 }
 
-fn no_run(asked: &Asked) -> String {
+fn no_run(asked: &NamedRun) -> String {
     format!("there is no run called {:?}", asked.run)
 }
 

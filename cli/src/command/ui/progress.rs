@@ -11,15 +11,15 @@ use futures_util::stream::{Stream, unfold};
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Reader of a `progress.csv` that grows. The training writes the whole file anew for each row.
-struct Follower {
+struct ProgressReader {
     path: PathBuf,
     /// Complete lines that were told, the head among them.
     told: Vec<String>,
 }
 
-impl Follower {
-    /// Events for what is new: `head` with the names of the columns, then `rows` with the lines behind it. A file whose
-    /// earlier lines changed is told anew, as happens when a training is resumed from an earlier moment.
+impl ProgressReader {
+    /// Events for what is new: `head` with the names of the columns, then `rows` with the lines behind it. A file with
+    /// earlier lines that changed is told anew, as happens when a training is resumed from an earlier moment.
     fn look(&mut self) -> Vec<Event> {
         let text = std::fs::read_to_string(&self.path).unwrap_or_default().replace('\r', "");
         let lines: Vec<String> =
@@ -44,7 +44,7 @@ impl Follower {
 
 /// Events of the file at `path`, without end.
 pub fn events(path: PathBuf) -> impl Stream<Item = Result<Event, Infallible>> {
-    let follower = Follower { path, told: Vec::new() };
+    let follower = ProgressReader { path, told: Vec::new() };
     unfold((follower, Vec::<Event>::new()), |(mut follower, mut waiting)| async move {
         while waiting.is_empty() {
             waiting = follower.look();

@@ -247,7 +247,7 @@ impl AgentNodes {
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
             // What runs on a node that can start nothing goes on.
             _ if remote.drained.is_some() || self.why_unfit(remote).is_some() => NodeHealth::Drained,
-            // A driver that fails to load shows as a node without accelerators. Attempts that the node lists may run on.
+            // A driver that fails to load shows as a node without accelerators. Attempts that it lists may run on.
             _ if status.accelerators.is_empty() && status.attempts.is_empty() => NodeHealth::Down,
             _ if status.accelerators.is_empty() => NodeHealth::Suspect,
             _ => NodeHealth::Up,
