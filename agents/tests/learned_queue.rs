@@ -73,7 +73,7 @@ fn true_run_times_of_waiting_jobs_change_no_decision() {
     let workload = |spans: &[i64]| {
         let mut jobs = vec![limited("first", 8, 1000, 1000, 0)];
         let waiting = |(at, span): (usize, &i64)| {
-            let (width, limit) = (1 + at as u32 % 5, 300 + 100 * (at as i64 % 7));
+            let (width, limit) = (1 + at as u32 % 3, 300 + 100 * (at as i64 % 7));
             limited(&format!("j{at}"), width, limit, *span, 1 + at as i64)
         };
         jobs.extend(spans.iter().enumerate().map(waiting));
