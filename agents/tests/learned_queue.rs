@@ -11,7 +11,7 @@ use goodput_agents::policies::queue::{
     ChoiceLog, JOB_FEATURES, LearnedOrder, LearnedQueue, QueueRule, QueueScore, layout, schema_hash,
 };
 use goodput_env::cluster::Cluster;
-use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+use goodput_env::job::{JobRequest, JobSpec, Workload};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use rand::RngExt;

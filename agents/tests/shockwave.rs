@@ -1,12 +1,12 @@
 //! Shockwave's program against all ways to give jobs rounds.
 
-use goodput_agents::heuristic::shockwave::counts::{Claim, rounds_by_job};
+use goodput_agents::heuristic::shockwave::counts::{RoundClaim, rounds_by_job};
 use proptest::prelude::*;
 
 const ROUNDS: usize = 3;
 
 /// The best value over all numbers of rounds that fit, by trying them all; `None` where none fits.
-fn best(claims: &[Claim], capacity: u64, k: f64) -> Option<f64> {
+fn best(claims: &[RoundClaim], capacity: u64, k: f64) -> Option<f64> {
     let choices = (ROUNDS + 1).pow(claims.len() as u32);
     let values = (0..choices).filter_map(|choice| {
         let rounds: Vec<usize> =
@@ -21,14 +21,14 @@ fn best(claims: &[Claim], capacity: u64, k: f64) -> Option<f64> {
 }
 
 /// Claims with concave utilities and falling times.
-fn claims(sizes: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Claim>> {
+fn claims(sizes: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<RoundClaim>> {
     let claim = (sizes, 0_usize..2, prop::collection::vec(0.01..1.0_f64, ROUNDS), 10.0..900.0_f64, 50.0..300.0_f64);
     let claim = claim.prop_map(|(gpus, least, mut gains, left, round)| {
         gains.sort_by(|one, other| other.total_cmp(one));
         let mut utility = vec![-1.0];
         gains.iter().for_each(|gain| utility.push(utility[utility.len() - 1] + gain));
         let left_secs = (0..=ROUNDS).map(|rounds| (left - round * rounds as f64).max(0.0)).collect();
-        Claim { gpus, least, utility, left_secs }
+        RoundClaim { gpus, least, utility, left_secs }
     });
     prop::collection::vec(claim, 1..6)
 }

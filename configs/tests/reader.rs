@@ -67,8 +67,10 @@ fn quickstart_with(from: &str, to: &str) -> ReadError {
 fn names_that_do_not_exist_are_found_before_a_run() {
     for (from, to, says) in [
         ("teacher = \"pollux-fast\"", "teacher = \"polux-fast\"", "(did you mean \"pollux-fast\"?)"),
-        ("accelerator = \"t4\"", "accelerator = \"T4\"", "(did you mean \"t4\"?)"),
-        ("accelerator = \"t4\"", "accelerator = \"abacus\"", "a100, rtx-2080-ti, rtx-6000, t4"),
+        ("accelerator = \"t4\"", "accelerator = \"T44\"", "(did you mean \"t4\"?)"),
+        ("accelerator = \"t4\"", "accelerator = \"abacus\"", "a100, h100, h200, l40s, rtx-2080-ti, rtx-6000, t4"),
+        // A type of the catalog on which some of the applications have no speed.
+        ("accelerator = \"t4\"", "accelerator = \"H100\"", "at least one type on which cifar10 has a speed: a100,"),
         ("\"fifo\"", "\"fifoo\"", "(did you mean \"fifo\"?)"),
     ] {
         let error = quickstart_with(from, to);

@@ -59,9 +59,9 @@ pub enum DataError {
     Incomplete {
         /// Path of the file that is there.
         path: PathBuf,
-        /// What is missing.
+        /// Missing thing, as a sentence.
         what: String,
-        /// What the user can do about it.
+        /// Remedy for the user.
         remedy: &'static str,
     },
     /// An assumption about scaling that is none.

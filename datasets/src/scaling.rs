@@ -2,9 +2,9 @@
 //!
 //! A public trace says how long a job ran on the accelerators that it asked for, and not how long it would have run on
 //! others. Such a job is rigid. An assumption gives it the behaviour of an application of the catalog: its elasticity,
-//! its batch sizes and its throughput. The part of the application's training that it does is chosen so that it lasts as
-//! long as in the trace, on the accelerators that it asked for and with a tuned batch size on the reference type. Results
-//! then rest on the assumption, so it is stored in the metadata of the table, and commands print it.
+//! its batch sizes and its throughput. The part of the application's training that it does is chosen so that it lasts
+//! as long as in the trace, on the accelerators that it asked for and with a tuned batch size on the reference type.
+//! Results then rest on the assumption, so it is stored in the metadata of the table, and commands print it.
 //!
 //! An assumption is the name of an application, `mixture`, or a TOML file with one of these for each name in the trace:
 //!
@@ -35,21 +35,21 @@ const OTHER: &str = "other";
 /// Most and least of an application's training that a job may do, in thousandths; what the job table can hold.
 const WORK_MILLI: [f64; 2] = [1.0, 1e9];
 
-/// Behaviour that jobs of unknown applications are assumed to have.
+/// AssumedBehaviour that jobs of unknown applications are assumed to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingAssumption {
-    /// Behaviour by name in the trace.
-    named: BTreeMap<String, Behaviour>,
-    /// Behaviour of all others; `None`: they stay as they are.
-    other: Option<Behaviour>,
+    /// AssumedBehaviour by name in the trace.
+    named: BTreeMap<String, AssumedBehaviour>,
+    /// AssumedBehaviour of all others; `None`: they stay as they are.
+    other: Option<AssumedBehaviour>,
 }
 
-/// Behaviour of a job.
+/// AssumedBehaviour of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Behaviour {
-    /// That of an application of the catalog, by its index.
+enum AssumedBehaviour {
+    /// AssumedBehaviour of one application of the catalog, by its index.
     Application(u16),
-    /// That of an application drawn by the hash of the job's name, all with one probability.
+    /// AssumedBehaviour of an application drawn by the hash of the job's name, all with one probability.
     Mixture,
 }
 
@@ -82,17 +82,17 @@ impl ScalingAssumption {
         }
         let Some(behaviour) = self.named.get(name).or(self.other.as_ref()) else { return false };
         let index = match behaviour {
-            Behaviour::Application(index) => usize::from(*index),
-            Behaviour::Mixture => (hash(&job.job_id) % catalog.applications.len() as u64) as usize,
+            AssumedBehaviour::Application(index) => usize::from(*index),
+            AssumedBehaviour::Mixture => (hash(&job.job_id) % catalog.applications.len() as u64) as usize,
         };
         scaled(job, index, catalog).is_some()
     }
 
     /// The assumption in one line, for metadata and messages.
     pub fn describe(&self, catalog: &Catalog) -> String {
-        let name = |behaviour: &Behaviour| match behaviour {
-            Behaviour::Application(index) => catalog.applications[usize::from(*index)].name.clone(),
-            Behaviour::Mixture => format!("one of {} by the hash of the job's name", catalog.names().join(", ")),
+        let name = |behaviour: &AssumedBehaviour| match behaviour {
+            AssumedBehaviour::Application(index) => catalog.applications[usize::from(*index)].name.clone(),
+            AssumedBehaviour::Mixture => format!("one of {} by the hash of the job's name", catalog.names().join(", ")),
         };
         let mut text = String::new();
         for (known, behaviour) in &self.named {
@@ -106,15 +106,15 @@ impl ScalingAssumption {
     }
 }
 
-fn behaviour(name: &str, path: &Path, catalog: &Catalog) -> Result<Behaviour, DataError> {
+fn behaviour(name: &str, path: &Path, catalog: &Catalog) -> Result<AssumedBehaviour, DataError> {
     if name == MIXTURE {
-        return Ok(Behaviour::Mixture);
+        return Ok(AssumedBehaviour::Mixture);
     }
     let unknown = || DataError::Assumption {
         path: PathBuf::from(path),
         what: format!("`{name}` is neither {MIXTURE}, nor a file, nor one of {}", catalog.names().join(", ")),
     };
-    catalog.index(name).map(Behaviour::Application).ok_or_else(unknown)
+    catalog.index(name).map(AssumedBehaviour::Application).ok_or_else(unknown)
 }
 
 /// Makes a job one of the application with this index; `None` where that cannot be.

@@ -104,7 +104,7 @@ pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
     Ok((table, imported.report))
 }
 
-/// What an import is told beside the file.
+/// Settings of an import beside the file.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// Columns of a csv file by name of the column of the job table, in place of a format that is recognised.

@@ -16,14 +16,14 @@ use super::run_times::{DrawnWork, PossibleWork, RunTimeHistory, ToldWork};
 
 /// First stretch that is simulated. Later ones are twice as long each, and all together reach for two months.
 const STRETCH: SimTime = SimTime::from_secs(6 * 3600);
-/// Most stretches.
+/// Bound of the number of stretches.
 const STRETCHES: u32 = 8;
 
 /// The question when a job will start that waits on a cluster as it is at one moment.
 #[derive(Debug)]
 pub struct StartQuestion<'a> {
-    /// Jobs by id. Of the work of a job nothing is read but its kind and, where the policy is told an estimate of it, that
-    /// estimate; of jobs that are submitted later, nothing.
+    /// Jobs by id. Of the work of a job nothing is read but its kind and, where the policy is told an estimate of it,
+    /// that estimate; of jobs that are submitted later, nothing.
     workload: &'a Workload,
     history: &'a RunTimeHistory,
     seen: &'a Observed,
@@ -34,7 +34,7 @@ pub struct StartQuestion<'a> {
     seed: u64,
 }
 
-/// One future.
+/// Start of the asked job in one future, with what started before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FutureStart {
     /// Start of the job; `None` where it did not start within two months.
@@ -76,8 +76,9 @@ impl<'a> StartQuestion<'a> {
         self.play(&work, policy, |now, end| self.arrivals(now, end, &mut random))
     }
 
-    /// The start where every job runs for as long as users said and nothing comes: the estimate of batch systems, such as
-    /// `squeue --start` of Slurm. Users say a time limit, else what the policy is told; `None` where a job has neither.
+    /// The start where every job runs for as long as users said and nothing comes: the estimate of batch systems, such
+    /// as `squeue --start` of Slurm. Users say a time limit, else what the policy is told; `None` where a job has
+    /// neither.
     ///
     /// # Errors
     /// Where the simulation fails.
@@ -161,14 +162,14 @@ impl<'a> StartQuestion<'a> {
         let mut drawn = arrivals::draw(self.workload, self.seen.now, self.seen.now + (end - now), random);
         for job in &mut drawn {
             job.request.submit += now - self.seen.now;
-            // What came before may still run, and nobody knows then for how long.
+            // What came before may still run, so its run time is drawn.
             job.work = self.history.possible(job, 0.0, None, self.workload).draw(random).work;
         }
         drawn
     }
 }
 
-/// What the policy is told of the work that is left of a job.
+/// Estimate of the work that is left of a job, as the policy is told it.
 fn told(workload: &Workload, job: &JobSpec, seen: &ObservedJob, options: &SimOptions) -> Option<ToldWork> {
     let Information::Estimate { sigma } = options.information else { return None };
     if job.request.limit.is_some() {

@@ -16,19 +16,19 @@ const TAIL: f64 = 0.05;
 /// Wait of a job from now, seconds: its median, and an interval that nine of ten waits lie in.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitInterval {
-    /// Lower end.
+    /// Wait that one of twenty waits lies below.
     pub low: f64,
-    /// Median.
+    /// Wait that half of the waits lie below.
     pub median: f64,
-    /// Upper end.
+    /// Wait that one of twenty waits lies above.
     pub high: f64,
 }
 
 /// Errors of past predictions of one policy on one cluster.
 ///
 /// Both ends of an interval are moved by a quantile of how far past waits lay beyond them: conformalised quantile
-/// regression (Romano, Patterson, Candes, NeurIPS 2019, equation 8, with its asymmetric form in section 3), on the scale
-/// of the logarithm. A quantile that is negative makes the interval narrower.
+/// regression (Romano, Patterson, Candes, NeurIPS 2019, equation 8, with its asymmetric form in section 3), on the
+/// scale of the logarithm. A quantile that is negative makes the interval narrower.
 #[derive(Clone, Debug, Default)]
 pub struct StartCalibration {
     /// By past prediction: how far the wait lay below the lower end, and above the upper end.

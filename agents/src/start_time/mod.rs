@@ -1,6 +1,6 @@
-//! When will a waiting job start? An answer from simulated futures.
+//! Start of a waiting job, predicted from simulated futures.
 //!
-//! Nobody knows how long jobs run, or which jobs will come. So the cluster as it is now is simulated many times under
+//! How long jobs run and which jobs will come is not known. So the cluster as it is now is simulated many times under
 //! its policy. Each time the run times are drawn anew from jobs that have ended, and the arrivals from days that have
 //! passed; what differs from future to future is what is not known. The earlier predictions and what became of them then
 //! say how wide the interval has to be.

@@ -17,8 +17,8 @@ const ANY: &str = "gpu";
 /// Jobs of which only a duration is known run on every type.
 ///
 /// # Errors
-/// [`SetupError::Value`] for a type that no catalog knows, and for a cluster on which no application
-/// of the workload has a speed.
+/// [`SetupError::Value`] for a type that no catalog knows, and for a cluster on which an application of the workload
+/// has no speed.
 pub fn known_speeds(cluster: &Cluster, workload: &Workload) -> Result<(), SetupError> {
     let trained = workload.jobs.iter().filter_map(|job| match job.work {
         Work::Application { index, .. } => workload.applications.get(usize::from(index)),
@@ -55,11 +55,17 @@ pub(super) fn check<'a>(
     if let Some(unknown) = names().find(|name| !has_speed(name) && Accelerators::shipped().get(name).is_none()) {
         return problem(unknown, format!("a type on which the applications have speeds: {}", list()));
     }
-    match names().next() {
-        Some(first) if !names().any(has_speed) => {
-            problem(first, format!("at least one type on which the applications have speeds: {}", list()))
+    let Some(first) = names().next() else { return Ok(()) };
+    if !names().any(has_speed) {
+        return problem(first, format!("at least one type on which the applications have speeds: {}", list()));
+    }
+    let runs = |of: &Application| names().any(|name| name == ANY || of.params.contains_key(name));
+    match applications.iter().find(|of| !runs(of)) {
+        Some(of) => {
+            let known = of.params.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            problem(first, format!("at least one type on which {} has a speed: {known}", of.name))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -82,6 +88,9 @@ mod tests {
         assert_eq!(checked("4x4"), Ok(()));
         // A known type without speeds may stand beside a type with speeds.
         assert_eq!(checked("t4:1x4,vck5000:1x4"), Ok(()));
+        // Of the H100 the speeds of two applications are known.
+        assert!(checked("h100:1x4").is_err_and(|text| text.contains("cifar10 has a speed")));
+        assert_eq!(checked("h100:1x4,t4:1x4"), Ok(()));
         assert!(checked("vck5000:1x4").is_err_and(|text| text.contains("at least one type")));
         let misspelt = checked("t4:1x4,A100:1x8");
         assert!(misspelt.is_err_and(|text| text.contains("\"A100\"") && text.ends_with("(did you mean \"a100\"?)")));

@@ -7,8 +7,8 @@
 //! | slice | a job that holds the accelerator, or waits; its arguments are size, application and tenant |
 //! | counter `accelerators held` | accelerators that jobs hold |
 //!
-//! A run says how many accelerators a job holds, and not which ones: a job takes the lowest ones that are free. Where the
-//! run did not log changes, a job holds its mean number from its start to its end.
+//! A run says how many accelerators a job holds, and not which ones: a job takes the lowest ones that are free. Where
+//! the run did not log changes, a job holds its mean number from its start to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

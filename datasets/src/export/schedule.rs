@@ -14,7 +14,7 @@ pub struct ScheduledJob {
     pub application: String,
     /// Tenant that submitted the job; empty where it is not known.
     pub tenant: String,
-    /// Submission.
+    /// Moment at which the job was submitted.
     pub submit_secs: f64,
     /// First start; `None` where the job never ran, and for a trace.
     pub start_secs: Option<f64>,
@@ -39,7 +39,7 @@ pub struct HoldingChange {
     pub gpus: u32,
 }
 
-/// Which run of a directory.
+/// Selection of one run of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunChoice {
     /// Name of the policy.

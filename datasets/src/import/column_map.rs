@@ -2,9 +2,9 @@
 //!
 //! A name of the job table goes without its unit: `submit` is `submit_secs`. A column of times may have a unit behind a
 //! colon: `secs` (which is meant without one), `millis`, `minutes`, `hours`, `days`, `unix` for seconds since 1970, or
-//! `date` for `2026-10-01 08:30:00`, with an offset or without. `start` and `end` stand for a duration: its begin and its
-//! end. Columns of the file that have names of the job table need no map. Without a `job_id`, a job is called after its
-//! line. Where a submission is a date or `unix`, it counts from the earliest one.
+//! `date` for `2026-10-01 08:30:00`, with an offset or without. `start` and `end` stand for a duration: its begin and
+//! its end. Columns of the file that have names of the job table need no map. Without a `job_id`, a job is called after
+//! its line. Where a submission is a date or `unix`, it counts from the earliest one.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -2,10 +2,11 @@
 //! microsoft/elasticflow-traces, MIT):
 //! `job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration`, whole seconds.
 //!
-//! A job lasts `duration` on `num_gpu` accelerators, and is rigid: the trace does not tell the speed at other sizes. The
-//! deadline is a time on the clock of `submission_time`, which starts anywhere; submission counts from the first job.
-//! The model and the deadline were given to the jobs by the authors, so a model is called `elasticflow-MODEL`: it is not
-//! the application of the catalog that has its name, nor as long. `num_iteration` is the duration in another unit.
+//! A job lasts `duration` on `num_gpu` accelerators, and is rigid: the trace does not tell the speed at other sizes.
+//! The deadline is a time on the clock of `submission_time`, which starts anywhere; submission counts from the first
+//! job. The model and the deadline were given to the jobs by the authors, so a model is called `elasticflow-MODEL`: it
+//! is not the application of the catalog that has its name, nor as long. `num_iteration` is the duration in another
+//! unit.
 
 use goodput_env::time::SimTime;
 

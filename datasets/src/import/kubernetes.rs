@@ -7,7 +7,8 @@
 //! | of the job | from |
 //! |---|---|
 //! | submission | `creationTimestamp` |
-//! | run time | from the first `startTime` of a pod to the last `finishedAt` of a container; without pods, from `startTime` of the job to its completion or failure |
+//! | run time | from the first `startTime` of a pod to the last `finishedAt` of a container; without pods, from
+//! `startTime` of the job to its completion or failure |
 //! | accelerators | those of a pod times `parallelism`; of another controller's pods, the most held at once |
 //! | fewest accelerators | the annotation `kueue.x-k8s.io/job-min-parallelism`, which makes a job elastic |
 //! | time limit | `activeDeadlineSeconds` |
@@ -206,14 +207,14 @@ fn optional(column: &'static str, text: Option<&str>) -> Result<Option<SimTime>,
     text.map(|text| time(column, text)).transpose()
 }
 
-/// Something missing.
+/// Object without something that an import needs.
 pub(super) fn missing(column: &'static str, expected: &'static str) -> RowProblem {
     RowProblem::Value { column, value: String::new(), expected }
 }
 
 /// A pod that started: its time on a node, and the accelerators that it held.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldPods {
     start: SimTime,
     /// `None` where it still runs.
     end: Option<SimTime>,
@@ -222,7 +223,7 @@ struct Held {
 
 /// A job while the list is read.
 #[derive(Debug, Default)]
-struct Group {
+struct PodGroup {
     /// Number in the list: of the job, or of the first pod.
     line: u64,
     job: JobRow,
@@ -233,11 +234,11 @@ struct Group {
     end: Option<SimTime>,
     /// Accelerators that the object of the job asks for.
     asked: Option<u32>,
-    pods: Vec<Held>,
+    pods: Vec<HeldPods>,
 }
 
 fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
-    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let mut groups: BTreeMap<String, PodGroup> = BTreeMap::new();
     elements::each(path, text, &mut |line, object: Result<Object, RowProblem>| {
         let added = object.and_then(|object| match object.kind.as_str() {
             "Job" => add_job(line, &object, &mut groups),
@@ -248,7 +249,7 @@ fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataErro
         });
         added.or_else(|problem| each(Err((line, problem))))
     })?;
-    let mut groups: Vec<Group> = groups.into_values().collect();
+    let mut groups: Vec<PodGroup> = groups.into_values().collect();
     groups.sort_by_key(|group| group.line);
     groups.into_iter().try_for_each(|group| {
         let line = group.line;
@@ -256,7 +257,7 @@ fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataErro
     })
 }
 
-fn add_job(line: u64, object: &Object, groups: &mut BTreeMap<String, Group>) -> Result<(), RowProblem> {
+fn add_job(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) -> Result<(), RowProblem> {
     let Object { metadata, spec, status, .. } = object;
     let submit = time("creationTimestamp", &metadata.creation_timestamp)?;
     let start = optional("startTime", status.start_time.as_deref())?;
@@ -275,7 +276,7 @@ fn add_job(line: u64, object: &Object, groups: &mut BTreeMap<String, Group>) -> 
     Ok(())
 }
 
-fn add_pod(line: u64, object: &Object, groups: &mut BTreeMap<String, Group>) -> Result<(), RowProblem> {
+fn add_pod(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) -> Result<(), RowProblem> {
     let Object { metadata, spec, status, .. } = object;
     let submit = time("creationTimestamp", &metadata.creation_timestamp)?;
     let start = optional("startTime", status.start_time.as_deref())?;
@@ -296,11 +297,11 @@ fn add_pod(line: u64, object: &Object, groups: &mut BTreeMap<String, Group>) -> 
         group.submit = Some(group.submit.map_or(submit, |first| first.min(submit)));
     }
     group.job.priority = group.job.priority.max(spec.priority);
-    group.pods.extend(start.map(|start| Held { start, end, gpus: spec.pod.gpus() }));
+    group.pods.extend(start.map(|start| HeldPods { start, end, gpus: spec.pod.gpus() }));
     Ok(())
 }
 
-impl Group {
+impl PodGroup {
     fn name(&mut self, line: u64, metadata: &Metadata, name: &str) {
         self.line = line;
         self.job.job_id = format!("{}/{name}", metadata.namespace);
@@ -325,8 +326,8 @@ impl Group {
 }
 
 /// Most accelerators that pods held at one time.
-fn most_held(pods: &[Held]) -> u32 {
-    let end = |pod: &Held| pod.end.unwrap_or(SimTime::NEVER);
+fn most_held(pods: &[HeldPods]) -> u32 {
+    let end = |pod: &HeldPods| pod.end.unwrap_or(SimTime::NEVER);
     let held = |at: SimTime| pods.iter().filter(|pod| pod.start <= at && at < end(pod)).map(|pod| pod.gpus).sum();
     pods.iter().map(|pod| held(pod.start)).max().unwrap_or(0)
 }

@@ -5,13 +5,15 @@
 //! |---|---|
 //! | submission | `creationTimestamp` |
 //! | run time | from the condition `Admitted`, or `QuotaReserved` without it, to `Finished` |
-//! | accelerators | the sum over `podSets` of `count` times those of a pod; with partial admission, of the count that was admitted |
+//! | accelerators | the sum over `podSets` of `count` times those of a pod; with partial admission, of the count that
+//! was admitted |
 //! | fewest and most accelerators | where a pod set has a `minCount`: the sums with it, and with `count` |
 //! | tenant | `queueName` |
 //! | priority, time limit | `priority`, `maximumExecutionTimeSeconds` |
 //!
 //! A workload that was evicted and admitted again has the time of its last admission only, as Kueue keeps no other. One
-//! that holds no accelerator, was never admitted or has not finished is refused. The number of a row is that in `items`.
+//! that holds no accelerator, was never admitted or has not finished is refused. The number of a row is that in
+//! `items`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -62,18 +64,18 @@ struct PodSet {
 #[serde(default)]
 struct Status {
     conditions: Vec<Condition>,
-    admission: Option<Admission>,
+    admission: Option<KueueAdmission>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Admission {
+struct KueueAdmission {
     #[serde(default)]
-    pod_set_assignments: Vec<Assignment>,
+    pod_set_assignments: Vec<PodSetAssignment>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Assignment {
+struct PodSetAssignment {
     #[serde(default)]
     name: String,
     count: Option<u32>,

@@ -6,8 +6,8 @@
 //! | tasks | `job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type` |
 //! | jobs | `job_name,inst_id,user,status,start_time,end_time` |
 //!
-//! A job is submitted at the `start_time` of its row in the table of jobs, and lasts from the first start of its tasks to
-//! their last end. It is rigid, and its user is its tenant. `plan_gpu` is in percent of an accelerator for each of
+//! A job is submitted at the `start_time` of its row in the table of jobs, and lasts from the first start of its tasks
+//! to their last end. It is rigid, and its user is its tenant. `plan_gpu` is in percent of an accelerator for each of
 //! `inst_num` instances. A single instance with less than a whole one becomes a part of an accelerator. Other parts are
 //! added up to whole accelerators, rounded up, which is reported as a repair: the instances of a job hold parts of
 //! different cards, and a job of ours does not. The type of the accelerator, processors and memory are not simulated.

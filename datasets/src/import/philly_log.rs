@@ -39,11 +39,11 @@ struct Job {
     #[serde(default)]
     submitted_time: Option<String>,
     #[serde(default)]
-    attempts: Vec<Attempt>,
+    attempts: Vec<PhillyAttempt>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Attempt {
+struct PhillyAttempt {
     #[serde(default)]
     start_time: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Machine {
     gpus: Vec<String>,
 }
 
-impl Attempt {
+impl PhillyAttempt {
     fn gpus(&self) -> u32 {
         self.detail.iter().map(|machine| machine.gpus.len() as u32).sum()
     }
@@ -97,7 +97,7 @@ fn row(line: u64, job: Job, zone: &TimeZone) -> Result<ReadRow, RowProblem> {
     if duration == 0 {
         return Err(missing("attempts", "an attempt with a start and a later end"));
     }
-    let gpus = job.attempts.first().map_or(0, Attempt::gpus);
+    let gpus = job.attempts.first().map_or(0, PhillyAttempt::gpus);
     if gpus == 0 {
         return Err(missing("detail", "the accelerators of the first attempt"));
     }

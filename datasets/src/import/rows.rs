@@ -34,7 +34,7 @@ pub(crate) struct ReadRow {
 pub(crate) struct Repair {
     /// Kind of change, for counts.
     pub(crate) kind: &'static str,
-    /// What was found and done.
+    /// Findings of an import, and what was done about them.
     pub(crate) what: String,
 }
 

@@ -14,7 +14,7 @@ const HEAD: u64 = 256 << 10;
 /// A trace that can be read more than once.
 #[derive(Clone, Debug)]
 pub(crate) enum Source<'a> {
-    /// A file.
+    /// Path of a file on disk.
     File(&'a Path),
     /// Bytes in memory, and the path that errors name.
     Bytes(&'a Path, Bytes),

@@ -1,6 +1,6 @@
 //! Scheduler log of the MIT Supercloud (Samsi et al., HPEC 2021; MIT-AI-Accelerator/MIT-Supercloud-Dataset,
-//! `slurm-log.csv`): a table of Slurm's database with `id_job,id_user,time_submit,time_start,time_end,timelimit,tres_req`
-//! among its columns.
+//! `slurm-log.csv`): a table of Slurm's database with
+//! `id_job,id_user,time_submit,time_start,time_end,timelimit,tres_req` among its columns.
 //!
 //! Times are seconds since 1970, shifted by the publishers. `tres_req` lists resources by number: 1001 and 1002 are the
 //! two kinds of accelerators; `tres_alloc`, where it is there and not empty, counts in its place. The limit is in

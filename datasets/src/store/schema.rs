@@ -20,7 +20,7 @@ pub struct JobColumn {
 pub enum ColumnKind {
     /// Text in UTF-8.
     Text,
-    /// Whole number.
+    /// Numbers without a fraction.
     Whole,
     /// Number with a fraction.
     Number,
@@ -33,7 +33,7 @@ pub enum Required {
     Always,
     /// In a csv file; in Parquet, an application may stand for it.
     InCsv,
-    /// In none.
+    /// Column that no row has to fill.
     Never,
 }
 

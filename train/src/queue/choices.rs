@@ -1,9 +1,9 @@
-//! Experience of an order that explores: its choices, and how much better each was than those of other runs.
+//! QueueExperience of an order that explores: its choices, and how much better each was than those of other runs.
 
 use std::sync::Arc;
 
 use goodput_agents::learning::ppo::PpoBatch;
-use goodput_agents::policies::queue::{Choice, GLOBALS, JOB_FEATURES, layout};
+use goodput_agents::policies::queue::{GLOBALS, JOB_FEATURES, QueueChoice, layout};
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 use goodput_eval::metrics::{bounded_slowdown, jct_secs};
@@ -30,13 +30,13 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
 }
 
 /// Costs from a time on.
-struct CostToGo {
+struct SlowdownToGo {
     times: Vec<SimTime>,
     /// By step: its cost and all later ones.
     sums: Vec<f64>,
 }
 
-impl CostToGo {
+impl SlowdownToGo {
     fn of(steps: &[Step]) -> Self {
         let mut sums: Vec<f64> = steps.iter().map(|step| step.cost).collect();
         for index in (1..sums.len()).rev() {
@@ -57,7 +57,7 @@ impl CostToGo {
 /// It is the mean cost of the other runs from the time of the choice on, less that of its own run, relative to the
 /// mean cost of a whole run: so crowded workloads count no more than others.
 pub fn advantages(choices: &[Vec<SimTime>], steps: &[Vec<Step>]) -> Vec<Vec<f64>> {
-    let costs: Vec<CostToGo> = steps.iter().map(|steps| CostToGo::of(steps)).collect();
+    let costs: Vec<SlowdownToGo> = steps.iter().map(|steps| SlowdownToGo::of(steps)).collect();
     let whole = costs.iter().map(|cost| cost.sums.first().copied().unwrap_or(0.0)).sum::<f64>() / costs.len() as f64;
     let advantage = |run: usize, at: SimTime| {
         let own = costs[run].from(at);
@@ -70,7 +70,7 @@ pub fn advantages(choices: &[Vec<SimTime>], steps: &[Vec<Step>]) -> Vec<Vec<f64>
 
 /// Rows of choices, as the learner takes them.
 #[derive(Clone, Debug, Default)]
-pub struct Experience {
+pub struct QueueExperience {
     observations: Vec<f32>,
     masks: Vec<u8>,
     actions: Vec<u32>,
@@ -80,14 +80,14 @@ pub struct Experience {
     values: Vec<f32>,
 }
 
-impl Experience {
+impl QueueExperience {
     /// Number of choices.
     pub fn rows(&self) -> usize {
         self.actions.len()
     }
 
     /// Adds a choice with its advantage; `false` where its queue is longer than `slots`.
-    pub fn push(&mut self, choice: &Choice, advantage: f64, slots: usize) -> bool {
+    pub fn push(&mut self, choice: &QueueChoice, advantage: f64, slots: usize) -> bool {
         let jobs = choice.scores.len();
         if jobs > slots {
             return false;

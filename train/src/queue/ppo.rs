@@ -7,7 +7,7 @@ use goodput_agents::learning::adam::AdamConfig;
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::nets::weights::{NetConfig, Weights};
-use goodput_agents::policies::queue::{Choice, ChoiceLog, LearnedOrder, QueueScore, layout};
+use goodput_agents::policies::queue::{ChoiceLog, LearnedOrder, QueueChoice, QueueScore, layout};
 use goodput_configs::experiment::QueuePpo;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, keyed};
@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::choices::{Experience, Step, advantages, steps};
+use super::choices::{QueueExperience, Step, advantages, steps};
 use super::runs::{QueueRuns, mean};
 use crate::checkpoint::StateError;
 use crate::error::TrainError;
@@ -48,7 +48,7 @@ struct QueueLearning<'a> {
 
 /// What the runs of an update were like.
 struct Collected {
-    experience: Experience,
+    experience: QueueExperience,
     /// Choices in queues that were too long to learn from.
     left_out: u64,
     slowdown: f64,
@@ -133,10 +133,10 @@ impl<'a> QueueLearning<'a> {
             self.explore(&score, workload, update * cells + cell)
         };
         let all: Vec<_> = (0..cells).into_par_iter().map(play).collect();
-        let all = all.into_iter().collect::<Result<Vec<(Vec<Choice>, Vec<Step>)>, TrainError>>()?;
+        let all = all.into_iter().collect::<Result<Vec<(Vec<QueueChoice>, Vec<Step>)>, TrainError>>()?;
         let slowdowns: Vec<f64> =
             all.iter().map(|(_, steps)| mean(&steps.iter().map(|step| step.cost).collect::<Vec<_>>())).collect();
-        let (mut experience, mut left_out) = (Experience::default(), 0);
+        let (mut experience, mut left_out) = (QueueExperience::default(), 0);
         for runs in all.chunks(agent.runs as usize) {
             let times: Vec<Vec<SimTime>> =
                 runs.iter().map(|(choices, _)| choices.iter().map(|choice| choice.at).collect()).collect();
@@ -155,7 +155,7 @@ impl<'a> QueueLearning<'a> {
         score: &QueueScore,
         workload: &Arc<Scenario>,
         run: u64,
-    ) -> Result<(Vec<Choice>, Vec<Step>), TrainError> {
+    ) -> Result<(Vec<QueueChoice>, Vec<Step>), TrainError> {
         let log = ChoiceLog::default();
         // The stream of a run is that of its number, which the shuffles of updates do not use.
         let seed = self.runs.experiment.seed ^ run.wrapping_add(1).wrapping_mul(0xD1B5_4A32_D192_ED03);
@@ -164,7 +164,7 @@ impl<'a> QueueLearning<'a> {
         Ok((log.take(), steps(&outcome)))
     }
 
-    fn update(&mut self, experience: &Experience) -> Result<PpoStats, TrainError> {
+    fn update(&mut self, experience: &QueueExperience) -> Result<PpoStats, TrainError> {
         let (agent, update) = (self.agent, self.state.updates);
         if experience.rows() == 0 {
             return Ok(PpoStats::default());

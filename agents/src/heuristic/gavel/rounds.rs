@@ -100,7 +100,7 @@ pub struct ChosenTask {
     pub combination: Combination,
     /// Number of accelerators that it needs.
     pub gpus: u32,
-    /// Accelerator type.
+    /// Accelerator type that this worker is of.
     pub kind: TypeId,
 }
 

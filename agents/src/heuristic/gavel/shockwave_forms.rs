@@ -18,7 +18,7 @@ use super::rounds::CombinationAccount;
 /// Part of a round before its end at which the next round is chosen on machines.
 const AHEAD: f64 = 0.5;
 
-/// Shockwave's simulator.
+/// Form in which the simulator of Shockwave's artifact writes the program.
 pub(super) struct ShockwaveSimulator;
 
 impl Departures for ShockwaveSimulator {

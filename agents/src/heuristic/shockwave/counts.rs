@@ -16,7 +16,7 @@ const SCANNED: usize = 64;
 
 /// A job of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
+pub struct RoundClaim {
     /// Accelerators of the job.
     pub gpus: u32,
     /// Fewest rounds that the job must get.
@@ -29,7 +29,7 @@ pub struct Claim {
 
 /// Rounds by job, and the value of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counts {
+pub struct RoundCounts {
     /// Rounds by job, in the order of the claims.
     pub rounds: Vec<usize>,
     /// Value of the objective.
@@ -37,7 +37,7 @@ pub struct Counts {
 }
 
 /// The best numbers of rounds in `capacity` rounds of one accelerator; `None` where the least numbers do not fit.
-pub fn rounds_by_job(claims: &[Claim], capacity: u64, k: f64) -> Option<Counts> {
+pub fn rounds_by_job(claims: &[RoundClaim], capacity: u64, k: f64) -> Option<RoundCounts> {
     let mut longest: Vec<f64> = claims.iter().flat_map(|claim| claim.left_secs.iter().copied()).collect();
     longest.sort_by(f64::total_cmp);
     longest.dedup();
@@ -60,19 +60,19 @@ pub fn rounds_by_job(claims: &[Claim], capacity: u64, k: f64) -> Option<Counts> 
 }
 
 /// The best numbers of rounds with which no job has more than `longest` seconds left.
-fn within(claims: &[Claim], capacity: u64, k: f64, longest: f64) -> Option<Counts> {
+fn within(claims: &[RoundClaim], capacity: u64, k: f64, longest: f64) -> Option<RoundCounts> {
     let enough =
-        |claim: &Claim| (claim.least..claim.left_secs.len()).find(|&rounds| claim.left_secs[rounds] <= longest);
+        |claim: &RoundClaim| (claim.least..claim.left_secs.len()).find(|&rounds| claim.left_secs[rounds] <= longest);
     let mut rounds: Vec<usize> = claims.iter().map(enough).collect::<Option<_>>()?;
     let taken: u64 = claims.iter().zip(&rounds).map(|(claim, &rounds)| u64::from(claim.gpus) * rounds as u64).sum();
     let mut left = capacity.checked_sub(taken)?;
     let gain = |job: usize, rounds: usize| {
         let claim = &claims[job];
         let more = claim.utility.get(rounds + 1)? - claim.utility[rounds];
-        (more > 0.0).then(|| Gain { per_gpu: more / f64::from(claim.gpus), job })
+        (more > 0.0).then(|| RoundGain { per_gpu: more / f64::from(claim.gpus), job })
     };
-    let mut gains: BinaryHeap<Gain> = (0..claims.len()).filter_map(|job| gain(job, rounds[job])).collect();
-    while let Some(Gain { job, .. }) = gains.pop() {
+    let mut gains: BinaryHeap<RoundGain> = (0..claims.len()).filter_map(|job| gain(job, rounds[job])).collect();
+    while let Some(RoundGain { job, .. }) = gains.pop() {
         let Some(rest) = left.checked_sub(u64::from(claims[job].gpus)) else { continue };
         left = rest;
         rounds[job] += 1;
@@ -80,32 +80,32 @@ fn within(claims: &[Claim], capacity: u64, k: f64, longest: f64) -> Option<Count
     }
     let utility: f64 = claims.iter().zip(&rounds).map(|(claim, &rounds)| claim.utility[rounds]).sum();
     let latest = claims.iter().zip(&rounds).map(|(claim, &rounds)| claim.left_secs[rounds]).fold(0.0, f64::max);
-    Some(Counts { value: utility - k * latest, rounds })
+    Some(RoundCounts { value: utility - k * latest, rounds })
 }
 
 /// Utility that one more round adds for each accelerator.
-struct Gain {
+struct RoundGain {
     per_gpu: f64,
     job: usize,
 }
 
-impl Ord for Gain {
+impl Ord for RoundGain {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         // Of equal gains the older job comes first.
         self.per_gpu.total_cmp(&other.per_gpu).then(other.job.cmp(&self.job))
     }
 }
 
-impl PartialOrd for Gain {
+impl PartialOrd for RoundGain {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Gain {
+impl PartialEq for RoundGain {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Gain {}
+impl Eq for RoundGain {}

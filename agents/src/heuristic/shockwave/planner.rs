@@ -6,7 +6,7 @@ use goodput_env::job::JobId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts::{Claim, rounds_by_job};
+use super::counts::{RoundClaim, rounds_by_job};
 use super::finish::FairFinish;
 use super::forecast::PlannedJob;
 use super::window::{Share, lay_out};
@@ -95,7 +95,7 @@ impl Shockwave {
         }
         let capacity = u64::from(gpus) * self.config.window as u64;
         let remaining: Vec<f64> = jobs.iter().map(PlannedJob::remaining_secs).collect();
-        let claims = |weights: &[f64], least: &[usize]| -> Vec<Claim> {
+        let claims = |weights: &[f64], least: &[usize]| -> Vec<RoundClaim> {
             let claim = |at: usize| self.claim(&jobs[at], jobs.len(), remaining[at], weights[at], least[at]);
             (0..jobs.len()).map(claim).collect()
         };
@@ -123,7 +123,7 @@ impl Shockwave {
         window.into_iter().map(|round| round.into_iter().map(|at| jobs[at].id).collect()).collect()
     }
 
-    fn claim(&self, job: &PlannedJob, jobs: usize, remaining: f64, weight: f64, least: usize) -> Claim {
+    fn claim(&self, job: &PlannedJob, jobs: usize, remaining: f64, weight: f64, least: usize) -> RoundClaim {
         let epochs = f64::from(job.epochs());
         let epoch_secs = job.mean_epoch_secs();
         let most = (epochs - f64::from(job.done)).max(0.0) * epoch_secs;
@@ -131,7 +131,7 @@ impl Shockwave {
         let scale = weight / (jobs * self.config.window) as f64;
         let progress = |rounds: usize| ((f64::from(job.done) + run(rounds) / epoch_secs) / epochs).min(1.0);
         let rounds = 0..=self.config.window;
-        Claim {
+        RoundClaim {
             gpus: job.gpus,
             least,
             utility: rounds.clone().map(|rounds| scale * logarithm(progress(rounds))).collect(),

@@ -31,7 +31,8 @@ pub const JOB_FEATURES: [&str; 9] = [
 /// Features of the cluster and of the queue as a whole.
 pub const GLOBALS: [&str; 5] = ["free_share", "log_waiting", "log_running", "log_backlog", "fitting_share"];
 
-/// Layout of an observation with room for `slots` waiting jobs. The one verb is to come first; to wait is never allowed.
+/// Layout of an observation with room for `slots` waiting jobs. The one verb is to come first; to wait is never
+/// allowed.
 pub const fn layout(slots: usize) -> Layout {
     Layout {
         slots,

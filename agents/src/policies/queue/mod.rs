@@ -15,7 +15,7 @@ mod rule;
 mod score;
 
 pub use features::{GLOBALS, JOB_FEATURES, layout, schema_hash};
-pub use order::{Choice, ChoiceLog, LearnedOrder};
+pub use order::{ChoiceLog, LearnedOrder, QueueChoice};
 pub use rule::QueueRule;
 pub use score::QueueScore;
 

@@ -11,9 +11,9 @@ use super::features::observe;
 use super::score::{QueueScore, Scorer};
 use crate::heuristic::backfill::{OrderedJob, QueueMoment, QueueOrder};
 
-/// Choice of the job whose turn it is, as a learner remembers it.
+/// QueueChoice of the next job of a queue, as a learner remembers it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct QueueChoice {
     /// Time of the choice.
     pub at: SimTime,
     /// Features of the queue, job by job, and then those of the cluster.
@@ -26,7 +26,7 @@ pub struct Choice {
     pub chosen: usize,
 }
 
-impl Choice {
+impl QueueChoice {
     /// Logarithm of the probability of the choice under the scores: a softmax over the jobs that were left.
     pub fn log_probability(&self) -> f32 {
         let left = self.scores.iter().enumerate().filter(|(place, _)| !self.before.contains(place));
@@ -39,15 +39,15 @@ impl Choice {
 
 /// Choices of a policy that explores, in order of time. The policy and the learner share it.
 #[derive(Clone, Debug, Default)]
-pub struct ChoiceLog(Arc<Mutex<Vec<Choice>>>);
+pub struct ChoiceLog(Arc<Mutex<Vec<QueueChoice>>>);
 
 impl ChoiceLog {
     /// The choices so far, which are taken out of the log.
-    pub fn take(&self) -> Vec<Choice> {
+    pub fn take(&self) -> Vec<QueueChoice> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn extend(&self, choices: impl Iterator<Item = Choice>) {
+    fn extend(&self, choices: impl Iterator<Item = QueueChoice>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(choices);
     }
 }
@@ -118,7 +118,7 @@ impl QueueOrder for LearnedOrder {
         let Some(exploration) = &mut self.exploration else { return };
         let Some(last) = exploration.last.take() else { return };
         let choices = last.places.len().saturating_sub(1);
-        let choice = |turn: usize| Choice {
+        let choice = |turn: usize| QueueChoice {
             at: last.at,
             features: last.features.clone(),
             scores: last.scores.clone(),

@@ -25,7 +25,7 @@ pub enum QueueRule {
 }
 
 impl QueueRule {
-    /// Every rule.
+    /// Rules by name, for listings and messages.
     pub const ALL: [Self; 5] =
         [Self::StrictOrder, Self::Easy, Self::Conservative, Self::Artifact, Self::ArtifactBackfill];
 
