@@ -169,7 +169,7 @@ const CHANGES: &[(&[&str], Situation, &str, &str)] = &[
     (&["shockwave"], Situation::Tenants, "", "replan_after=1"),
     (&["shockwave"], Situation::Tenants, "", "k=100"),
     (&["shockwave"], Situation::Tenants, "", "lambda=0"),
-    (&["shockwave"], Situation::Tenants, "", "most_ratio=0.01"),
+    (&["shockwave"], Situation::Tenants, "", "most_ratio=100"),
     (&["gavel-per-watt", "gavel-per-dollar"], Situation::Types, "", "relative=true"),
     (&["kai", "kai-time-aware"], Situation::Tenants, "", "min_runtime_secs=900"),
     (&["kai", "kai-time-aware"], Situation::Tenants, "min_runtime_secs=0, usage_half_life_secs=600", "usage_weight=20"),

@@ -35,8 +35,8 @@ fn missed(table: &Reproduction, most: f64, wider: &[(&str, &str, f64)]) -> Vec<S
     missed
 }
 
-/// Within 3 %, but for the makespan under finish-time fairness. The shares that reach its optimum are not unique: Gurobi
-/// chose among them there, and Clarabel does here. How much of the difference that makes is not known.
+/// Within 3 %, but for the makespan under finish-time fairness. The shares that reach its optimum are not unique:
+/// Gurobi chose among them there, and Clarabel does here. How much of the difference that makes is not known.
 #[test]
 fn policies_follow_the_artifacts_simulation() {
     let wider = [("finish_time_fairness", "makespan_secs", 0.04)];

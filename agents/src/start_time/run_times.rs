@@ -14,7 +14,7 @@ const FEWEST: usize = 10;
 /// Steps of a job of which nothing is known.
 const UNKNOWN_STEPS: f64 = 10_000.0;
 
-/// What the work of a job is counted in: work of other kinds says nothing about it.
+/// Unit of the work of a job: work of other kinds says nothing about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WorkKind {
     Seconds,
@@ -42,7 +42,7 @@ pub struct RunTimeHistory {
     groups: HashMap<Alike, Vec<f64>>,
 }
 
-/// What the scheduler has been told of the work that is left of a job without a time limit, where it is told at all.
+/// Estimate of the work that is left of a job without a time limit, as the scheduler is told it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ToldWork {
     /// Estimate of the work that is left, in the unit of the simulator.
@@ -65,7 +65,7 @@ pub(super) struct PossibleWork {
     cumulative: Vec<f64>,
 }
 
-/// One draw.
+/// Work of a job in one future.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrawnWork {
     pub work: Work,
@@ -86,8 +86,8 @@ impl RunTimeHistory {
         }
     }
 
-    /// Work that `job` may have, of which `done` is done (in the unit of the simulator: seconds on the accelerators asked
-    /// for, progress of the application, or steps).
+    /// Work that `job` may have, of which `done` is done (in the unit of the simulator: seconds on the accelerators
+    /// asked for, progress of the application, or steps).
     pub(super) fn possible(
         &self,
         job: &JobSpec,
@@ -121,8 +121,8 @@ impl RunTimeHistory {
     }
 }
 
-/// Candidates with sums of their probabilities, given what was told: a prior and a likelihood. No candidates where fewer
-/// than [`FEWEST`] of them carry the weight.
+/// Candidates with sums of their probabilities, given what was told: a prior and a likelihood. No candidates where
+/// fewer than [`FEWEST`] of them carry the weight.
 fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f64>) {
     let likelihood = |total: &f64| {
         let error = (told.left / (total - done)).ln() / told.sigma.max(1e-3);
@@ -144,7 +144,7 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
 }
 
 impl PossibleWork {
-    /// One draw.
+    /// Draw of the work of the job.
     pub(super) fn draw(&self, random: &mut impl Rng) -> DrawnWork {
         let total = match (self.candidates.len(), self.told) {
             (0, Some(told)) => self.done + told.left * (told.sigma * normal(random)).exp(),
@@ -159,8 +159,8 @@ impl PossibleWork {
         DrawnWork { work: with_total(self.spec, total), factor }
     }
 
-    /// Work as users said it: up to the time limit, else as the scheduler is told; `None` where there is neither. A job that
-    /// has outlived its limit ends in a second.
+    /// Work as users said it: up to the time limit, else as the scheduler is told; `None` where there is neither. A job
+    /// that has outlived its limit ends in a second.
     pub(super) fn stated(&self) -> Option<DrawnWork> {
         let total = match (self.limit, self.told) {
             (Some(limit), _) => limit.max(self.done + 1.0),
@@ -170,8 +170,8 @@ impl PossibleWork {
         Some(DrawnWork { work: with_total(self.spec, total), factor: self.told.map(|_| 1.0) })
     }
 
-    /// Draw where no jobs are a guide: any moment up to the time limit, else from what is done to four times that; where
-    /// nothing is done, a quarter of an hour to four hours, or one training of the application.
+    /// Draw where no jobs are a guide: any moment up to the time limit, else from what is done to four times that;
+    /// where nothing is done, a quarter of an hour to four hours, or one training of the application.
     fn unguided(&self, random: &mut impl Rng) -> f64 {
         match self.limit {
             Some(limit) if limit > self.done => random.random_range(self.done..limit).max(1.0),
@@ -266,7 +266,7 @@ mod tests {
         assert!(drawn(&history, &job(1, None, 0), 1000.0).iter().all(|secs| (1000.0..=4000.0).contains(secs)));
     }
 
-    /// What was told shifts the draws, and stays what the scheduler is told.
+    /// An estimate shifts the draws, and the scheduler is told it in each future.
     #[test]
     fn an_estimate_and_the_jobs_that_have_ended_are_weighed() {
         let mut history = RunTimeHistory::default();

@@ -40,8 +40,8 @@ pub enum Data {
         /// Speeds of a trace of Gavel, such as simulation_throughputs.json.
         #[arg(long, value_name = "FILE")]
         throughputs: Option<PathBuf>,
-        /// Give jobs of applications that the catalog does not have the scaling of one that it has: its name, `mixture`,
-        /// or a TOML file with a name for each. The table keeps the assumption.
+        /// Give jobs of applications that the catalog does not have the scaling of one that it has: its name,
+        /// `mixture`, or a TOML file with a name for each. The table keeps the assumption.
         #[arg(long, value_name = "NAME|FILE")]
         assume_scaling: Option<String>,
     },

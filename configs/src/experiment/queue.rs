@@ -29,8 +29,8 @@ pub enum QueueLearner {
     Ppo(QueuePpo),
 }
 
-/// CMA-ES over the weights of a linear score, which starts from smallest area first. All candidates of a generation meet
-/// the same workloads.
+/// CMA-ES over the weights of a linear score, which starts from smallest area first. All candidates of a generation
+/// meet the same workloads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueEvolution {
@@ -50,11 +50,11 @@ impl Default for QueueEvolution {
     }
 }
 
-/// Proximal policy optimisation (Schulman et al. 2017) of a set encoder. A choice is the job whose turn it is, drawn from
+/// Proximal policy optimisation (Schulman et al. 2017) of a set encoder. A choice is the next job, drawn from
 /// the softmax of the scores.
 ///
-/// What arrives differs more between workloads than policies do. So several runs share a workload, and the baseline of a
-/// choice is what the other runs of its workload cost from that time on (input-dependent baseline; Mao et al.,
+/// What arrives differs more between workloads than policies do. So several runs share a workload, and the baseline of
+/// a choice is what the other runs of its workload cost from that time on (input-dependent baseline; Mao et al.,
 /// arXiv:1807.02264).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

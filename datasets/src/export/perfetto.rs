@@ -22,7 +22,7 @@ const PROCESSES: [(u32, &str); 2] = [(1, "accelerators"), (2, "queue")];
 
 /// A job that holds so many lanes from one moment to another, seconds.
 #[derive(Clone, Copy, Debug)]
-struct Span<'a> {
+struct JobSpan<'a> {
     job: &'a ScheduledJob,
     from: f64,
     to: f64,
@@ -65,7 +65,7 @@ pub fn write(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Spans over which jobs held a constant number of accelerators.
-fn held(schedule: &Schedule) -> Vec<Span<'_>> {
+fn held(schedule: &Schedule) -> Vec<JobSpan<'_>> {
     if schedule.changes.is_empty() {
         return schedule.jobs.iter().filter_map(held_on_average).collect();
     }
@@ -73,7 +73,7 @@ fn held(schedule: &Schedule) -> Vec<Span<'_>> {
     let end = schedule.changes.last().map_or(0.0, |change| change.at_secs);
     let span = |name: &str, (from, width): (f64, u32), to: f64| {
         let job = jobs.get(name).copied().filter(|_| to > from && width > 0)?;
-        Some(Span { job, from, to, width })
+        Some(JobSpan { job, from, to, width })
     };
     let (mut open, mut spans) = (BTreeMap::<&str, (f64, u32)>::new(), Vec::new());
     for change in &schedule.changes {
@@ -85,25 +85,25 @@ fn held(schedule: &Schedule) -> Vec<Span<'_>> {
     spans
 }
 
-/// Span from the start of a job to its end, with the mean number of accelerators.
-fn held_on_average(job: &ScheduledJob) -> Option<Span<'_>> {
+/// JobSpan from the start of a job to its end, with the mean number of accelerators.
+fn held_on_average(job: &ScheduledJob) -> Option<JobSpan<'_>> {
     let (from, to) = (job.start_secs?, job.start_secs? + job.run_secs?);
-    Some(Span { job, from, to, width: (job.gpus_mean?.round() as u32).max(1) })
+    Some(JobSpan { job, from, to, width: (job.gpus_mean?.round() as u32).max(1) })
 }
 
 /// Spans over which jobs waited for their first accelerator.
-fn waiting(schedule: &Schedule) -> Vec<Span<'_>> {
+fn waiting(schedule: &Schedule) -> Vec<JobSpan<'_>> {
     schedule.jobs.iter().filter_map(waited).collect()
 }
 
-/// Span from the submission of a job to its start.
-fn waited(job: &ScheduledJob) -> Option<Span<'_>> {
+/// JobSpan from the submission of a job to its start.
+fn waited(job: &ScheduledJob) -> Option<JobSpan<'_>> {
     let (from, to) = (job.submit_secs, job.start_secs?);
-    (to > from).then_some(Span { job, from, to, width: 1 })
+    (to > from).then_some(JobSpan { job, from, to, width: 1 })
 }
 
 /// Writes spans as slices of the lowest lanes that are free.
-fn lanes(process: u32, mut spans: Vec<Span<'_>>, out: &mut dyn Write) -> io::Result<()> {
+fn lanes(process: u32, mut spans: Vec<JobSpan<'_>>, out: &mut dyn Write) -> io::Result<()> {
     spans.sort_by(|span, other| span.from.total_cmp(&other.from));
     let (mut free, mut known) = (BTreeSet::<u32>::new(), 0);
     // Lanes that are held, by the end in microseconds.

@@ -48,9 +48,9 @@ struct Object {
     kind: String,
     metadata: Metadata,
     #[serde(default)]
-    spec: Spec,
+    spec: ObjectSpec,
     #[serde(default)]
-    status: Status,
+    status: ObjectStatus,
 }
 
 /// Metadata of an object.
@@ -80,7 +80,7 @@ struct Owner {
 /// Specification of a job (`parallelism` and beyond) or of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ObjectSpec {
     #[serde(flatten)]
     pod: PodSpec,
     priority: Option<i32>,
@@ -120,7 +120,7 @@ struct Resources {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
+struct ObjectStatus {
     start_time: Option<String>,
     completion_time: Option<String>,
     conditions: Vec<Condition>,

@@ -33,17 +33,17 @@ pub(super) const ROWS: RowFormat =
     RowFormat { format: WorkloadFormat::Kueue, clock: Clock::Unix, body: Body::Text(read) };
 
 #[derive(Debug, Deserialize)]
-struct Workload {
+struct KueueWorkload {
     metadata: Metadata,
-    spec: Spec,
+    spec: WorkloadSpec,
     #[serde(default)]
-    status: Status,
+    status: WorkloadStatus,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Spec {
-    pod_sets: Vec<PodSet>,
+struct WorkloadSpec {
+    pod_sets: Vec<WorkloadPodSet>,
     #[serde(default)]
     queue_name: String,
     priority: Option<i32>,
@@ -52,7 +52,7 @@ struct Spec {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PodSet {
+struct WorkloadPodSet {
     #[serde(default)]
     name: String,
     count: u32,
@@ -62,7 +62,7 @@ struct PodSet {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct WorkloadStatus {
     conditions: Vec<Condition>,
     admission: Option<KueueAdmission>,
 }
@@ -82,16 +82,16 @@ struct PodSetAssignment {
 }
 
 fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
-    elements::each(path, text, &mut |line, workload: Result<Workload, RowProblem>| {
+    elements::each(path, text, &mut |line, workload: Result<KueueWorkload, RowProblem>| {
         each(workload.and_then(|workload| row(line, workload)).map_err(|problem| (line, problem)))
     })
 }
 
-fn row(line: u64, workload: Workload) -> Result<ReadRow, RowProblem> {
-    let Workload { metadata, spec, status } = workload;
+fn row(line: u64, workload: KueueWorkload) -> Result<ReadRow, RowProblem> {
+    let KueueWorkload { metadata, spec, status } = workload;
     let assignments = status.admission.iter().flat_map(|admission| &admission.pod_set_assignments);
     let admitted: BTreeMap<&str, u32> = assignments.filter_map(|set| Some((set.name.as_str(), set.count?))).collect();
-    let sum = |count: &dyn Fn(&PodSet) -> u32| {
+    let sum = |count: &dyn Fn(&WorkloadPodSet) -> u32| {
         let gpus = spec.pod_sets.iter().map(|set| set.template.spec.gpus().saturating_mul(count(set)));
         gpus.fold(0, u32::saturating_add)
     };

@@ -10,21 +10,21 @@ use goodput_eval::metrics::{bounded_slowdown, jct_secs};
 
 /// Part of the cost of a run that falls due at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct QueueStep {
     /// Time at which a job starts.
     pub at: SimTime,
-    /// Its bounded slowdown, of which the start is what a choice still decides.
+    /// Bounded slowdown of the job, of which the start is what a choice still decides.
     pub cost: f64,
 }
 
 /// Bounded slowdowns of the jobs of a run by the times at which the jobs started, in order of time.
-pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
+pub(super) fn steps(outcome: &Outcome) -> Vec<QueueStep> {
     let step = |job: &_| {
         let (slowdown, jct) = (bounded_slowdown(job)?, jct_secs(job)?);
         let waited = SimTime::from_secs_f64((jct - job.executed.as_secs_f64()).max(0.0));
-        Some(Step { at: job.submit + waited, cost: slowdown })
+        Some(QueueStep { at: job.submit + waited, cost: slowdown })
     };
-    let mut steps: Vec<Step> = outcome.jobs.iter().filter_map(step).collect();
+    let mut steps: Vec<QueueStep> = outcome.jobs.iter().filter_map(step).collect();
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -37,7 +37,7 @@ struct SlowdownToGo {
 }
 
 impl SlowdownToGo {
-    fn of(steps: &[Step]) -> Self {
+    fn of(steps: &[QueueStep]) -> Self {
         let mut sums: Vec<f64> = steps.iter().map(|step| step.cost).collect();
         for index in (1..sums.len()).rev() {
             sums[index - 1] += sums[index];
@@ -56,7 +56,7 @@ impl SlowdownToGo {
 ///
 /// It is the mean cost of the other runs from the time of the choice on, less that of its own run, relative to the
 /// mean cost of a whole run: so crowded workloads count no more than others.
-pub fn advantages(choices: &[Vec<SimTime>], steps: &[Vec<Step>]) -> Vec<Vec<f64>> {
+pub fn advantages(choices: &[Vec<SimTime>], steps: &[Vec<QueueStep>]) -> Vec<Vec<f64>> {
     let costs: Vec<SlowdownToGo> = steps.iter().map(|steps| SlowdownToGo::of(steps)).collect();
     let whole = costs.iter().map(|cost| cost.sums.first().copied().unwrap_or(0.0)).sum::<f64>() / costs.len() as f64;
     let advantage = |run: usize, at: SimTime| {
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn an_advantage_is_what_the_other_runs_cost_more_from_then_on() {
-        let steps = |costs: [(i64, f64); 2]| costs.map(|(at, cost)| Step { at: secs(at), cost }).to_vec();
+        let steps = |costs: [(i64, f64); 2]| costs.map(|(at, cost)| QueueStep { at: secs(at), cost }).to_vec();
         let runs = [steps([(0, 1.0), (10, 5.0)]), steps([(0, 1.0), (12, 3.0)]), steps([(4, 2.0), (10, 6.0)])];
         let found = advantages(&[vec![secs(0), secs(11)], vec![secs(10)], vec![]], &runs);
-        // Whole runs cost 6, 4 and 8, whose mean is 6.
+        // Whole runs cost 6, 4 and 8, with a mean of 6.
         assert_eq!(found[0], vec![(6.0 - 6.0) / 6.0, (1.5 - 0.0) / 6.0]);
         assert_eq!(found[1], vec![(5.5 - 3.0) / 6.0]);
         assert!(found[2].is_empty());

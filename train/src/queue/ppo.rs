@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::choices::{QueueExperience, Step, advantages, steps};
+use super::choices::{QueueExperience, QueueStep, advantages, steps};
 use super::runs::{QueueRuns, mean};
 use crate::checkpoint::StateError;
 use crate::error::TrainError;
@@ -46,7 +46,7 @@ struct QueueLearning<'a> {
     state: PpoState,
 }
 
-/// What the runs of an update were like.
+/// Figures of the runs of an update.
 struct Collected {
     experience: QueueExperience,
     /// Choices in queues that were too long to learn from.
@@ -133,14 +133,14 @@ impl<'a> QueueLearning<'a> {
             self.explore(&score, workload, update * cells + cell)
         };
         let all: Vec<_> = (0..cells).into_par_iter().map(play).collect();
-        let all = all.into_iter().collect::<Result<Vec<(Vec<QueueChoice>, Vec<Step>)>, TrainError>>()?;
+        let all = all.into_iter().collect::<Result<Vec<(Vec<QueueChoice>, Vec<QueueStep>)>, TrainError>>()?;
         let slowdowns: Vec<f64> =
             all.iter().map(|(_, steps)| mean(&steps.iter().map(|step| step.cost).collect::<Vec<_>>())).collect();
         let (mut experience, mut left_out) = (QueueExperience::default(), 0);
         for runs in all.chunks(agent.runs as usize) {
             let times: Vec<Vec<SimTime>> =
                 runs.iter().map(|(choices, _)| choices.iter().map(|choice| choice.at).collect()).collect();
-            let costs: Vec<Vec<Step>> = runs.iter().map(|(_, steps)| steps.clone()).collect();
+            let costs: Vec<Vec<QueueStep>> = runs.iter().map(|(_, steps)| steps.clone()).collect();
             for ((choices, _), advantages) in runs.iter().zip(advantages(&times, &costs)) {
                 for (choice, advantage) in choices.iter().zip(advantages) {
                     left_out += u64::from(!experience.push(choice, advantage, agent.slots));
@@ -155,7 +155,7 @@ impl<'a> QueueLearning<'a> {
         score: &QueueScore,
         workload: &Arc<Scenario>,
         run: u64,
-    ) -> Result<(Vec<QueueChoice>, Vec<Step>), TrainError> {
+    ) -> Result<(Vec<QueueChoice>, Vec<QueueStep>), TrainError> {
         let log = ChoiceLog::default();
         // The stream of a run is that of its number, which the shuffles of updates do not use.
         let seed = self.runs.experiment.seed ^ run.wrapping_add(1).wrapping_mul(0xD1B5_4A32_D192_ED03);

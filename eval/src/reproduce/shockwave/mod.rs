@@ -37,7 +37,7 @@ const ROUNDS: GavelRounds = GavelRounds { round_secs: 120.0, reset_secs: 1000.0 
 /// Policy of the artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShockwavePolicy {
-    /// Shockwave.
+    /// Shockwave's own market.
     Shockwave,
     /// OSSP: the least makespan.
     Ossp,
@@ -45,11 +45,11 @@ pub enum ShockwavePolicy {
     Themis,
     /// Gavel: max-min fairness.
     Gavel,
-    /// AlloX.
+    /// Matching of jobs to accelerators by AlloX.
     Allox,
     /// MST: the largest sum of throughputs.
     Mst,
-    /// Gandiva-Fair.
+    /// Equal shares of time as in Gandiva-Fair.
     GandivaFair,
 }
 

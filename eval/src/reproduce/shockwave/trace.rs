@@ -78,7 +78,7 @@ pub struct ShockwaveRun {
 
 /// A result of the artifact.
 #[derive(Deserialize)]
-struct Published {
+struct PublishedRun {
     jct_list: Vec<f64>,
 }
 
@@ -91,7 +91,7 @@ impl ShockwaveRun {
         let path = data.join(FILES[2]);
         let wrong = |problem: String| ReproduceError::Reference { path: path.clone(), problem };
         let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
-        let mut runs: BTreeMap<String, Published> =
+        let mut runs: BTreeMap<String, PublishedRun> =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let run = runs.remove(key).ok_or_else(|| wrong(format!("has no run {key:?}")))?;
         if run.jct_list.len() != workload.jobs.len() {

@@ -1,4 +1,4 @@
-//! When one job would start, and why not sooner.
+//! Predicted start of one job, with what is ahead of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ pub struct WaitingAhead {
 }
 
 impl StartStudy {
-    /// Start of a job like `request`, submitted at its time of submission. `past` predictions of jobs before it calibrate
-    /// the interval.
+    /// Start of a job like `request`, submitted at its time of submission. `past` predictions of jobs before it
+    /// calibrate the interval.
     ///
     /// # Errors
     /// [`StartError`] where the policy cannot be told enough, or a run fails.

@@ -19,7 +19,7 @@ pub struct StartRow {
     pub asked_secs: f64,
     /// Wait from then on under the policy, seconds.
     pub wait_secs: f64,
-    /// Predicted wait.
+    /// Wait as it was predicted.
     pub predicted: WaitInterval,
     /// The interval of the futures themselves.
     pub uncalibrated: WaitInterval,
@@ -30,7 +30,7 @@ pub struct StartRow {
     pub calibrated_on: usize,
 }
 
-/// How well predictions held.
+/// Predictions beside what came, in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StartCheck {
     /// Policy of the cluster.
@@ -41,7 +41,7 @@ pub struct StartCheck {
     pub predictions: usize,
     /// Share of waits within the interval, which is to hold 0.9 of them.
     pub coverage: f64,
-    /// The same of the intervals before calibration.
+    /// Coverage of the intervals before calibration.
     pub uncalibrated_coverage: f64,
     /// Median width of an interval, hours.
     pub width_hours: f64,

@@ -23,7 +23,7 @@ async fn certificates_of_the_daemon_and_of_nodes_raise_an_alert_before_they_end(
 
 /// A driver that does not load shows as a node without accelerators. It was up, with nothing to give.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_accelerators_is_suspect() {
+async fn a_node_without_accelerators_is_down() {
     let mut site = Site::new(&["n0", "n1"], Fencing::Keep);
     site.nodes[1].config.devices = "nvml:/nowhere/libnvidia-ml.so.1".parse().unwrap();
     let agents = site.agents().await;
@@ -31,11 +31,11 @@ async fn a_node_without_accelerators_is_suspect() {
     let is_read = |status: &DaemonStatus| status.nodes.iter().any(|node| node.name == "n0" && node.gpus == 2);
     until(&mut daemon, "the accelerators of n0", is_read).await;
     let status = until(&mut daemon, "a word of n1", |status| {
-        status.nodes.iter().any(|node| node.name == "n1" && node.health == NodeHealth::Suspect)
+        status.nodes.iter().any(|node| node.name == "n1" && node.health == NodeHealth::Down)
     });
     let status = status.await;
     let node = |name: &str| status.nodes.iter().find(|node| node.name == name).unwrap();
-    assert_eq!((node("n0").health, node("n1").health), (NodeHealth::Up, NodeHealth::Suspect));
+    assert_eq!((node("n0").health, node("n1").health), (NodeHealth::Up, NodeHealth::Down));
     let text = &node("n1").note;
     assert!(node("n1").gpus == 0 && text.contains("/nowhere/libnvidia-ml.so.1"), "{text}");
 }
