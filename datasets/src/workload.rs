@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::csv_rows::{excerpt, first_line};
 use crate::error::{DataError, RowProblem};
 use crate::import::column_map::ColumnMap;
-use crate::import::{self, ImportReport, Imported, RowFormat, Source};
+use crate::import::{self, ImportReport, Imported, RowFormat, TraceSource};
 use crate::jobs::{JobRow, into_workload};
 use crate::requests;
 use crate::scaling::ScalingAssumption;
@@ -29,10 +29,10 @@ pub struct LoadedWorkload {
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
 pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
-    read_source(&Source::at(path)?)
+    read_source(&TraceSource::at(path)?)
 }
 
-fn read_source(source: &Source<'_>) -> Result<Imported, DataError> {
+fn read_source(source: &TraceSource<'_>) -> Result<Imported, DataError> {
     let head = source.head()?;
     match RowFormat::of(&head) {
         Some(rows) => rows.read(source),
@@ -76,7 +76,7 @@ fn unknown(path: &Path, head: &[u8]) -> DataError {
 /// # Errors
 /// As [`read_jobs`].
 pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    read_source(&Source::Bytes(path, bytes.into()))
+    read_source(&TraceSource::Bytes(path, bytes.into()))
 }
 
 /// Reads a workload over the applications of `catalog`. Strict: a refused row is an error.
@@ -100,7 +100,7 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, D
 /// # Errors
 /// As [`read_jobs`].
 pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
-    let (table, imported) = imported_table(&Source::at(path)?)?;
+    let (table, imported) = imported_table(&TraceSource::at(path)?)?;
     Ok((table, imported.report))
 }
 
@@ -134,7 +134,7 @@ pub fn import_with(
     out: &Path,
     mut each: impl FnMut(&JobRow),
 ) -> Result<ImportReport, DataError> {
-    let source = Source::at(path)?;
+    let source = TraceSource::at(path)?;
     let rows = match (&options.map, &options.throughputs) {
         (Some(map), _) => Some(RowFormat::mapped(map.clone())),
         (None, Some(_)) => None,
@@ -165,20 +165,20 @@ pub fn import_with(
 /// # Errors
 /// Where the file cannot be read.
 pub fn assumption_of(path: &Path) -> Result<Option<String>, DataError> {
-    let source = Source::at(path)?;
-    if !matches!(source, Source::File(_)) || !source.head()?.starts_with(b"PAR1") {
+    let source = TraceSource::at(path)?;
+    if !matches!(source, TraceSource::File(_)) || !source.head()?.starts_with(b"PAR1") {
         return Ok(None);
     }
     let metadata = store::metadata_of(path)?;
     Ok(metadata.get("goodput.assumption").cloned())
 }
 
-fn imported_table(source: &Source<'_>) -> Result<(Table, Imported), DataError> {
+fn imported_table(source: &TraceSource<'_>) -> Result<(Table, Imported), DataError> {
     table_of(source, read_source(source)?)
 }
 
 /// The job table of what was read from a source, with its provenance.
-fn table_of(source: &Source<'_>, mut imported: Imported) -> Result<(Table, Imported), DataError> {
+fn table_of(source: &TraceSource<'_>, mut imported: Imported) -> Result<(Table, Imported), DataError> {
     let path = source.path();
     let digest = store::provenance::sha256_of(source.text()?).map_err(DataError::read(path))?;
     for request in &imported.requests {

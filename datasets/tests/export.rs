@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use goodput_datasets::Catalog;
-use goodput_datasets::export::{RunChoice, Schedule, perfetto, swf, unscheduled};
+use goodput_datasets::export::{RunChoice, RunSchedule, perfetto, swf, unscheduled};
 use goodput_datasets::jobs::JobRow;
 use goodput_datasets::store::{Column, Table, TextChoice};
 use goodput_datasets::workload::parse_jobs;
@@ -97,10 +97,10 @@ fn run_directory() -> tempfile::TempDir {
 #[test]
 fn one_run_is_chosen_and_its_waits_are_in_swf() {
     let directory = run_directory();
-    let error = Schedule::read(directory.path(), &RunChoice::default()).unwrap_err();
+    let error = RunSchedule::read(directory.path(), &RunChoice::default()).unwrap_err();
     assert!(error.to_string().contains("2 runs fit, expected one: fifo on w, seed 0; srtf on w, seed 0"), "{error}");
     let choice = RunChoice { policy: Some("srtf".to_owned()), ..RunChoice::default() };
-    let schedule = Schedule::read(directory.path(), &choice).unwrap();
+    let schedule = RunSchedule::read(directory.path(), &choice).unwrap();
     assert_eq!((schedule.jobs.len(), schedule.table.rows(), schedule.changes.len()), (2, 2, 0));
     let mut text = Vec::new();
     swf::write(&schedule.jobs, &mut text).unwrap();
@@ -113,7 +113,7 @@ fn one_run_is_chosen_and_its_waits_are_in_swf() {
 fn slices_are_jobs_on_accelerators_and_in_the_queue() {
     let directory = run_directory();
     let choice = RunChoice { policy: Some("fifo".to_owned()), ..RunChoice::default() };
-    let schedule = Schedule::read(directory.path(), &choice).unwrap();
+    let schedule = RunSchedule::read(directory.path(), &choice).unwrap();
     let mut text = Vec::new();
     perfetto::write(&schedule, &mut text).unwrap();
     let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();

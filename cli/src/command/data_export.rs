@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_console::{CommandError, counted, say};
-use goodput_datasets::export::{RunChoice, Schedule, perfetto, swf, unscheduled};
+use goodput_datasets::export::{RunChoice, RunSchedule, perfetto, swf, unscheduled};
 use goodput_datasets::store::{Table, jobs};
 use goodput_datasets::{Catalog, read_jobs};
 
@@ -21,7 +21,7 @@ pub fn run(source: &Path, choice: &RunChoice, format: ExportFormat, out: &Path) 
 }
 
 fn of_run(dir: &Path, choice: &RunChoice, format: ExportFormat, out: &Path) -> Result<usize, CommandError> {
-    let schedule = Schedule::read(dir, choice).map_err(data_fault)?;
+    let schedule = RunSchedule::read(dir, choice).map_err(data_fault)?;
     match format {
         ExportFormat::Swf => write(out, |file| swf::write(&schedule.jobs, file))?,
         ExportFormat::Perfetto => write(out, |file| perfetto::write(&schedule, file))?,

@@ -4,7 +4,7 @@ pub mod perfetto;
 mod schedule;
 pub mod swf;
 
-pub use schedule::{HoldingChange, RunChoice, Schedule, ScheduledJob};
+pub use schedule::{HoldingChange, RunChoice, RunSchedule, ScheduledJob};
 
 use crate::catalog::Catalog;
 use crate::fit::ideal_secs;

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::schedule::{Schedule, ScheduledJob};
+use super::schedule::{RunSchedule, ScheduledJob};
 
 /// Process of the accelerators, and process of the queue.
 const PROCESSES: [(u32, &str); 2] = [(1, "accelerators"), (2, "queue")];
@@ -33,7 +33,7 @@ struct JobSpan<'a> {
 ///
 /// # Errors
 /// Where `out` cannot be written.
-pub fn write(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(schedule: &RunSchedule, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     for (at, (process, name)) in PROCESSES.into_iter().enumerate() {
         let event = json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}});
@@ -65,7 +65,7 @@ pub fn write(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Spans over which jobs held a constant number of accelerators.
-fn held(schedule: &Schedule) -> Vec<JobSpan<'_>> {
+fn held(schedule: &RunSchedule) -> Vec<JobSpan<'_>> {
     if schedule.changes.is_empty() {
         return schedule.jobs.iter().filter_map(held_on_average).collect();
     }
@@ -92,7 +92,7 @@ fn held_on_average(job: &ScheduledJob) -> Option<JobSpan<'_>> {
 }
 
 /// Spans over which jobs waited for their first accelerator.
-fn waiting(schedule: &Schedule) -> Vec<JobSpan<'_>> {
+fn waiting(schedule: &RunSchedule) -> Vec<JobSpan<'_>> {
     schedule.jobs.iter().filter_map(waited).collect()
 }
 

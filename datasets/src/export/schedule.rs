@@ -52,7 +52,7 @@ pub struct RunChoice {
 
 /// Jobs and changes of one run.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct RunSchedule {
     /// Rows of the run in `jobs.parquet`.
     pub table: Table,
     /// Jobs in the order of the table.
@@ -61,7 +61,7 @@ pub struct Schedule {
     pub changes: Vec<HoldingChange>,
 }
 
-impl Schedule {
+impl RunSchedule {
     /// Reads the run that is chosen.
     ///
     /// # Errors

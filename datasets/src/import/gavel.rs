@@ -12,7 +12,7 @@ use goodput_env::job::{Elasticity, JobClass, JobRequest, JobSpec, Work, Workload
 use goodput_env::time::SimTime;
 
 use super::shockwave;
-use super::source::Source;
+use super::source::TraceSource;
 use super::staged_jobs::ShockwaveReader;
 use super::{ImportReport, Imported, WorkloadFormat};
 use crate::csv_rows::excerpt;
@@ -37,7 +37,7 @@ pub struct GavelTrace {
 /// Where a file cannot be read, and at the first bad row.
 pub fn read(trace: &Path, throughputs: &Path) -> Result<Workload, DataError> {
     let classes = read_speeds(throughputs)?;
-    let parsed = parse(trace, &Source::at(trace)?.plain()?, &classes)?;
+    let parsed = parse(trace, &TraceSource::at(trace)?.plain()?, &classes)?;
     match parsed.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
         Some((line, problem)) => Err(DataError::Row { path: trace.to_owned(), line, problem }),
         None => Ok(parsed.workload),
@@ -57,7 +57,7 @@ pub fn recognises(line: &[u8]) -> bool {
 /// Where a file cannot be read, or there is no row at all.
 pub fn jobs(trace: &Path, throughputs: &Path) -> Result<Imported, DataError> {
     let classes = read_speeds(throughputs)?;
-    let GavelTrace { workload, report } = parse(trace, &Source::at(trace)?.plain()?, &classes)?;
+    let GavelTrace { workload, report } = parse(trace, &TraceSource::at(trace)?.plain()?, &classes)?;
     let mut imported = Imported { report, format: WorkloadFormat::Gavel, ..Imported::default() };
     for JobSpec { request, work } in workload.jobs {
         let Work::Steps { class, steps } = work else { continue };
@@ -97,7 +97,7 @@ fn fastest(class: &JobClass) -> f64 {
 /// # Errors
 /// Where the file cannot be read or is not of this format.
 pub fn read_speeds(throughputs: &Path) -> Result<Vec<JobClass>, DataError> {
-    super::gavel_throughputs::parse(throughputs, &Source::at(throughputs)?.plain()?)
+    super::gavel_throughputs::parse(throughputs, &TraceSource::at(throughputs)?.plain()?)
 }
 
 /// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its

@@ -33,16 +33,16 @@ pub(super) const ROWS: RowFormat =
     RowFormat { format: WorkloadFormat::Kueue, clock: Clock::Unix, body: Body::Text(read) };
 
 #[derive(Debug, Deserialize)]
-struct KueueWorkload {
+struct KueueRow {
     metadata: Metadata,
-    spec: WorkloadSpec,
+    spec: KueueSpec,
     #[serde(default)]
-    status: WorkloadStatus,
+    status: KueueStatus,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WorkloadSpec {
+struct KueueSpec {
     pod_sets: Vec<WorkloadPodSet>,
     #[serde(default)]
     queue_name: String,
@@ -62,7 +62,7 @@ struct WorkloadPodSet {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WorkloadStatus {
+struct KueueStatus {
     conditions: Vec<Condition>,
     admission: Option<KueueAdmission>,
 }
@@ -82,13 +82,13 @@ struct PodSetAssignment {
 }
 
 fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
-    elements::each(path, text, &mut |line, workload: Result<KueueWorkload, RowProblem>| {
+    elements::each(path, text, &mut |line, workload: Result<KueueRow, RowProblem>| {
         each(workload.and_then(|workload| row(line, workload)).map_err(|problem| (line, problem)))
     })
 }
 
-fn row(line: u64, workload: KueueWorkload) -> Result<ReadRow, RowProblem> {
-    let KueueWorkload { metadata, spec, status } = workload;
+fn row(line: u64, workload: KueueRow) -> Result<ReadRow, RowProblem> {
+    let KueueRow { metadata, spec, status } = workload;
     let assignments = status.admission.iter().flat_map(|admission| &admission.pod_set_assignments);
     let admitted: BTreeMap<&str, u32> = assignments.filter_map(|set| Some((set.name.as_str(), set.count?))).collect();
     let sum = |count: &dyn Fn(&WorkloadPodSet) -> u32| {

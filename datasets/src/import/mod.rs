@@ -42,7 +42,7 @@ pub mod tiresias_samples;
 
 pub use formats::{FORMATS, FileFormat};
 pub(crate) use rows::{Body, Clock, Csv, ReadRow, Repair, Row, RowFormat};
-pub(crate) use source::Source;
+pub(crate) use source::TraceSource;
 pub(crate) use stream::import_rows;
 
 use std::collections::BTreeMap;

@@ -24,7 +24,7 @@ use goodput_env::time::SimTime;
 
 use super::pieces::Pieces;
 use super::rows::Each;
-use super::{Body, Clock, ReadRow, Repair, RowFormat, Source, WorkloadFormat};
+use super::{Body, Clock, ReadRow, Repair, RowFormat, TraceSource, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -100,7 +100,7 @@ fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataErro
         }
         Ok(())
     })?;
-    let jobs = Source::File(&jobs_path).text()?;
+    let jobs = TraceSource::File(&jobs_path).text()?;
     lines(Pieces::new(&jobs_path, jobs), |number, line| {
         let fields = fields(line);
         if fields.first() == Some(&b"job_name".as_slice()) {

@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 
 use super::column_map::ColumnMap;
 use super::pieces::Pieces;
-use super::source::Source;
+use super::source::TraceSource;
 use super::{Imported, WorkloadFormat};
 use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
@@ -100,13 +100,13 @@ impl RowFormat {
 
     /// Shows each row of a file to `each`, while some rows are in memory at a time. Names are not compared, and
     /// submission is on the clock of the file.
-    pub(crate) fn each(&self, source: &Source<'_>, each: Each<'_>) -> Result<(), DataError> {
+    pub(crate) fn each(&self, source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
         let path = source.path();
         match (&self.body, source) {
-            (Body::Parquet, Source::File(_)) => {
+            (Body::Parquet, TraceSource::File(_)) => {
                 store::jobs::each(path, File::open(path).map_err(DataError::read(path))?, each)
             }
-            (Body::Parquet, Source::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
+            (Body::Parquet, TraceSource::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
             (Body::Csv(csv), _) => csv.each(path, Pieces::new(path, source.text()?), each),
             (Body::Mapped(map), _) => map.each(path, Pieces::new(path, source.text()?), each),
             (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), *row, each),
@@ -115,7 +115,7 @@ impl RowFormat {
     }
 
     /// Reads all rows of a file. A row that is refused, or that repeats a name, is in the report.
-    pub(crate) fn read(&self, source: &Source<'_>) -> Result<Imported, DataError> {
+    pub(crate) fn read(&self, source: &TraceSource<'_>) -> Result<Imported, DataError> {
         let mut imported = Imported { format: self.format, ..Imported::default() };
         let mut names = Names::default();
         self.each(source, &mut |row| {
@@ -137,7 +137,7 @@ impl RowFormat {
 
     /// As [`Self::read`], of a text in memory; `path` is for messages.
     pub(crate) fn parse(&self, path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-        self.read(&Source::Bytes(path, text.to_vec().into()))
+        self.read(&TraceSource::Bytes(path, text.to_vec().into()))
     }
 }
 

@@ -13,14 +13,14 @@ const HEAD: u64 = 256 << 10;
 
 /// A trace that can be read more than once.
 #[derive(Clone, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum TraceSource<'a> {
     /// Path of a file on disk.
     File(&'a Path),
     /// Bytes in memory, and the path that errors name.
     Bytes(&'a Path, Bytes),
 }
 
-impl<'a> Source<'a> {
+impl<'a> TraceSource<'a> {
     /// The source at a path. What can be read once only, such as a pipe, is read into memory.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{ImportReport, ReadRow, Row, RowFormat, Source};
+use super::{ImportReport, ReadRow, Row, RowFormat, TraceSource};
 use crate::catalog::Catalog;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, hash};
@@ -27,7 +27,7 @@ const HASHES: u64 = 1 << 24;
 /// # Errors
 /// Where a file cannot be read or written, the header lacks a column, or there is no row.
 pub(crate) fn import_rows(
-    source: &Source<'_>,
+    source: &TraceSource<'_>,
     rows: &RowFormat,
     scaling: Option<&ScalingAssumption>,
     out: &Path,
@@ -97,7 +97,7 @@ fn whole(out: &Path, write: impl FnOnce(&Path) -> Result<(), DataError>) -> Resu
 /// A trace and its format.
 #[derive(Clone, Copy)]
 struct Trace<'a> {
-    source: &'a Source<'a>,
+    source: &'a TraceSource<'a>,
     rows: &'a RowFormat,
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let text: String = (0..100).map(row).collect();
         fs::write(&path, format!("job_id,submit_secs,duration_secs,gpus\n{text}")).unwrap();
         let rows = RowFormat::of(b"job_id,submit_secs,duration_secs,gpus").unwrap();
-        let source = Trace { source: &Source::File(&path), rows: &rows };
+        let source = Trace { source: &TraceSource::File(&path), rows: &rows };
         let expected: BTreeSet<u64> = ["job-0", "job-1", "job-2"].map(hash).into();
         for parts in [1, 2, 7] {
             assert_eq!(source.repeated(parts).unwrap(), expected);

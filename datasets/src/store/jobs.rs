@@ -9,7 +9,7 @@ use parquet::file::reader::ChunkReader;
 use super::schema;
 use super::table::{Column, Table, Values};
 use crate::error::{DataError, RowProblem};
-use crate::import::{Body, Clock, Imported, Row, RowFormat, Source, WorkloadFormat};
+use crate::import::{Body, Clock, Imported, Row, RowFormat, TraceSource, WorkloadFormat};
 use crate::jobs::{JobRow, share_of};
 
 /// Columns of the table, in order.
@@ -82,7 +82,7 @@ pub(crate) fn table_with(jobs: &[JobRow], rare: RareColumns) -> Table {
 /// # Errors
 /// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.
 pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
-    ROWS.read(&Source::Bytes(path, bytes.into()))
+    ROWS.read(&TraceSource::Bytes(path, bytes.into()))
 }
 
 /// Shows the rows of the job table to `each`, while some of them are in memory at a time.

@@ -114,14 +114,14 @@ impl Slowdowns {
 }
 
 /// Slowdowns of one order on all windows of a trace.
-struct Played {
+struct PlayedWindow {
     order: String,
     known: Slowdowns,
     published: Slowdowns,
     held_out: Slowdowns,
 }
 
-impl Played {
+impl PlayedWindow {
     fn of(
         trace: &Workload,
         order: String,
@@ -170,14 +170,14 @@ pub fn judge(data: &Path, orders: &[JudgedOrder]) -> Result<Vec<JudgedRow>, Repr
         for rule in QueueRule::ALL.into_iter().filter(asked) {
             let heuristic = |order: &JobOrder| {
                 let name = format!("{order:?}").to_lowercase();
-                Played::of(&workload, name, &|| rule.policy(*order))
+                PlayedWindow::of(&workload, name, &|| rule.policy(*order))
             };
-            let heuristics = JobOrder::ALL.par_iter().map(heuristic).collect::<Result<Vec<Played>, _>>()?;
+            let heuristics = JobOrder::ALL.par_iter().map(heuristic).collect::<Result<Vec<PlayedWindow>, _>>()?;
             let best = heuristics.iter().min_by(|a, b| a.known.mean().total_cmp(&b.known.mean()));
-            let is_best = |played: &Played| best.is_some_and(|best| best.order == played.order);
+            let is_best = |played: &PlayedWindow| best.is_some_and(|best| best.order == played.order);
             rows.extend(heuristics.iter().map(|played| played.row(trace, rule, best.filter(|_| !is_best(played)))));
             for JudgedOrder { label, queue } in orders.iter().filter(|order| order.queue.rule == rule) {
-                let played = Played::of(&workload, label.clone(), &|| queue.policy())?;
+                let played = PlayedWindow::of(&workload, label.clone(), &|| queue.policy())?;
                 rows.push(played.row(trace, rule, best));
             }
         }
