@@ -2,7 +2,6 @@
 //!
 //! Cargo has no stable way to depend on the shared object of another package, so this script asks cargo for it. The
 //! result lies in the script's own folder, and the order of builds is right from a cold cache on.
-#![expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! The page in a browser: its script runs without an error, sorts tables, and draws the jobs on the nodes.
 //!
 //! The tests need Chromium. They say so where there is none.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test, which says aloud where it cannot run")]
 
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Work of jobs that have ended, as a guide to the work of those that have not.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use goodput_env::job::{JobRequest, JobSpec, WHOLE, Work, Workload};
 use goodput_env::time::SimTime;
@@ -15,7 +15,7 @@ const FEWEST: usize = 10;
 const UNKNOWN_STEPS: f64 = 10_000.0;
 
 /// Unit of the work of a job: work of other kinds says nothing about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkKind {
     Seconds,
     Application(u16),
@@ -23,7 +23,7 @@ enum WorkKind {
 }
 
 /// Jobs that are alike, from the most alike to all of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alike {
     /// One tenant, size and time limit.
     Request(WorkKind, u32, u32, Option<i64>),
@@ -39,7 +39,7 @@ enum Alike {
 #[derive(Clone, Debug, Default)]
 pub struct RunTimeHistory {
     /// Work of jobs that are alike: as a share of the time limit where they have one, else in the unit of the work.
-    groups: HashMap<Alike, Vec<f64>>,
+    groups: BTreeMap<Alike, Vec<f64>>,
 }
 
 /// Estimate of the work that is left of a job without a time limit, as the scheduler is told it.

@@ -78,7 +78,7 @@ impl FromStr for ColumnMap {
             let (name, column) = entry.split_once('=').ok_or_else(|| MapError::Entry(entry.to_owned()))?;
             let (name, column) = (name.trim(), column.trim());
             let is = |known: &&str| *known == name || known.strip_suffix("_secs") == Some(name);
-            let at = job_csv::ALL_COLUMNS.iter().position(|known| is(known));
+            let at = job_csv::ALL_COLUMNS.iter().position(is);
             let span = SPAN.iter().position(|known| *known == name);
             let timed = span.is_some() || at.is_some_and(|at| job_csv::ALL_COLUMNS[at].ends_with("_secs"));
             let column = MappedColumn::parse(column, timed).ok_or_else(|| MapError::Unit(entry.to_owned()))?;

@@ -64,6 +64,9 @@ pub(crate) enum Clock {
     Unix,
 }
 
+/// Function that reads a text from its start.
+type ReadText = fn(&Path, Box<dyn Read>, Each<'_>) -> Result<(), DataError>;
+
 /// Form of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
@@ -76,7 +79,7 @@ pub(crate) enum Body {
     /// Lines without a header. A line that is blank or a comment is no row.
     Lines(fn(u64, &[u8]) -> Option<Row>),
     /// Any other text, by a function that reads it from its start.
-    Text(fn(&Path, Box<dyn Read>, Each<'_>) -> Result<(), DataError>),
+    Text(ReadText),
 }
 
 /// A table with a header, of which every row is a job.

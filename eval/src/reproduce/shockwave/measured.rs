@@ -11,8 +11,8 @@
 //! - Limit of the run time. A job is removed when it has run for a multiple of its profiled run time, whatever it still
 //!   has to do. The published code has a multiple of 1.5. In the runs of Shockwave, OSSP, Themis and AlloX it was 1:
 //!   19 in 20 of their jobs ran for 0.95 to 1.1 times the profiled run time, however slow they were. In the runs of
-//! Gavel   and MST the run times of slow jobs end at 1.5 times the profiled ones. [`OVERRUN_SECS`] is how long a job
-//! runs on until the limit is   looked at, the median over the runs with a multiple of 1.
+//!   Gavel and MST the run times of slow jobs end at 1.5 times the profiled ones. [`OVERRUN_SECS`] is how long a job
+//!   runs on until the limit is looked at, the median over the runs with a multiple of 1.
 
 use std::path::Path;
 use std::sync::Arc;
