@@ -3,15 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{fixed, frictionless, jcts, run};
+use crate::support::{fixed, frictionless, jcts, random_jobs, run};
 use goodput_agents::heuristic::backfill::{Backfill, BatchQueue, JobOrder};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::scenario::{Information, SimOptions};
-use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use rand::RngExt;
 
 /// Four accelerators. `runs` holds two of them until 100 s, and `wide` waits for four. Of the jobs behind, `short` ends
 /// in time, `narrow` does not, and `late` fits beside neither.
@@ -75,16 +73,6 @@ fn conservative_backfill_keeps_the_place_of_every_job() {
     let (first, every) = (of(Backfill::First), of(Backfill::Every));
     assert_eq!([first["second"], first["third"], first["passes"]], [109.0, 211.0, 200.0]);
     assert_eq!([every["second"], every["third"], every["passes"]], [109.0, 118.0, 317.0]);
-}
-
-fn random_jobs(seed: u64, count: usize) -> Vec<JobSpec> {
-    let mut rng = rng(seed, Stream::Workload);
-    let mut submit = 0;
-    let job = |at: usize| {
-        submit += rng.random_range(0..40);
-        fixed(&format!("j{at}"), rng.random_range(1..=8), rng.random_range(1..400), submit)
-    };
-    (0..count).map(job).collect()
 }
 
 fn played(backfill: Backfill, jobs: Vec<JobSpec>, options: SimOptions) -> Outcome {

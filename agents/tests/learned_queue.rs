@@ -17,7 +17,7 @@ use goodput_env::time::SimTime;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use crate::support::{fixed, frictionless, run};
+use crate::support::{fixed, frictionless, random_jobs, run};
 
 fn random_weights(seed: u64) -> [f32; JOB_FEATURES.len()] {
     let mut random = rng(seed, Stream::Initialisation);
@@ -34,16 +34,6 @@ fn net(seed: u64) -> QueueScore {
 
 fn scores(seed: u64) -> [QueueScore; 2] {
     [QueueScore::Linear(random_weights(seed)), net(seed)]
-}
-
-fn random_jobs(seed: u64, count: usize) -> Vec<JobSpec> {
-    let mut rng = rng(seed, Stream::Workload);
-    let mut submit = 0;
-    let job = |at: usize| {
-        submit += rng.random_range(0..40);
-        fixed(&format!("j{at}"), rng.random_range(1..=8), rng.random_range(1..400), submit)
-    };
-    (0..count).map(job).collect()
 }
 
 fn starts(mut policy: Box<dyn goodput_env::policy::Policy>, jobs: Vec<JobSpec>) -> Vec<SimTime> {
@@ -66,8 +56,8 @@ fn a_weight_on_the_requested_run_time_alone_is_shortest_job_first() {
     }
 }
 
-/// Jobs with requested run times wait behind one that holds the cluster. Whatever their true run times are, the first
-/// decision about them is the same.
+/// Jobs with requested run times wait behind one that holds the cluster. The first decision about them does not
+/// depend on their true run times.
 #[test]
 fn true_run_times_of_waiting_jobs_change_no_decision() {
     let workload = |spans: &[i64]| {

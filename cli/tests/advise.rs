@@ -141,6 +141,11 @@ fn predictions_are_checked_against_what_came() {
     assert_eq!(code, 0, "{err}");
     let found: Value = serde_json::from_str(&out).unwrap();
     assert!(found["waiting"].as_u64().unwrap() > 20, "{found}");
+    // Where no job waits there is nothing to check, and no figure is made up.
+    fs::write(dir.path().join("jobs.csv"), format!("{HEADER}a,0,60,1,x\nb,90,60,1,x\n")).unwrap();
+    let (code, out, err) = run(dir.path(), &asked);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(code == 0 && found["coverage"].is_null() && err.contains("too few jobs had to wait"), "{err}{found}");
     let (code, _, err) = run(dir.path(), &["advise", "--policies", "fifo"]);
     assert!(code == 2 && err.contains("TRACE"), "{err}");
 }

@@ -77,8 +77,8 @@ const TYPES: [(&str, &str); 4] = [("rtx", "rtx-2080-ti"), ("quad", "rtx-6000"), 
 
 /// Applications with a model that MLPerf has trained, and the name of the model in MLPerf.
 const BENCHMARKED: [(&str, &str); 2] = [("bert", "bert"), ("imagenet", "resnet-50")];
-/// Types for which there are no profiles: the type, the type with known speeds that MLPerf has trained on in the same
-/// round, and that round. Later rows stand on earlier ones.
+/// Types for which there are no profiles: the type, the type with known speeds that MLPerf has trained on in one
+/// round with it, and that round. Later rows stand on earlier ones.
 const COMPARED: [(&str, &str, &str); 5] = [
     ("tpu-v3", "v100", "training-0.7"),
     ("tpu-v4", "v100", "training-0.7"),

@@ -35,21 +35,21 @@ const OTHER: &str = "other";
 /// Most and least of an application's training that a job may do, in thousandths; what the job table can hold.
 const WORK_MILLI: [f64; 2] = [1.0, 1e9];
 
-/// AssumedBehaviour that jobs of unknown applications are assumed to have.
+/// Behaviour that jobs of unknown applications are assumed to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingAssumption {
-    /// AssumedBehaviour by name in the trace.
+    /// Behaviour by name in the trace.
     named: BTreeMap<String, AssumedBehaviour>,
-    /// AssumedBehaviour of all others; `None`: they stay as they are.
+    /// Behaviour of all others; `None`: they stay as they are.
     other: Option<AssumedBehaviour>,
 }
 
-/// AssumedBehaviour of a job.
+/// Behaviour of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AssumedBehaviour {
-    /// AssumedBehaviour of one application of the catalog, by its index.
+    /// Behaviour of one application of the catalog, by its index.
     Application(u16),
-    /// AssumedBehaviour of an application drawn by the hash of the job's name, all with one probability.
+    /// Behaviour of an application drawn by the hash of the job's name, all with one probability.
     Mixture,
 }
 

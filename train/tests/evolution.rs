@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
@@ -12,9 +11,10 @@ use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 use goodput_eval::entries;
 use goodput_eval::entries::learned_entry;
 use goodput_eval::run::Comparison;
+use goodput_train::Trained;
 use goodput_train::gate::judge;
-use goodput_train::run_dir::RunDir;
-use goodput_train::{Hooks, Trained, train};
+
+use crate::support::train_until;
 
 const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");
 
@@ -32,22 +32,7 @@ fn experiment() -> Experiment {
 }
 
 fn run(path: &Path, stop_after: Option<u64>) -> Trained {
-    let experiment = experiment();
-    let dir = match path.join("config.toml").exists() {
-        true => RunDir::open(path).unwrap(),
-        false => {
-            let dir = RunDir::create(path).unwrap();
-            dir.write("config.toml", b"the same for all runs").unwrap();
-            dir
-        }
-    };
-    let (stop, generations) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |_| {
-        if stop_after == Some(generations.fetch_add(1, Ordering::Relaxed) + 1) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    train(&experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
+    train_until(&experiment(), path, "evolve", stop_after)
 }
 
 fn bundle(trained: Trained) -> PolicyBundle {
@@ -132,10 +117,7 @@ fn frozen_parameters_stay_where_they_start() {
     agent.start = [("exponent".to_owned(), -0.375)].into();
     agent.freeze = frozen.map(String::from).to_vec();
     let folder = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(&folder.path().join("run")).unwrap();
-    dir.write("config.toml", b"frozen").unwrap();
-    let hooks = Hooks { stop: &AtomicBool::new(false), progress: &|_| (), argv: vec!["test".into()] };
-    let found = bundle(train(&experiment, &dir, &hooks).unwrap());
+    let found = bundle(train_until(&experiment, &folder.path().join("run"), "evolve", None));
     let Model::Utility(utility) = &found.model else { panic!("{}", found.kind()) };
     let theta = &utility.theta;
     let moved: Vec<&str> = theta

@@ -11,6 +11,7 @@ mod queue;
 mod resume;
 mod shipped;
 mod single_server;
+mod support;
 mod tenants;
 mod toy;
 mod toy_support;

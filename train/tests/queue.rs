@@ -7,7 +7,6 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::heuristic::backfill::JobOrder;
@@ -21,9 +20,10 @@ use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::Simulator;
 use goodput_eval::metrics::bounded_slowdown;
-use goodput_train::run_dir::RunDir;
-use goodput_train::{Hooks, Trained, train};
+use goodput_train::Trained;
 use rand::RngExt;
+
+use crate::support::train_until;
 
 const BACKFILL: &str = include_str!("../../configs/experiment/backfill.toml");
 
@@ -73,24 +73,6 @@ fn learners() -> [(&'static str, QueueLearner); 2] {
     [("evolution", QueueLearner::Evolution(evolution)), ("ppo", QueueLearner::Ppo(ppo))]
 }
 
-fn trained(experiment: &Experiment, path: &Path, stop_after: Option<u64>) -> Trained {
-    let dir = match path.join("config.toml").exists() {
-        true => RunDir::open(path).unwrap(),
-        false => {
-            let dir = RunDir::create(path).unwrap();
-            dir.write("config.toml", b"the same for all runs").unwrap();
-            dir
-        }
-    };
-    let (stop, updates) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |_| {
-        if stop_after == Some(updates.fetch_add(1, Ordering::Relaxed) + 1) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    train(experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
-}
-
 fn bundle(trained: Trained) -> PolicyBundle {
     match trained {
         Trained::Complete(bundle) => *bundle,
@@ -106,6 +88,12 @@ fn slowdown(scenarios: &[Arc<Scenario>], make: &dyn Fn() -> Box<dyn Policy>) -> 
         slowdowns.iter().sum::<f64>() / slowdowns.len() as f64
     };
     scenarios.iter().map(of).sum::<f64>() / scenarios.len() as f64
+}
+
+fn trained(experiment: &Experiment, path: &Path, stop_after: Option<u64>) -> Trained {
+    let by_ppo =
+        matches!(&experiment.agent, Some(AgentConfig::Queue(agent)) if matches!(agent.learner, QueueLearner::Ppo(_)));
+    train_until(experiment, path, if by_ppo { "train" } else { "evolve" }, stop_after)
 }
 
 #[test]

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_configs::experiment::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
 use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
 use goodput_env::cluster::Pool;
-use goodput_train::run_dir::RunDir;
-use goodput_train::{Hooks, Trained, train};
+use goodput_train::Trained;
+
+use crate::support::train_until;
 
 fn experiment() -> Experiment {
     let synthetic = goodput_datasets::synth::DiurnalSynth {
@@ -68,23 +68,7 @@ fn experiment() -> Experiment {
 
 /// Trains in `path`, asking to stop after `stop_after` updates where given.
 fn run(path: &Path, stop_after: Option<u64>) -> Trained {
-    let experiment = experiment();
-    let dir = match path.join("config.toml").exists() {
-        true => RunDir::open(path).unwrap(),
-        false => {
-            let dir = RunDir::create(path).unwrap();
-            dir.write("config.toml", b"the same for all runs").unwrap();
-            dir
-        }
-    };
-    let (stop, updates) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |progress: goodput_train::Progress| {
-        let done = if progress.phase == "train" { updates.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
-        if stop_after == Some(done) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    train(&experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
+    train_until(&experiment(), path, "train", stop_after)
 }
 
 /// Every file of the final checkpoint, the policy and the progress.

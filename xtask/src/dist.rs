@@ -82,11 +82,8 @@ fn shared(goodput: &Path, stage: &Path) -> io::Result<Vec<String>> {
     said(&goodput.to_string_lossy(), &["man", "--write", &pages.to_string_lossy()])?;
     copy(&root().join("configs"), &stage.join("share/goodput/configs"), &["toml", "json"], "Cargo.toml")?;
     let book = root().join("target/book");
-    let (from, kinds): (PathBuf, &[&str]) = match book.join("index.html").exists() {
-        true => (book, &[]),
-        false => (root().join("docs/src"), &[]),
-    };
-    copy(&from, &stage.join("share/doc/goodput/book"), kinds, "")?;
+    let from = if book.join("index.html").exists() { book } else { root().join("docs/src") };
+    copy(&from, &stage.join("share/doc/goodput/book"), &[], "")?;
     list(&stage.join("share"), &mut files)?;
     let below = |path: &PathBuf| path.strip_prefix(stage).unwrap_or(path).to_string_lossy().into_owned();
     Ok(files.iter().map(below).collect())

@@ -59,7 +59,7 @@ struct StoredQueue {
 
 /// Name of the weights of a linear score.
 const SCORE: &str = "score.weight";
-/// Slots of a stored set encoder over a queue, which has the same weights for any number of them.
+/// Slots of a stored set encoder over a queue. Its weights do not depend on their number.
 const QUEUE_SLOTS: usize = 1;
 
 /// Manifest of a utility, which gives meaning to its tensors.

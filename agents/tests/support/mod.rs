@@ -10,6 +10,7 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, GoodputModel, GradientStats, SwitchCost, ThroughputParams};
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 use rand::RngExt;
@@ -38,6 +39,17 @@ pub fn fixed(name: &str, gpus: u32, secs: i64, submit: i64) -> JobSpec {
         },
         work: Work::Fixed { duration: SimTime::from_secs(secs) },
     }
+}
+
+/// Jobs of a batch queue of eight accelerators: sizes, run times and arrivals by `seed`.
+pub fn random_jobs(seed: u64, count: usize) -> Vec<JobSpec> {
+    let mut rng = rng(seed, Stream::Workload);
+    let mut submit = 0;
+    let job = |at: usize| {
+        submit += rng.random_range(0..40);
+        fixed(&format!("j{at}"), rng.random_range(1..=8), rng.random_range(1..400), submit)
+    };
+    (0..count).map(job).collect()
 }
 
 /// Environment with decisions on churn only and without any overhead.

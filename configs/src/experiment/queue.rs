@@ -30,7 +30,7 @@ pub enum QueueLearner {
 }
 
 /// CMA-ES over the weights of a linear score, which starts from smallest area first. All candidates of a generation
-/// meet the same workloads.
+/// meet equal workloads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueEvolution {

@@ -85,7 +85,7 @@ fn held(schedule: &RunSchedule) -> Vec<JobSpan<'_>> {
     spans
 }
 
-/// JobSpan from the start of a job to its end, with the mean number of accelerators.
+/// Span from the start of a job to its end, with the mean number of accelerators.
 fn held_on_average(job: &ScheduledJob) -> Option<JobSpan<'_>> {
     let (from, to) = (job.start_secs?, job.start_secs? + job.run_secs?);
     Some(JobSpan { job, from, to, width: (job.gpus_mean?.round() as u32).max(1) })
@@ -96,7 +96,7 @@ fn waiting(schedule: &RunSchedule) -> Vec<JobSpan<'_>> {
     schedule.jobs.iter().filter_map(waited).collect()
 }
 
-/// JobSpan from the submission of a job to its start.
+/// Span from the submission of a job to its start.
 fn waited(job: &ScheduledJob) -> Option<JobSpan<'_>> {
     let (from, to) = (job.submit_secs, job.start_secs?);
     (to > from).then_some(JobSpan { job, from, to, width: 1 })

@@ -7,8 +7,8 @@
 //! | of the job | from |
 //! |---|---|
 //! | submission | `creationTimestamp` |
-//! | run time | from the first `startTime` of a pod to the last `finishedAt` of a container; without pods, from
-//! `startTime` of the job to its completion or failure |
+//! | run time | from the first `startTime` of a pod to the last `finishedAt` of a container |
+//! | run time of a job without pods | from its `startTime` to its completion or failure |
 //! | accelerators | those of a pod times `parallelism`; of another controller's pods, the most held at once |
 //! | fewest accelerators | the annotation `kueue.x-k8s.io/job-min-parallelism`, which makes a job elastic |
 //! | time limit | `activeDeadlineSeconds` |

@@ -5,8 +5,7 @@
 //! |---|---|
 //! | submission | `creationTimestamp` |
 //! | run time | from the condition `Admitted`, or `QuotaReserved` without it, to `Finished` |
-//! | accelerators | the sum over `podSets` of `count` times those of a pod; with partial admission, of the count that
-//! was admitted |
+//! | accelerators | the sum over `podSets` of `count`, or of the count admitted, times those of a pod |
 //! | fewest and most accelerators | where a pod set has a `minCount`: the sums with it, and with `count` |
 //! | tenant | `queueName` |
 //! | priority, time limit | `priority`, `maximumExecutionTimeSeconds` |

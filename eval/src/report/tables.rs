@@ -51,8 +51,8 @@ fn some<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> Vec<Option<f64>> {
 /// `execution_time` is batsim's: from the first start to completion; `executed_secs` leaves out the
 /// time a preempted job waited. `stretch` is turnaround over execution time.
 /// `requested_number_of_resources` counts accelerators, and `gpus_mean` is their mean number while
-/// any were held; `allocated_resources`, which in batsim lists machines by number, stays empty
-/// because placements move during a run and are not recorded.
+/// any were held; `allocated_resources`, which in batsim lists machines by number, stays empty,
+/// because a job moves during a run and the table has one row for it.
 pub fn job_rows(run: &PolicyRun, name: RunName<'_>) -> Table {
     let (jobs, workload) = (&run.outcome.jobs, &run.scenario.workload);
     let request = |job: &JobRecord| &workload.jobs[job.job.index()].request;

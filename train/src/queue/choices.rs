@@ -1,4 +1,4 @@
-//! QueueExperience of an order that explores: its choices, and how much better each was than those of other runs.
+//! Experience of an order that explores: its choices, and how much better each was than those of other runs.
 
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ pub fn train(
     while state.search.generation() < agent.generations {
         let generation = state.search.generation();
         let scores: Vec<QueueScore> = state.search.ask().iter().map(|weights| score(weights)).collect();
-        // All candidates of a generation meet the same workloads, and every generation meets new ones.
+        // All candidates of a generation meet equal workloads, and every generation meets new ones.
         let workloads = runs.training(generation * agent.episodes, agent.episodes);
         let slowdowns = runs.slowdowns(&scores, &workloads)?;
         // A mean of logarithms: otherwise the most crowded of the workloads would decide alone.

@@ -11,7 +11,7 @@ use super::features::observe;
 use super::score::{QueueScore, Scorer};
 use crate::heuristic::backfill::{OrderedJob, QueueMoment, QueueOrder};
 
-/// QueueChoice of the next job of a queue, as a learner remembers it.
+/// Choice of the next job of a queue, as a learner remembers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueChoice {
     /// Time of the choice.

@@ -36,7 +36,7 @@ impl NetScorer {
         Self { scratch: net.scratch(), net, weights: weights.clone(), observation: Vec::new() }
     }
 
-    /// A set encoder has the same weights for a queue of any length.
+    /// Makes room for a longer queue. The weights of a set encoder do not depend on its length.
     fn grow(&mut self, jobs: usize) {
         let wider = layout(jobs.next_power_of_two());
         if let Ok(weights) = Weights::from_data(self.weights.config(), wider, self.weights.data().to_vec()) {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, print};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, print, say};
 use goodput_env::job::{JobRequest, Workload};
 use goodput_env::time::SimTime;
 use goodput_eval::studies::starts::{StartAnswer, StartCheck, StartError, StartStudy};
@@ -107,15 +107,15 @@ fn print_answer(answer: &StartAnswer, args: &AdviseJob) -> Result<(), CommandErr
 fn words(answer: &StartAnswer, args: &AdviseJob) -> String {
     let StartAnswer { wait, running, waiting, .. } = answer;
     let mut text = format!(
-        "A job of {} under {}, submitted at {:.1} h.\nThen {} run on {} accelerators, {} are free, and {} wait for {}.\n\n",
+        "A job of {} under {}, submitted at {:.1} h.\nAt that moment, running: {} on {}; free: {}; waiting: {}, for {}.\n\n",
         counted(args.gpus.into(), "accelerator"),
         answer.policy,
         answer.now_hours,
         counted(running.0 as u64, "job"),
-        running.1,
+        counted(running.1.into(), "accelerator"),
         answer.free,
         counted(waiting.0 as u64, "job"),
-        waiting.1,
+        counted(waiting.1.into(), "accelerator"),
     );
     if wait.high == 0.0 {
         return text + "It starts at once.\n";
@@ -171,6 +171,11 @@ fn span(secs: f64) -> String {
 }
 
 fn print_check(check: &StartCheck, output: OutputFormat) -> Result<(), CommandError> {
+    if check.predictions == 0 {
+        say(
+            "too few jobs had to wait: the first twenty predictions only calibrate later ones, and none came after them",
+        );
+    }
     let mut rows;
     match output {
         OutputFormat::Json => return json(check),
@@ -180,12 +185,13 @@ fn print_check(check: &StartCheck, output: OutputFormat) -> Result<(), CommandEr
             add("policy", check.policy.as_str().into());
             add("jobs_that_waited", Cell::Whole(check.waiting as i64));
             add("predictions", Cell::Whole(check.predictions as i64));
-            add("coverage_of_0.9", Cell::Number(check.coverage, 3));
-            add("coverage_before_calibration", Cell::Number(check.uncalibrated_coverage, 3));
-            add("width_median_hours", Cell::Number(check.width_hours, 3));
-            add("wait_median_hours", Cell::Number(check.wait_hours, 3));
-            add("error_median_hours", Cell::Number(check.error_hours, 3));
-            add("error_as_stated_median_hours", Cell::option(check.as_stated, |(hours, _)| Cell::Number(hours, 3)));
+            let figure = |value: Option<f64>| Cell::option(value, |value| Cell::Number(value, 3));
+            add("coverage_of_0.9", figure(check.coverage));
+            add("coverage_before_calibration", figure(check.uncalibrated_coverage));
+            add("width_median_hours", figure(check.width_hours));
+            add("wait_median_hours", figure(check.wait_hours));
+            add("error_median_hours", figure(check.error_hours));
+            add("error_as_stated_median_hours", figure(check.as_stated_error_hours));
         }
         _ => {
             rows = Listing::new(&["job", "gpus", "asked_secs", "wait_secs", "low", "median", "high", "as_stated_secs"]);

@@ -28,7 +28,7 @@ pub struct StartAnswer {
     pub as_stated_secs: Option<f64>,
     /// Past predictions that the interval is calibrated on; 0 where there were too few.
     pub calibrated_on: usize,
-    /// Accelerators that are free at the moment of the question.
+    /// Accelerators that are free at the moment of the question, before the job starts.
     pub free: u32,
     /// Jobs that run, and the accelerators that they hold.
     pub running: (usize, u32),
@@ -124,6 +124,7 @@ impl StartStudy {
                 (count + 1, gpus + if waits { request(of.id).gpus } else { of.placement.gpus() })
             })
         };
+        let held = seen.jobs.iter().find(|of| of.id == job).map_or(0, |of| of.placement.gpus());
         let calibrated = raw.map(|raw| calibration.calibrated(raw));
         Ok(StartAnswer {
             policy: self.policy.to_string(),
@@ -131,7 +132,7 @@ impl StartStudy {
             wait: calibrated.unwrap_or(WaitInterval { low: 0.0, median: 0.0, high: 0.0 }),
             as_stated_secs: futures.as_ref().and_then(|of| of.as_stated).map(|start| (start - now).as_secs_f64()),
             calibrated_on: calibration.count(),
-            free: seen.idle.iter().sum(),
+            free: seen.idle.iter().sum::<u32>() + held,
             running: of(false),
             waiting: of(true),
             ahead: named.collect(),

@@ -30,7 +30,7 @@ pub struct StartRow {
     pub calibrated_on: usize,
 }
 
-/// Predictions beside what came, in figures.
+/// Predictions beside what came, in figures, which are absent where no prediction was made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StartCheck {
     /// Policy of the cluster.
@@ -40,17 +40,17 @@ pub struct StartCheck {
     /// Predictions, all of them made without a look at what came later.
     pub predictions: usize,
     /// Share of waits within the interval, which is to hold 0.9 of them.
-    pub coverage: f64,
+    pub coverage: Option<f64>,
     /// Coverage of the intervals before calibration.
-    pub uncalibrated_coverage: f64,
+    pub uncalibrated_coverage: Option<f64>,
     /// Median width of an interval, hours.
-    pub width_hours: f64,
+    pub width_hours: Option<f64>,
     /// Median wait, hours.
-    pub wait_hours: f64,
+    pub wait_hours: Option<f64>,
     /// Median of the absolute error of the predicted median, hours.
-    pub error_hours: f64,
-    /// Median of the absolute error of the estimate by what users stated, hours, with the number of jobs that have one.
-    pub as_stated: Option<(f64, usize)>,
+    pub error_hours: Option<f64>,
+    /// Median of the absolute error of the estimate by what users stated, hours; absent where users stated nothing.
+    pub as_stated_error_hours: Option<f64>,
     /// The predictions in the order of their questions.
     pub rows: Vec<StartRow>,
 }
@@ -136,14 +136,15 @@ impl StartStudy {
     }
 
     fn summary(&self, waiting: usize, rows: Vec<StartRow>) -> StartCheck {
-        let share =
-            |held: &dyn Fn(&StartRow) -> bool| rows.iter().filter(|row| held(row)).count() as f64 / rows.len() as f64;
-        let median = |of: &dyn Fn(&StartRow) -> Option<f64>| {
+        let share = |held: &dyn Fn(&StartRow) -> bool| {
+            let count = rows.iter().filter(|row| held(row)).count();
+            (!rows.is_empty()).then(|| count as f64 / rows.len() as f64)
+        };
+        let hours = |of: &dyn Fn(&StartRow) -> Option<f64>| {
             let mut values: Vec<f64> = rows.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
-            Some((quantile(&values, 0.5)? / 3600.0, values.len()))
+            Some(quantile(&values, 0.5)? / 3600.0)
         };
-        let hours = |of: &dyn Fn(&StartRow) -> Option<f64>| median(of).map_or(f64::NAN, |(hours, _)| hours);
         StartCheck {
             policy: self.policy.to_string(),
             waiting,
@@ -153,7 +154,7 @@ impl StartStudy {
             width_hours: hours(&|row| Some(row.predicted.high - row.predicted.low)),
             wait_hours: hours(&|row| Some(row.wait_secs)),
             error_hours: hours(&|row| Some((row.predicted.median - row.wait_secs).abs())),
-            as_stated: median(&|row| row.as_stated_secs.map(|by| (by - row.wait_secs).abs())),
+            as_stated_error_hours: hours(&|row| row.as_stated_secs.map(|by| (by - row.wait_secs).abs())),
             rows,
         }
     }
