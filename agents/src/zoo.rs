@@ -34,8 +34,9 @@ pub const ZOO: &[ShippedPolicy] = &[
     entry!("elastic-16", "the same, trained on 16 accelerators, to be run on more"),
     entry!("heterogeneous", "the same on 64 accelerators of three types"),
     entry!("mixed", "the same beside services on half of the cluster, lending and calling back servers by forecasts"),
+    entry!("quickstart", "a busy cluster of 64 accelerators, estimated lengths; learned utilities in a knapsack"),
     entry!(
-        "quickstart",
+        "set-encoder",
         "a busy cluster of 64 accelerators, estimated lengths; a set encoder that imitated pollux-fast"
     ),
 ];

@@ -56,7 +56,7 @@ impl Meter {
                 .map_or_else(String::new, |best| format!(" (best quick heuristic {best:.0} s)"));
             format!("  JCT {jct:.0} s{against}")
         });
-        self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);
+        self.show(progress.phase, progress.done, progress.total, progress.unit, &jct);
     }
 
     /// Progress of logging.

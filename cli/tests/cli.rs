@@ -21,8 +21,8 @@ fn run(dir: &Path, args: &[&str]) -> String {
     format!("exit: {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
 }
 
-fn quickstart() -> String {
-    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml")).unwrap()
+fn set_encoder() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/set-encoder.toml")).unwrap()
 }
 
 /// A directory with one file in it.
@@ -80,7 +80,7 @@ fn a_job_alone() {
 /// Two settings of one policy are two rows, each with its own name and its own figures.
 #[test]
 fn a_table_names_the_parameters_that_differ_from_their_defaults() {
-    let dir = with("x.toml", quickstart());
+    let dir = with("x.toml", set_encoder());
     let wanted = "gandiva,gandiva(quantum_secs=60),gandiva(quantum_secs=1800.0)";
     let twice = run(dir.path(), &["eval", "x.toml", "--policies", wanted, "--seeds", "1"]);
     assert!(twice.starts_with("exit: 2"), "two rows of one name: {twice}");
@@ -100,7 +100,7 @@ fn a_table_names_the_parameters_that_differ_from_their_defaults() {
 
 #[test]
 fn tables_show_what_rented_nodes_cost() {
-    let rented = format!("{}\n[environment.rental]\nprice_per_hour = 2.0\n", quickstart());
+    let rented = format!("{}\n[environment.rental]\nprice_per_hour = 2.0\n", set_encoder());
     let dir = with("x.toml", rented);
     let args = ["eval", "x.toml", "--policies", "fifo", "--seeds", "1", "-o", "csv"];
     let said = run(dir.path(), &args);
@@ -116,7 +116,7 @@ fn tables_show_what_rented_nodes_cost() {
     assert!(shown.contains("| cost, $ |") && shown.contains("node hours, node h"), "{shown}");
     let report = fs::read_to_string(dir.path().join("runs/eval/report.html")).unwrap();
     assert!(report.contains("cost per job"));
-    fs::write(dir.path().join("x.toml"), quickstart()).unwrap();
+    fs::write(dir.path().join("x.toml"), set_encoder()).unwrap();
     let plain = run(dir.path(), &args);
     assert!(plain.starts_with("exit: 0") && !plain.contains("cost"), "{plain}");
 }
@@ -196,7 +196,7 @@ fn clusters_with_types() {
 fn nothing_to_train() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/leaderboard");
     insta::assert_snapshot!("train_no_agent", run(Path::new(folder), &["train", "pollux.toml", "--run-dir", "x"]));
-    let replica = quickstart().replace("teacher = \"pollux-fast\"", "teacher = \"srtf@replica\"");
+    let replica = set_encoder().replace("teacher = \"pollux-fast\"", "teacher = \"srtf@replica\"");
     let dir = with("x.toml", replica);
     insta::assert_snapshot!("train_replica", run(dir.path(), &["train", "x.toml", "--run-dir", "run"]));
 }
@@ -210,7 +210,7 @@ fn broken_toml() {
 fn values_are_set_in_files_of_every_kind() {
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
     for (file, set, line) in [
-        ("experiment/quickstart.toml", "evaluate.policies.0=afs-p", "\"afs-p\""),
+        ("experiment/set-encoder.toml", "evaluate.policies.0=afs-p", "\"afs-p\""),
         ("scenario/cross-cluster.toml", "clusters.0.movable=7", "movable = 7"),
         ("forecast/servegen.toml", "model.models.0=naive", "\"naive\""),
         ("forecast/nhits.toml", "window.levels=[0.5]", "levels = [0.5]"),
@@ -228,14 +228,14 @@ fn values_are_set_in_files_of_every_kind() {
 
 #[test]
 fn unknown_key() {
-    insta::assert_snapshot!("unknown_key", check_config(&quickstart().replace("learning_rate", "learningrate")));
+    insta::assert_snapshot!("unknown_key", check_config(&set_encoder().replace("learning_rate", "learningrate")));
 }
 
 #[test]
 fn value_out_of_range() {
     insta::assert_snapshot!(
         "out_of_range",
-        check_config(&quickstart().replace("round_secs = 600.0", "round_secs = -5.0"))
+        check_config(&set_encoder().replace("round_secs = 600.0", "round_secs = -5.0"))
     );
 }
 
@@ -243,7 +243,7 @@ fn value_out_of_range() {
 fn not_a_number() {
     insta::assert_snapshot!(
         "config_nan",
-        check_config(&quickstart().replace("round_secs = 600.0", "round_secs = nan"))
+        check_config(&set_encoder().replace("round_secs = 600.0", "round_secs = nan"))
     );
     insta::assert_snapshot!("workload_nan", sim(format!("{HEADER}a,NaN,cifar10,4,512\n")));
 }
@@ -309,7 +309,7 @@ fn bundle_of_another_schema() {
 #[test]
 fn unwritable_directory() {
     // A file in the place of a directory stops even an administrator.
-    let dir = with("x.toml", quickstart());
+    let dir = with("x.toml", set_encoder());
     fs::write(dir.path().join("taken"), "").unwrap();
     insta::assert_snapshot!("unwritable", run(dir.path(), &["train", "x.toml", "--run-dir", "taken/run"]));
 }
@@ -335,7 +335,7 @@ fn the_committed_schemas_are_what_the_program_prints() {
     }
 }
 
-/// The quickstart, cut down to seconds.
+/// The training of a set encoder, cut down to seconds.
 const SMALL: [&str; 20] = [
     "--set",
     "workload.synthetic.diurnal.jobs=10",
@@ -361,7 +361,7 @@ const SMALL: [&str; 20] = [
 
 #[test]
 fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
-    let dir = with("x.toml", quickstart());
+    let dir = with("x.toml", set_encoder());
     let train = |threads: &str| {
         let out = format!("run-{threads}");
         let mut args = vec!["train", "x.toml", "--run-dir", &out, "-j", threads];
@@ -480,7 +480,7 @@ fn explain_refuses_what_it_would_be_wrong_about() {
         ("explain_misspelt", "fifoo", &x),
         ("explain_unprefixed", "elastc", &x),
         ("explain_no_program", "proc:./there-is-none", &x),
-        ("explain_information", "zoo:quickstart", &x),
+        ("explain_information", "zoo:set-encoder", &x),
         ("explain_no_such_job", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--job", "b"]),
         ("explain_too_late", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--at", "1e9"]),
         ("explain_no_situation", "zoo:elastic-16", &[]),
@@ -489,7 +489,7 @@ fn explain_refuses_what_it_would_be_wrong_about() {
         insta::assert_snapshot!(name, run(dir.path(), &args));
     }
     let services = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/diurnal-loaning.toml");
-    let said = run(dir.path(), &["explain", "zoo:quickstart", "--config", services]);
+    let said = run(dir.path(), &["explain", "zoo:set-encoder", "--config", services]);
     assert!(said.starts_with("exit: 2") && said.contains("training jobs"), "{said}");
 }
 

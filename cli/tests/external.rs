@@ -137,7 +137,7 @@ fn a_graph_that_gives_no_scores_has_no_results() {
         let decoder = Decoder::new(Batching::Requested, Information::Estimate { sigma: 0.5 });
         let bundle = PolicyBundle::trained(Model::Onnx(net), decoder, &[], 16, Provenance::default());
         bundle.save(&dir.path().join("x.bundle")).unwrap();
-        let file = shipped("quickstart.toml").display().to_string();
+        let file = shipped("set-encoder.toml").display().to_string();
         let jobs = "workload.synthetic.diurnal.jobs=5";
         let (code, table, said) =
             run(dir.path(), &["eval", &file, "--policies", "x.bundle", "--seeds", "1", "--set", jobs]);
@@ -151,7 +151,7 @@ fn a_graph_that_gives_no_scores_has_no_results() {
 
 #[test]
 fn an_agent_is_trained_beside_published_policies_alone() {
-    let text = fs::read_to_string(shipped("quickstart.toml")).unwrap();
+    let text = fs::read_to_string(shipped("set-encoder.toml")).unwrap();
     for other in ["proc:sh -c exit", "zoo:elastic"] {
         let text = text.replace("\"fifo\", \"srtf\"", &format!("\"fifo\", \"{other}\""));
         let dir = folder(&[("x.toml", &text)]);
@@ -218,7 +218,7 @@ fn a_command_may_have_commas_and_other_policies_of_the_file_need_not_be_there() 
     if !has_python() {
         return;
     }
-    let text = fs::read_to_string(shipped("quickstart.toml")).unwrap();
+    let text = fs::read_to_string(shipped("set-encoder.toml")).unwrap();
     let text = text.replace("\"fifo\", \"srtf\"", "\"fifo\", \"proc:./gone\"");
     let dir = folder(&[("x.toml", &text)]);
     let script = Path::new(WORKSPACE).join("agents/tests/fixtures/external_policy.py");

@@ -52,7 +52,7 @@ pub fn runs(options: &[String], workloads: usize) -> usize {
 
 /// A directory with the experiment `study.toml`. It is kept in `GOODPUT_SWEEP_DIR`, where that is set.
 pub fn study(sweep: &str) -> tempfile::TempDir {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/set-encoder.toml");
     let mut builder = tempfile::Builder::new();
     let dir = match std::env::var_os("GOODPUT_SWEEP_DIR") {
         Some(place) => builder.disable_cleanup(true).tempdir_in(place).unwrap(),

@@ -112,8 +112,8 @@ fn a_distributed_training_says_what_is_wrong_with_it() {
         let (code, _, said) = run(dir.path(), args);
         assert!(code == 2 && plain(&said).contains(words), "{args:?}: {said}");
     };
-    let quickstart = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml");
-    refused(&["train", quickstart, "--distributed", "--run-dir", "ppo"], "[agent.ppo] learns in one process");
+    let net = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/set-encoder.toml");
+    refused(&["train", net, "--distributed", "--run-dir", "ppo"], "[agent.ppo] learns in one process");
     assert!(!dir.path().join("ppo").exists(), "it is refused before it begins");
     let forecaster = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/forecast/nhits.toml");
     refused(&["train", forecaster, "--distributed"], "[forecaster] learns in one process");

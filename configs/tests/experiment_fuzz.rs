@@ -4,7 +4,7 @@
 use goodput_configs::experiment::Experiment;
 use proptest::prelude::*;
 
-const QUICKSTART: &str = include_str!("../experiment/quickstart.toml");
+const SET_ENCODER: &str = include_str!("../experiment/set-encoder.toml");
 
 /// Values that tend to break things.
 const HOSTILE: [&str; 14] = [
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn no_experiment_file_panics(mutations in prop::collection::vec(mutation(), 1..4)) {
-        let text = mutations.iter().fold(QUICKSTART.to_string(), apply);
+        let text = mutations.iter().fold(SET_ENCODER.to_string(), apply);
         if let Ok(experiment) = toml::from_str::<Experiment>(&text) {
             // Whether it can be run or not, finding out must not panic.
             let _ = experiment.setup().map_err(|error| error.to_string());

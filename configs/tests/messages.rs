@@ -10,7 +10,7 @@ use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::node_agent::NodeAgentConfig;
 use goodput_configs::reader::{self, ConfigFile, Document};
 
-const EXPERIMENT: &str = include_str!("../experiment/quickstart.toml");
+const EXPERIMENT: &str = include_str!("../experiment/set-encoder.toml");
 const FEDERATION: &str = include_str!("../scenario/cross-cluster.toml");
 const STUDY: &str = include_str!("../forecast/servegen.toml");
 const FORECASTER: &str = include_str!("../forecast/nhits.toml");

@@ -55,9 +55,9 @@ fn errors_name_the_place_and_the_closest_key() {
     assert!(study.help.unwrap().contains("goodput eval FILE"), "the file is an experiment");
 }
 
-/// Error of the quickstart with a part of its text replaced.
-fn quickstart_with(from: &str, to: &str) -> ReadError {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiment/quickstart.toml");
+/// Error of the training of a set encoder with a part of its text replaced.
+fn changed(from: &str, to: &str) -> ReadError {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiment/set-encoder.toml");
     let text = fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{from}");
     reader::parse::<Experiment>("x.toml", &text.replacen(from, to, 1)).unwrap_err()
@@ -73,7 +73,7 @@ fn names_that_do_not_exist_are_found_before_a_run() {
         ("accelerator = \"t4\"", "accelerator = \"H100\"", "at least one type on which cifar10 has a speed: a100,"),
         ("\"fifo\"", "\"fifoo\"", "(did you mean \"fifo\"?)"),
     ] {
-        let error = quickstart_with(from, to);
+        let error = changed(from, to);
         assert!(error.message.starts_with("x.toml:") && error.message.contains(says), "{to}: {error}");
         let place = error.source_text.unwrap();
         assert!(place.text[place.span].contains(to.split('"').rev().nth(1).unwrap()), "{to}");
@@ -82,7 +82,7 @@ fn names_that_do_not_exist_are_found_before_a_run() {
 
 #[test]
 fn a_misspelt_table_beside_the_right_one_is_named() {
-    let error = quickstart_with("[agent.ppo]", "[agent.pppo]");
+    let error = changed("[agent.ppo]", "[agent.pppo]");
     assert!(error.message.contains("`agent` takes one table"), "{error}");
     assert!(error.help.unwrap().contains("`pppo` and `ppo` are close"), "the misspelt table");
 }

@@ -1,5 +1,6 @@
 //! Listings on standard output: a table for people, csv and JSON for programs.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use crate::aligned::AlignedTable;
@@ -48,7 +49,8 @@ impl Cell {
         value.map_or(Self::Missing, cell)
     }
 
-    fn text(&self) -> String {
+    /// Cell as it is shown.
+    pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Whole(value) => value.to_string(),
@@ -61,6 +63,19 @@ impl Cell {
                 };
                 if text == "-0" { "0".into() } else { text }
             }
+        }
+    }
+
+    /// Order of two cells of a column: numbers by value, text by letters, unknown values last.
+    pub fn order(&self, other: &Self) -> Ordering {
+        let number = |cell: &Self| match cell {
+            Self::Number(value, _) => Some(*value),
+            Self::Whole(value) => Some(*value as f64),
+            Self::Text(_) | Self::Missing => None,
+        };
+        match (number(self), number(other)) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            _ => (*self == Self::Missing, self.text()).cmp(&(*other == Self::Missing, other.text())),
         }
     }
 
@@ -141,6 +156,16 @@ impl Listing {
             [] => (0..self.columns.len()).collect(),
             names => names.iter().filter_map(|name| self.columns.iter().position(|column| column == name)).collect(),
         }
+    }
+
+    /// Names of the columns.
+    pub fn columns(&self) -> &[&'static str] {
+        &self.columns
+    }
+
+    /// Rows, each with one cell for each column.
+    pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.rows.iter().map(Vec::as_slice)
     }
 
     /// Whether the listing has no rows.

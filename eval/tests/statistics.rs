@@ -40,7 +40,7 @@ fn y() -> Array2<f64> {
 }
 
 fn bootstrap() -> Bootstrap {
-    Bootstrap::new(6, 3, 20_000, 0.95, 7)
+    Bootstrap::stratified(6, 3, 20_000, 0.95, 7)
 }
 
 #[track_caller]
@@ -79,6 +79,19 @@ fn intervals_agree_with_rliable_up_to_resampling_noise() {
 }
 
 #[test]
+fn a_task_that_repeats_another_adds_no_certainty() {
+    let once = x().slice(ndarray::s![.., ..1]).to_owned();
+    let twice = ndarray::concatenate![ndarray::Axis(1), once, once];
+    let width = |boot: &Bootstrap, scores: &Array2<f64>| {
+        let ci = boot.estimate(0.0, |draw| mean_of_tasks(draw.of(scores.view()).view())).ci.unwrap();
+        ci.high - ci.low
+    };
+    let by_seed = Bootstrap::of_seeds(6, 20_000, 0.95, 7);
+    assert_eq!(width(&by_seed, &twice), width(&by_seed, &once));
+    assert!(width(&Bootstrap::stratified(6, 2, 20_000, 0.95, 7), &twice) < 0.8 * width(&by_seed, &once));
+}
+
+#[test]
 fn wilcoxon_agrees_with_scipy() {
     let plain = [6.2, -1.1, 3.4, 2.5, -0.7, 4.8, 5.1, 1.9];
     let ties = [1.0, -1.0, 2.0, 2.0, -2.0, 3.0, 0.0, 4.0, 5.0, 5.0];
@@ -114,7 +127,7 @@ fn holm_steps_down() {
 fn the_same_seed_gives_the_same_interval_and_another_does_not() {
     let x = x();
     let ci = |master| {
-        let boot = Bootstrap::new(6, 3, 500, 0.95, master);
+        let boot = Bootstrap::stratified(6, 3, 500, 0.95, master);
         boot.estimate(0.0, |draw| mean_of_tasks(draw.of(x.view()).view())).ci
     };
     assert_eq!(ci(1), ci(1));
@@ -142,7 +155,7 @@ fn matrices() -> impl Strategy<Value = (Array2<f64>, Array2<f64>)> {
 proptest! {
     #[test]
     fn an_interval_contains_the_mean((x, _) in matrices()) {
-        let boot = Bootstrap::new(x.nrows(), x.ncols(), 400, 0.95, 3);
+        let boot = Bootstrap::stratified(x.nrows(), x.ncols(), 400, 0.95, 3);
         let mean = mean_of_tasks(x.view());
         let ci = boot.estimate(mean, |draw| mean_of_tasks(draw.of(x.view()).view())).ci.unwrap();
         prop_assert!(ci.low <= mean + 1e-9 && mean <= ci.high + 1e-9);
@@ -150,7 +163,7 @@ proptest! {
 
     #[test]
     fn improvement_and_its_reverse_add_up_to_one((x, y) in matrices()) {
-        let boot = Bootstrap::new(x.nrows(), x.ncols(), 10, 0.95, 3);
+        let boot = Bootstrap::stratified(x.nrows(), x.ncols(), 10, 0.95, 3);
         let of = |a: &Array2<f64>, b: &Array2<f64>| probability_of_improvement(&boot, &boot, a.view(), b.view()).value;
         prop_assert!((of(&x, &y) + of(&y, &x) - 1.0).abs() < 1e-12);
     }
@@ -173,7 +186,7 @@ proptest! {
 
     #[test]
     fn a_profile_falls_from_all_to_none((x, _) in matrices()) {
-        let boot = Bootstrap::new(x.nrows(), x.ncols(), 10, 0.95, 3);
+        let boot = Bootstrap::stratified(x.nrows(), x.ncols(), 10, 0.95, 3);
         let profile = performance_profile(&boot, x.view(), &[0.0, 200.0, 500.0, 2000.0]);
         prop_assert_eq!(profile[0].value, 1.0);
         prop_assert_eq!(profile[3].value, 0.0);

@@ -10,8 +10,8 @@ use goodput_eval::sweep::{
 };
 
 fn sweep(policies: &[&str], seeds: std::ops::Range<u64>) -> Sweep {
-    let text = include_str!("../../configs/experiment/quickstart.toml");
-    let experiment: Experiment = reader::parse("quickstart.toml", text).unwrap();
+    let text = include_str!("../../configs/experiment/set-encoder.toml");
+    let experiment: Experiment = reader::parse("set-encoder.toml", text).unwrap();
     let study = SweepStudy {
         title: "A study".into(),
         argv: vec!["goodput".into()],

@@ -114,7 +114,7 @@ async fn every_shipped_bundle_decides_while_nodes_come_and_go() {
     decides("zoo:elastic-16", &[(14, 168)]).await;
     decides("zoo:heterogeneous", &[(8, 168)]).await;
     decides("zoo:mixed", &[(16, 168)]).await;
-    decides("zoo:quickstart", &[(8, 72)]).await;
+    decides("zoo:set-encoder", &[(8, 72)]).await;
 }
 
 #[tokio::test]
@@ -125,13 +125,13 @@ async fn every_shipped_bundle_decides_on_every_size_for_a_week() {
         decides(bundle, &sizes).await;
     }
     // A net decides up to twice the size of training, so not on 512 accelerators.
-    decides("zoo:quickstart", &sizes[..3]).await;
+    decides("zoo:set-encoder", &sizes[..3]).await;
 }
 
 #[tokio::test]
 async fn a_net_decides_from_half_to_twice_the_size_of_training() {
     for (nodes, decides) in [(4, false), (8, true), (14, true), (32, true), (48, false)] {
-        let counts = decisions(nodes, 24, "zoo:quickstart").await;
+        let counts = decisions(nodes, 24, "zoo:set-encoder").await;
         println!("{nodes} nodes: {counts:?}");
         let expected = if decides { 0..=counts.all / 100 } else { counts.all..=counts.all };
         assert!(expected.contains(&counts.of_fallback), "{nodes} nodes: {counts:?}");

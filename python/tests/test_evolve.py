@@ -93,6 +93,6 @@ def test_an_error_of_the_program_ends_the_training_with_its_message(tmp_path):
     ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
     try:
         with pytest.raises(RuntimeError, match=r"\[agent.ppo\] learns in one process"):
-            goodput_gym.evolve(ELASTIC.with_name("quickstart.toml"), tmp_path / "run", workers=1)
+            goodput_gym.evolve(ELASTIC.with_name("set-encoder.toml"), tmp_path / "run", workers=1)
     finally:
         ray.shutdown()

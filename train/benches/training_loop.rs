@@ -1,5 +1,5 @@
 //! Time that PPO spends on one thread in the environment, in the forward pass and in the update.
-//! The cluster and the batch are those of quickstart; the nets are its set encoder and a flat net
+//! The cluster and the batch are those of set-encoder.toml; the nets are its set encoder and a flat net
 //! of Stable-Baselines3's default size. Seconds are seconds of CPU. Run with `cargo xtask bench
 //! training_loop`; `train/benches/maskable_ppo.py` runs the other side on the same environment.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -28,10 +28,10 @@ const ENVS: usize = 4;
 const ROUNDS: u64 = 4;
 
 fn main() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml"))
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/set-encoder.toml"))
         .expect("the file is in the repository");
     let experiment: Experiment = toml::from_str(&text).expect("it is checked by a test");
-    let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
+    let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("set-encoder.toml trains by PPO") };
     let setup = experiment.setup().expect("it is checked by a test");
     let source = Arc::new(move |seed| setup.scenario(seed));
     let env = ClusterEnv::new(source, experiment.gym());

@@ -85,8 +85,9 @@ pub fn train(
         dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "search",
-            decisions: episodes,
-            budget: agent.generations * agent.episodes * candidates.len() as u64,
+            done: episodes,
+            total: agent.generations * agent.episodes * candidates.len() as u64,
+            unit: "episodes",
             validation_jct_secs: Some(jct),
             best_heuristic_jct_secs: Some(validation.best_heuristic_jct_secs).filter(|jct| jct.is_finite()),
         });

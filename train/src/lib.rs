@@ -70,10 +70,12 @@ use goodput_configs::experiment::{AgentConfig, EvolutionAgent, Experiment};
 pub struct Progress {
     /// Name of the phase, such as `train` or `search`.
     pub phase: &'static str,
-    /// Decisions learnt from.
-    pub decisions: u64,
-    /// Of how many.
-    pub budget: u64,
+    /// Units of work that are done.
+    pub done: u64,
+    /// Units of work in all.
+    pub total: u64,
+    /// What a unit is, in the plural: `decisions`, `episodes`.
+    pub unit: &'static str,
     /// Mean completion time on validation seeds, seconds, once known.
     pub validation_jct_secs: Option<f64>,
     /// Mean completion time on validation seeds of the best heuristic that decides quickly (all but

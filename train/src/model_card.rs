@@ -40,6 +40,11 @@ impl ModelCard<'_> {
     fn facts(&self) -> String {
         let (bundle, card) = (self.bundle, &self.bundle.card);
         let size = bundle.to_bytes().len() as f64 / 1024.0;
+        let learned_from = match bundle.kind() {
+            "utility" | "linear" => "Episodes learned from",
+            "queue" => "Steps of its training",
+            _ => "Decisions learned from",
+        };
         let rows = [
             ("Kind", format!("{}, {size:.1} KiB", bundle.kind())),
             ("SHA-256 of the bundle", bundle.sha256()),
@@ -47,7 +52,7 @@ impl ModelCard<'_> {
             ("Schema of its features", card.schema_hash.clone()),
             ("Knows of jobs", card.information.clone()),
             ("Seed", card.provenance.seed.to_string()),
-            ("Decisions learned from", card.provenance.steps.to_string()),
+            (learned_from, card.provenance.steps.to_string()),
         ];
         let rows: String = rows.iter().map(|(name, value)| format!("| {name} | {value} |\n")).collect();
         format!("| | |\n|---|---|\n{rows}")

@@ -84,8 +84,9 @@ impl<'a> TrainingRun<'a> {
         let heuristic = self.validation.best_heuristic_jct_secs;
         (self.hooks.progress)(Progress {
             phase: "train",
-            decisions: self.state.decisions,
-            budget: self.experiment.train.decisions,
+            done: self.state.decisions,
+            total: self.experiment.train.decisions,
+            unit: "decisions",
             validation_jct_secs: self.state.latest_jct_secs,
             best_heuristic_jct_secs: heuristic.is_finite().then_some(heuristic),
         });

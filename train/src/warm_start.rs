@@ -78,8 +78,9 @@ pub fn imitate(
         recorder.record(decisions, &figures)?;
         (hooks.progress)(Progress {
             phase: "imitate",
-            decisions: decisions.min(total),
-            budget: total,
+            done: decisions.min(total),
+            total: total,
+            unit: "decisions",
             validation_jct_secs: None,
             best_heuristic_jct_secs: None,
         });

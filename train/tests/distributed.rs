@@ -191,7 +191,7 @@ fn a_worker_ends_where_there_is_no_sign_of_life() {
 
 #[test]
 fn other_learners_are_refused() {
-    let text = include_str!("../../configs/experiment/quickstart.toml");
+    let text = include_str!("../../configs/experiment/set-encoder.toml");
     let experiment: Experiment = toml::from_str(text).unwrap();
     let error = goodput_train::distributable(&experiment).unwrap_err().to_string();
     assert!(error.starts_with("[agent.ppo] learns in one process: --distributed takes an experiment with"), "{error}");

@@ -10,7 +10,7 @@ use goodput_eval::entries;
 use goodput_train::episodes::Episodes;
 
 const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");
-const QUICKSTART: &str = include_str!("../../configs/experiment/quickstart.toml");
+const SET_ENCODER: &str = include_str!("../../configs/experiment/set-encoder.toml");
 
 fn experiment(text: &str) -> Experiment {
     toml::from_str(text).unwrap()
@@ -60,7 +60,7 @@ fn circumstances_are_drawn_by_seed_with_the_spread_that_was_asked_for() {
 
 #[test]
 fn a_curriculum_begins_with_fewer_jobs_for_a_shorter_time_and_ends_where_the_experiment_is() {
-    let mut experiment = experiment(QUICKSTART);
+    let mut experiment = experiment(SET_ENCODER);
     let whole = experiment.setup().unwrap();
     experiment.train.curriculum = Some(Curriculum { from_load: 0.5, from_horizon: 0.5, episodes: 10 });
     let episodes = Episodes::new(&experiment).unwrap();
@@ -78,7 +78,7 @@ fn a_curriculum_begins_with_fewer_jobs_for_a_shorter_time_and_ends_where_the_exp
 
 #[test]
 fn what_is_compared_is_as_the_experiment_says() {
-    let plain = experiment(QUICKSTART);
+    let plain = experiment(SET_ENCODER);
     let mut eased = plain.clone();
     eased.train.randomise = Some(Randomise { compute: 0.5, network: 0.5, ..Randomise::default() });
     eased.train.curriculum = Some(Curriculum { from_load: 0.5, from_horizon: 0.5, episodes: 10 });
@@ -101,12 +101,12 @@ fn circumstances_that_nobody_meets_are_refused_by_their_key() {
     };
     for (text, more, key) in [
         (ELASTIC, "warm_up = { policy = \"fifo\", longest_secs = 60.0 }", "train.warm_up"),
-        (QUICKSTART, "warm_up = { policy = \"fifo\", longest_secs = -1.0 }", "train.warm_up.longest_secs"),
-        (QUICKSTART, "randomise = { compute = -1.0 }", "train.randomise.compute"),
-        (QUICKSTART, "randomise = { switch_costs = [\"none\"] }", "train.randomise.switch_costs"),
-        (QUICKSTART, "randomise = { faults = 0.5 }", "train.randomise.faults"),
-        (QUICKSTART, "curriculum = { from_load = 0.0, episodes = 3 }", "train.curriculum.from_load"),
-        (QUICKSTART, "curriculum = { from_load = 0.5, episodes = 0 }", "train.curriculum.episodes"),
+        (SET_ENCODER, "warm_up = { policy = \"fifo\", longest_secs = -1.0 }", "train.warm_up.longest_secs"),
+        (SET_ENCODER, "randomise = { compute = -1.0 }", "train.randomise.compute"),
+        (SET_ENCODER, "randomise = { switch_costs = [\"none\"] }", "train.randomise.switch_costs"),
+        (SET_ENCODER, "randomise = { faults = 0.5 }", "train.randomise.faults"),
+        (SET_ENCODER, "curriculum = { from_load = 0.0, episodes = 3 }", "train.curriculum.from_load"),
+        (SET_ENCODER, "curriculum = { from_load = 0.5, episodes = 0 }", "train.curriculum.episodes"),
     ] {
         let error = refused(text, more);
         assert!(error.contains(key), "{more}: {error}");

@@ -125,12 +125,17 @@ pub struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: what a training has found, in the place of the policy that ships with the product
-  goodput export runs/elastic/1 --to agents/zoo/elastic")]
+  goodput export runs/elastic/1 --to agents/zoo/elastic
+Example: a run in the files of MLflow, for `mlflow ui --backend-store-uri mlruns`
+  goodput export runs/elastic/1 --mlflow mlruns")]
 pub struct Export {
-    /// Directory of a training that is complete.
+    /// Directory of a training that is complete; with --mlflow, of any training or comparison.
     #[arg(value_name = "RUN_DIR")]
     pub run_dir: PathBuf,
     /// Directory for policy.bundle and card.md; notes in a card that is there are kept.
+    #[arg(long, value_name = "DIR", required_unless_present = "mlflow", conflicts_with = "mlflow")]
+    pub to: Option<PathBuf>,
+    /// Folder of runs as MLflow keeps them in files; a run that is there already is written again.
     #[arg(long, value_name = "DIR")]
-    pub to: PathBuf,
+    pub mlflow: Option<PathBuf>,
 }

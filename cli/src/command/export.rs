@@ -1,4 +1,4 @@
-//! `goodput export`: a trained policy with its model card, to be given away.
+//! `goodput export`: a trained policy with its model card, to be given away; or a run in the files of MLflow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,21 @@ use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Export;
+use crate::command::mlflow;
 use crate::command::run::essential;
 use crate::config;
 
 /// Runs `goodput export` and gives its exit code.
 pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
-    let run = RunDir::open(&args.run_dir).map_err(CommandError::input)?;
+    match (&args.to, &args.mlflow) {
+        (Some(to), _) => policy(&args.run_dir, to),
+        (None, Some(store)) => mlflow::export(&args.run_dir, store),
+        (None, None) => Err(CommandError::input("name what to export: --to DIR or --mlflow DIR")),
+    }
+}
+
+fn policy(run_dir: &Path, to: &Path) -> Result<ExitCode, CommandError> {
+    let run = RunDir::open(run_dir).map_err(CommandError::input)?;
     let mut bundle = PolicyBundle::load(&run.path("policy.bundle")).map_err(|error| {
         CommandError::input(error)
             .with_help("`goodput train` leaves a policy.bundle in its directory where the policy passes the gate")
@@ -30,11 +39,11 @@ pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
         CommandError::input(format!("{}: {error}", run.path("summary.json").display()))
             .with_help("it is written at the end of a training, after the comparison on held-out seeds")
     })?;
-    let card = args.to.join("card.md");
-    let name = args.to.file_name().map_or_else(|| "policy".into(), |name| name.to_string_lossy().into_owned());
+    let card = to.join("card.md");
+    let name = to.file_name().map_or_else(|| "policy".into(), |name| name.to_string_lossy().into_owned());
     let experiment = config::read(&run.path("config.toml"), &[])?;
     let trained = format!("runs/{}/{}", experiment.name, experiment.seed);
-    let again = ["goodput", "export", &trained, "--to", &args.to.display().to_string()].map(str::to_owned);
+    let again = ["goodput", "export", &trained, "--to", &to.display().to_string()].map(str::to_owned);
     let card_text = ModelCard {
         name: &name,
         bundle: &bundle,
@@ -48,10 +57,9 @@ pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
         fs::write(&path, bytes)
             .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))
     };
-    fs::create_dir_all(&args.to)
-        .map_err(|error| CommandError::input(format!("cannot make {}: {error}", Path::display(&args.to))))?;
+    fs::create_dir_all(to).map_err(|error| CommandError::input(format!("cannot make {}: {error}", to.display())))?;
     write(card, card_text.as_bytes())?;
-    bundle.save(&args.to.join("policy.bundle")).map_err(CommandError::input)?;
-    say(&format!("{}: policy.bundle, card.md", args.to.display()));
+    bundle.save(&to.join("policy.bundle")).map_err(CommandError::input)?;
+    say(&format!("{}: policy.bundle, card.md", to.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -15,7 +15,7 @@ use crate::args::Init;
 pub fn run(args: &Init) -> Result<ExitCode, CommandError> {
     let Some(name) = &args.name else {
         let mut rows = Listing::new(&["name", "about"]);
-        for config in &SHIPPED {
+        for config in SHIPPED {
             rows.push(vec![config.name.into(), config.about().as_str().into()]);
         }
         rows.print(args.output)?;

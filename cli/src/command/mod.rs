@@ -15,6 +15,7 @@ pub mod forecast;
 pub mod init;
 pub mod list;
 pub mod man;
+mod mlflow;
 mod programs;
 pub mod reference;
 pub mod reproduce;

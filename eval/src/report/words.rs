@@ -30,7 +30,9 @@ pub(super) fn interval_name(summary: &Summary) -> String {
 /// Note below the first table about its small figures.
 pub(super) fn interval_note(summary: &Summary) -> String {
     let resamples = summary.statistics.resamples;
-    let how = format!("stratified bootstrap over seeds, {resamples} resamples; differences are paired by seed.");
+    let how = format!(
+        "bootstrap over seeds, {resamples} resamples; the workloads of a seed are drawn together, and differences are paired by seed."
+    );
     match (seeds(summary), few_seeds(summary)) {
         (0 | 1, _) => "One seed: no intervals. Run more seeds before believing a difference.".into(),
         (_, false) => format!("Small figures are {}: {how}", interval_name(summary)),

@@ -78,7 +78,7 @@ pub struct PolicySummary {
     pub information: String,
     /// Choice of the batch sizes of jobs.
     pub batching: Batching,
-    /// Mean over workloads of the mean over seeds; intervals from the stratified bootstrap over
+    /// Mean over workloads of the mean over seeds; intervals from the bootstrap over
     /// seeds.
     pub metrics: Estimates,
     /// Means and intervals on each workload.
@@ -124,7 +124,7 @@ pub struct Headline {
     pub probability_of_improvement: Estimate,
     /// Share of seeds where the policy has the lower mean JCT.
     pub win_rate: f64,
-    /// Two-sided Wilcoxon signed-rank test of the paired differences; `None` where all are zero.
+    /// Two-sided Wilcoxon signed-rank test of the differences of seeds, each the mean over workloads; `None` where all are zero.
     pub wilcoxon_p: Option<f64>,
     /// Wilcoxon p-value after Holm's correction for the number of policies compared.
     pub wilcoxon_p_holm: Option<f64>,
@@ -137,8 +137,7 @@ impl Summary {
         let base = *base;
         let tables = Tables::new(layout, heads);
         let seeds = tables.seeds;
-        let boot = |tasks| Bootstrap::new(seeds, tasks, statistics.resamples, statistics.confidence, statistics.seed);
-        let (all, single) = (boot(workloads.len()), boot(1));
+        let boot = Bootstrap::of_seeds(seeds, statistics.resamples, statistics.confidence, statistics.seed);
         let head = |policy: usize| &heads[layout.runs_of(policy).start];
 
         let mut summaries: Vec<PolicySummary> = policies
@@ -148,14 +147,14 @@ impl Summary {
                 name: name.clone(),
                 information: head(policy).information.clone(),
                 batching: head(policy).batching,
-                metrics: tables.estimates(policy, &all),
-                by_workload: tables.by_workload(policy, workloads, &single),
+                metrics: tables.estimates(policy, &boot),
+                by_workload: tables.by_workload(policy, workloads, &boot),
                 versus_reference: (policy != base).then(|| Versus {
                     same_information: head(policy).information == head(base).information,
-                    difference: tables.paired(policy, base, |x, y| difference(&all, x, y)),
-                    ratio: tables.paired(policy, base, |x, y| ratio_of_means(&all, x, y)),
-                    headline: tables.headline(policy, base, &all, statistics.seed),
-                    by_workload: tables.versus_by_workload(policy, base, workloads, &single),
+                    difference: tables.paired(policy, base, |x, y| difference(&boot, x, y)),
+                    ratio: tables.paired(policy, base, |x, y| ratio_of_means(&boot, x, y)),
+                    headline: tables.headline(policy, base, &boot, statistics.seed),
+                    by_workload: tables.versus_by_workload(policy, base, workloads, &boot),
                 }),
             })
             .collect();
@@ -226,7 +225,7 @@ pub(crate) fn scores(layout: &RunLayout, heads: &[RunHead], policies: &[usize]) 
 /// undefined.
 pub(crate) fn profiles(summary: &Summary, scores: &Array2<f64>, thresholds: &[f64]) -> Vec<Estimate> {
     let Statistics { resamples, confidence, seed } = summary.statistics;
-    let boot = Bootstrap::new(scores.nrows(), scores.ncols(), resamples.min(2_000), confidence, seed);
+    let boot = Bootstrap::of_seeds(scores.nrows(), resamples.min(2_000), confidence, seed);
     performance_profile(&boot, scores.view(), thresholds)
 }
 
@@ -308,7 +307,9 @@ impl Tables {
         let other = bootstrap.independent(seed);
         // Lower is better, so the scores that are to be high are the negated times.
         let (up, down) = (mine.mapv(|secs| -secs), reference.mapv(|secs| -secs));
-        let differences: Vec<f64> = mine.iter().zip(reference).map(|(x, y)| x - y).collect();
+        // One difference a seed: the workloads of a seed are not independent.
+        let by_seed = mine.outer_iter().zip(reference.outer_iter());
+        let differences: Vec<f64> = by_seed.map(|(x, y)| (x.sum() - y.sum()) / x.len() as f64).collect();
         Some(Headline {
             score_iqm: bootstrap
                 .estimate(interquartile_mean(scores.view()), |draw| interquartile_mean(draw.of(scores.view()).view())),

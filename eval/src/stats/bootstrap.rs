@@ -1,4 +1,8 @@
-//! Percentile bootstrap, stratified by task: each task's seeds are drawn anew, the tasks stay.
+//! Percentile bootstrap over the rows of a matrix of seeds x tasks: seeds are drawn anew, the tasks stay.
+//!
+//! A row may be drawn whole, or each of its tasks on its own. Loads of one workload begin with the very jobs of a lower
+//! load under that seed, so their scores rise and fall together; drawn each on its own they would seem to be as many
+//! independent observations, and intervals too narrow.
 //!
 //! The draws are made once and shared by every statistic, so that policies which met the same seeds
 //! are also resampled on the same seeds: that is what makes the bootstrap of a difference a paired
@@ -24,15 +28,25 @@ pub struct Resample<'a>(ArrayView2<'a, u32>);
 
 impl Resample<'_> {
     /// The resampled matrix.
+    ///
+    /// # Panics
+    /// Where `scores` has another shape than the draws were made for.
     pub fn of(&self, scores: ArrayView2<'_, f64>) -> Array2<f64> {
-        Array2::from_shape_fn(scores.dim(), |(row, task)| scores[[self.0[[row, task]] as usize, task]])
+        let rows = self.0.broadcast(scores.dim()).expect("draws fit the matrix");
+        Array2::from_shape_fn(scores.dim(), |(row, task)| scores[[rows[[row, task]] as usize, task]])
     }
 }
 
 impl Bootstrap {
-    /// `resamples` draws for matrices of shape `seeds` x `tasks`, from the stream
-    /// [`Stream::Bootstrap`] of `master`. Intervals cover `confidence`, for example 0.95.
-    pub fn new(seeds: usize, tasks: usize, resamples: usize, confidence: f64, master: u64) -> Self {
+    /// `resamples` draws that take whole rows of a matrix with `seeds` rows, from the stream [`Stream::Bootstrap`] of
+    /// `master`: the bootstrap that is clustered by seed. Intervals cover `confidence`, for example 0.95.
+    pub fn of_seeds(seeds: usize, resamples: usize, confidence: f64, master: u64) -> Self {
+        Self::stratified(seeds, 1, resamples, confidence, master)
+    }
+
+    /// As [`Self::of_seeds`], but each task of a matrix of shape `seeds` x `tasks` is drawn on its own, for tasks whose
+    /// scores are independent (rliable's `StratifiedBootstrap`).
+    pub fn stratified(seeds: usize, tasks: usize, resamples: usize, confidence: f64, master: u64) -> Self {
         let mut rng = rng(master, Stream::Bootstrap);
         let draw = |_| Array2::from_shape_simple_fn((seeds, tasks), || rng.random_range(0..seeds as u32));
         let draws = if seeds < 2 { Vec::new() } else { (0..resamples).map(draw).collect() };
@@ -44,7 +58,7 @@ impl Bootstrap {
     pub fn independent(&self, master: u64) -> Self {
         let tasks = self.draws.first().map_or(0, |draw| draw.ncols());
         // Another master seed, so that the second sample does not repeat the draws of the first.
-        Self::new(self.seeds, tasks, self.draws.len(), self.confidence, master ^ 0x5DEE_CE66_D1CE_5EED)
+        Self::stratified(self.seeds, tasks, self.draws.len(), self.confidence, master ^ 0x5DEE_CE66_D1CE_5EED)
     }
 
     /// The number of resamples.

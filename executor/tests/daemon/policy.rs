@@ -100,7 +100,7 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
         (asked(path(&torn)), "torn.bundle"),
         (other, "has the SHA-256"),
         // A net that was trained on 64 accelerators decides on 32 to 128, and this cluster has 16.
-        (asked("zoo:quickstart"), "does not fit this cluster: cluster_gpus is 16"),
+        (asked("zoo:set-encoder"), "does not fit this cluster: cluster_gpus is 16"),
         // Neither the power nor the price of its types is known to this daemon.
         (asked("gavel-per-watt"), "does not fit this cluster: gavel-per-watt weighs accelerator types by watts"),
         (asked("gavel-per-dollar"), "and dollars_per_hour is known of none of a100"),

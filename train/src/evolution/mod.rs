@@ -113,8 +113,9 @@ pub fn search(
         dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "evolve",
-            decisions: done * per_generation,
-            budget: agent.generations * per_generation,
+            done: done * per_generation,
+            total: agent.generations * per_generation,
+            unit: "episodes",
             validation_jct_secs: validated,
             best_heuristic_jct_secs: Some(of_teacher),
         });

@@ -91,8 +91,9 @@ pub fn train(
         dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "evolve",
-            decisions: done * per_generation,
-            budget: agent.generations * per_generation,
+            done: done * per_generation,
+            total: agent.generations * per_generation,
+            unit: "episodes",
             validation_jct_secs: None,
             best_heuristic_jct_secs: None,
         });

@@ -88,8 +88,9 @@ pub fn train(runs: &QueueRuns<'_>, agent: &QueuePpo, dir: &RunDir, hooks: &Hooks
         }
         (hooks.progress)(Progress {
             phase: "train",
-            decisions: learning.state.updates,
-            budget: agent.updates,
+            done: learning.state.updates,
+            total: agent.updates,
+            unit: "updates",
             validation_jct_secs: None,
             best_heuristic_jct_secs: None,
         });

@@ -106,7 +106,7 @@ impl Slowdowns {
             Array2::from_shape_vec((blocks.len(), 1), blocks.values().map(part).collect()).unwrap_or_default()
         };
         let (sums, jobs) = (column(|(sum, _)| *sum), column(|(_, jobs)| *jobs));
-        let bootstrap = Bootstrap::new(blocks.len(), 1, RESAMPLES, 0.95, 1);
+        let bootstrap = Bootstrap::of_seeds(blocks.len(), RESAMPLES, 0.95, 1);
         bootstrap.estimate(sums.sum() / jobs.sum(), |resample| {
             resample.of(sums.view()).sum() / resample.of(jobs.view()).sum()
         })
