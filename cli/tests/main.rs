@@ -8,6 +8,7 @@ mod federate;
 mod forecast;
 mod init;
 mod lone_binary;
+mod own_slurm;
 mod presets;
 mod reference;
 mod slurm_arrays;

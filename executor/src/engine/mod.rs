@@ -206,6 +206,11 @@ pub trait Engine: Send {
     /// [`EngineError::Refused`] where the engine does not take it.
     fn submit(&mut self, job: &Submission) -> impl Future<Output = Result<String, EngineError>> + Send;
 
+    /// Reason for which the engine would refuse a job, as far as it knows without handing the job in.
+    fn refusal(&self, _job: &Submission) -> Option<String> {
+        None
+    }
+
     /// Upkeep of the engine's jobs, done by a leader that acts, once a cycle.
     ///
     /// # Errors

@@ -84,7 +84,8 @@ impl Ordered {
                 let read = std::fs::read(attempt.path().join("processes.json")).ok();
                 let processes = read.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
                 let pid = processes.and_then(|processes| processes["job"]["pid"].as_u64());
-                let number = name.strip_prefix("line-").and_then(|name| name.rsplit_once('.')).map(|(_, number)| number);
+                let number =
+                    name.strip_prefix("line-").and_then(|name| name.rsplit_once('.')).map(|(_, number)| number);
                 if let (Some(Ok(number)), Some(pid)) = (number.map(str::parse), pid)
                     && is_alive(pid as u32)
                 {

@@ -280,6 +280,9 @@ impl KubernetesEngine {
     }
 }
 
+/// Refusal of a submission where the deployment names no image.
+const NO_IMAGE: &str = "[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl";
+
 impl Engine for KubernetesEngine {
     fn name(&self) -> &'static str {
         "kubernetes"
@@ -365,11 +368,16 @@ impl Engine for KubernetesEngine {
         self.settings.report_url.as_ref().map(|_| self.mailbox.clone())
     }
 
+    fn refusal(&self, job: &Submission) -> Option<String> {
+        if self.settings.image.is_none() {
+            return Some(NO_IMAGE.to_owned());
+        }
+        PerGpu::of(&job.resources, &self.settings).err()
+    }
+
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
         let refused = |problem: String| EngineError::Refused { engine: "kubernetes", problem };
-        let image = self.settings.image.clone().ok_or_else(|| {
-            refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())
-        })?;
+        let image = self.settings.image.clone().ok_or_else(|| refused(NO_IMAGE.to_owned()))?;
         let each = PerGpu::of(&job.resources, &self.settings).map_err(refused)?;
         let mut job = job.clone();
         if job.spec.request.submit <= SimTime::ZERO {
