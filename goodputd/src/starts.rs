@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use goodput_console::{CommandError, print};
-use goodput_executor::daemon::decide::starts::TriedSubmission;
 use goodput_executor::daemon::predict::PredictedStart;
+use goodput_executor::daemon::predict::answer::TriedSubmission;
 use goodput_executor::engine::Submission;
 use serde_json::{Value, json};
 

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use goodput_configs::live::token::{ApiVerb, Token};
-use goodput_executor::daemon::decide::starts::TriedSubmission;
 use goodput_executor::daemon::interface::api::{Api, ApiCommand, Call, CallRefusal, hash, router};
 use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::daemon::predict::PredictedStart;
-use goodput_executor::daemon::predict::answer::{FreeingJob, JobAhead, Quantiles, StartBasis};
+use goodput_executor::daemon::predict::answer::{FreeingJob, JobAhead, Quantiles, StartBasis, TriedSubmission};
 use goodput_executor::engine::OnNode;
 use goodput_executor::http::{self, Door};
 use serde_json::{Value, json};

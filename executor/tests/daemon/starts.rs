@@ -8,9 +8,8 @@ use std::time::Duration;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
-use goodput_executor::daemon::decide::starts::TriedSubmission;
 use goodput_executor::daemon::predict::PredictedStart;
-use goodput_executor::daemon::predict::answer::{Quantiles, StartBasis};
+use goodput_executor::daemon::predict::answer::{Quantiles, StartBasis, TriedSubmission};
 use goodput_executor::engine::{JobPhase, Submission};
 
 use super::lab::{Lab, SCALES, block, open, rounds};
@@ -63,9 +62,9 @@ fn start(daemon: &Daemon<Lab>, key: &str) -> Result<PredictedStart, String> {
     replied.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
-fn tried(daemon: &Daemon<Lab>, job: &Submission) -> TriedSubmission {
+fn tried(daemon: &mut Daemon<Lab>, job: &Submission) -> TriedSubmission {
     let (reply, replied) = mpsc::channel();
-    daemon.try_submission(job, move |tried| reply.send(tried.unwrap()).unwrap());
+    block(daemon.try_submission(job, move |tried| reply.send(tried.unwrap()).unwrap()));
     replied.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
@@ -146,18 +145,18 @@ fn a_submission_is_tried_without_a_trace() {
     let mut daemon = with_past(directory.path(), "fifo", 24, 20);
     full(&mut daemon);
     let before = (daemon.journal().counts().unwrap(), std::fs::read(directory.path().join("audit.jsonl")).unwrap());
-    let behind = tried(&daemon, &asks_for(8));
+    let behind = tried(&mut daemon, &asks_for(8));
     assert!(behind.refused.is_empty(), "{behind:?}");
     let start = behind.start.unwrap();
     let ahead: Vec<&str> = start.ahead.iter().map(|ahead| ahead.name.as_str()).collect();
     assert_eq!(ahead, ["large"], "the small one starts together with the new one: {start:?}");
-    let never = tried(&daemon, &asks_for(64)).start.unwrap();
+    let never = tried(&mut daemon, &asks_for(64)).start.unwrap();
     assert_eq!(never.wait, Quantiles::default(), "{never:?}");
     let note = "it needs 64 accelerators of one type, and the cluster has 16 in service";
     assert!(never.notes.iter().any(|said| said == note), "{never:?}");
     assert!(never.words().starts_with("predicted start: in more than two months"), "{}", never.words());
     let unknown = Submission { application: Some("bert".into()), ..asks_for(1) };
-    let refused = tried(&daemon, &unknown);
+    let refused = tried(&mut daemon, &unknown);
     assert!(refused.start.is_none() && refused.refused[0].contains("not in the catalog"), "{refused:?}");
     let after = (daemon.journal().counts().unwrap(), std::fs::read(directory.path().join("audit.jsonl")).unwrap());
     assert_eq!(before, after, "nothing was written");

@@ -3,26 +3,15 @@
 use std::time::Instant;
 
 use goodput_configs::live::deployment::Mode;
-use serde::{Deserialize, Serialize};
 
+use crate::daemon::predict::answer::TriedSubmission;
 use crate::daemon::predict::predictor::Reply;
-use crate::daemon::predict::{AskedStart, PredictedStart, StartScene};
+use crate::daemon::predict::{AskedStart, StartScene};
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::{ClusterSnapshot, Engine, JobPhase, JobSeen, NodeHealth, Submission};
 
 /// Key under which a job is predicted that is not submitted: engines give no such key.
 const NOT_SUBMITTED: &str = "(not submitted)";
-
-/// Fate of a submission that is not made.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TriedSubmission {
-    /// Reasons for which the job would be refused; empty where it would be taken.
-    pub refused: Vec<String>,
-    /// Predicted start; `None` where the job would be refused, or nothing can be predicted.
-    pub start: Option<PredictedStart>,
-    /// Reason why nothing is predicted of a job that would be taken; else empty.
-    pub no_start: String,
-}
 
 impl<E: Engine> Daemon<E> {
     /// Predicts the start of the job with this key. The loop goes on meanwhile; the answer goes to `reply`.
@@ -32,8 +21,8 @@ impl<E: Engine> Daemon<E> {
 
     /// Says what would become of a submission, and changes nothing. The answer goes to `reply`.
     /// It is [`DaemonError::Standby`] where this daemon does not lead.
-    pub fn try_submission(
-        &self,
+    pub async fn try_submission(
+        &mut self,
         job: &Submission,
         reply: impl FnOnce(Result<TriedSubmission, DaemonError>) + Send + 'static,
     ) {
@@ -41,8 +30,8 @@ impl<E: Engine> Daemon<E> {
             return reply(Err(self.stands_by()));
         }
         let checked = self.check_submission(job).err().map(|error| error.to_string());
-        let refused = [checked, self.engine.refusal(job), self.health.refusal()];
-        let refused: Vec<String> = refused.into_iter().flatten().collect();
+        let by_engine = self.engine.try_out(job).await.err().map(|error| error.to_string());
+        let refused: Vec<String> = [checked, by_engine, self.health.refusal()].into_iter().flatten().collect();
         if !refused.is_empty() {
             return reply(Ok(TriedSubmission { refused, ..TriedSubmission::default() }));
         }

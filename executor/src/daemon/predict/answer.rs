@@ -72,6 +72,17 @@ pub struct Quantiles {
     pub high: Option<f64>,
 }
 
+/// Fate of a submission that is not made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TriedSubmission {
+    /// Reasons for which the job would be refused; empty where it would be taken.
+    pub refused: Vec<String>,
+    /// Predicted start; `None` where the job would be refused, or nothing can be predicted.
+    pub start: Option<PredictedStart>,
+    /// Reason why nothing is predicted of a job that would be taken; else empty.
+    pub no_start: String,
+}
+
 impl From<WaitInterval> for Quantiles {
     fn from(WaitInterval { low, median, high }: WaitInterval) -> Self {
         let finite = |time: f64| Some(time).filter(|time| time.is_finite());

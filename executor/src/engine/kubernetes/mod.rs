@@ -280,9 +280,6 @@ impl KubernetesEngine {
     }
 }
 
-/// Refusal of a submission where the deployment names no image.
-const NO_IMAGE: &str = "[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl";
-
 impl Engine for KubernetesEngine {
     fn name(&self) -> &'static str {
         "kubernetes"
@@ -368,16 +365,22 @@ impl Engine for KubernetesEngine {
         self.settings.report_url.as_ref().map(|_| self.mailbox.clone())
     }
 
-    fn refusal(&self, job: &Submission) -> Option<String> {
-        if self.settings.image.is_none() {
-            return Some(NO_IMAGE.to_owned());
-        }
-        PerGpu::of(&job.resources, &self.settings).err()
+    async fn try_out(&mut self, job: &Submission) -> Result<(), EngineError> {
+        self.hand_in(job, true).await.map(drop)
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        self.hand_in(job, false).await
+    }
+}
+
+impl KubernetesEngine {
+    /// Hands a job in, or has the control plane check it and keep nothing.
+    async fn hand_in(&mut self, job: &Submission, only_checked: bool) -> Result<String, EngineError> {
         let refused = |problem: String| EngineError::Refused { engine: "kubernetes", problem };
-        let image = self.settings.image.clone().ok_or_else(|| refused(NO_IMAGE.to_owned()))?;
+        let image = self.settings.image.clone().ok_or_else(|| {
+            refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())
+        })?;
         let each = PerGpu::of(&job.resources, &self.settings).map_err(refused)?;
         let mut job = job.clone();
         if job.spec.request.submit <= SimTime::ZERO {
@@ -387,7 +390,7 @@ impl Engine for KubernetesEngine {
         let name = submit::name_of(&job, &fence);
         let made = submit::job(&job, &name, &fence, each, &self.settings, &image);
         let calls = self.client().await.map(|client| self.calls(&client))?;
-        let made = calls.hand_in(&self.settings.namespace, &name, made).await?;
+        let made = calls.hand_in(&self.settings.namespace, &name, made, only_checked).await?;
         Ok(JobRead::of(&made, Vec::new(), 0, &self.settings).key)
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Api, ApiCommand, Call, CallRefusal, router};
 use crate::daemon::durability::journal::ChangeVerb;
 use crate::daemon::predict::PredictedStart;
+use crate::daemon::predict::answer::TriedSubmission;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::{Engine, EngineAction};
 use crate::http::{self, Door, identity};
@@ -97,9 +98,10 @@ async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }
             return daemon.predict_start(&job, Box::new(reply));
         }
         ApiCommand::TrySubmission(job) => {
-            return daemon.try_submission(&job, |tried| {
+            let reply = |tried: Result<TriedSubmission, DaemonError>| {
                 let _ = answer.send(tried.map(|tried| json!(tried)).map_err(CallRefusal::from));
-            });
+            };
+            return daemon.try_submission(&job, reply).await;
         }
         ApiCommand::Submit(job, None) => daemon.submit(who, &job).await.map(|key| json!({ "key": key })),
         ApiCommand::Submit(job, Some(once)) => {
