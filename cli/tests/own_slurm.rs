@@ -82,7 +82,19 @@ fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
     assert_eq!(code, 0, "{problem}");
     assert!(figures.contains("24"), "{figures}");
 
-    let asked = ["advise", "jobs.parquet", "--cluster", "4x8", "--policies", "fifo-backfill,easy", "-q", "-o", "json"];
+    let asked = [
+        "advise",
+        "jobs.parquet",
+        "--cluster",
+        "4x8",
+        "--policies",
+        "fifo-backfill,easy",
+        "--resamples",
+        "0",
+        "-q",
+        "-o",
+        "json",
+    ];
     let (code, advice, problem) = run(dir, &asked);
     assert_eq!(code, 0, "{problem}");
     let advice: Value = serde_json::from_str(&advice).unwrap();

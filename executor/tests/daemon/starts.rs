@@ -162,3 +162,30 @@ fn a_submission_is_tried_without_a_trace() {
     assert_eq!(before, after, "nothing was written");
     assert!(!daemon.engine_mut().jobs.contains_key("new"));
 }
+
+/// Predictions that have come true are what later ones are calibrated on: jobs run for ten minutes where others ran for
+/// five before.
+#[test]
+fn quantiles_are_moved_by_earlier_predictions() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut daemon = with_past(directory.path(), "fifo", 20, 5);
+    add(daemon.engine_mut(), "job-0", 16);
+    rounds(&mut daemon, 1);
+    let mut last = None;
+    for next in 1..=24 {
+        let (now, behind) = (format!("job-{}", next - 1), format!("job-{next}"));
+        add(daemon.engine_mut(), &behind, 16);
+        rounds(&mut daemon, 1);
+        last = Some(start(&daemon, &behind).unwrap());
+        rounds(&mut daemon, 9);
+        end(daemon.engine_mut(), &now);
+        rounds(&mut daemon, 1);
+        assert_eq!(daemon.engine_mut().gpus(&behind), 16);
+    }
+    let last = last.unwrap();
+    let StartBasis::Futures { calibrated_on, .. } = last.basis else { panic!("{last:?}") };
+    assert!(calibrated_on >= 20, "{last:?}");
+    assert!(last.words().contains("earlier predictions"), "{}", last.words());
+    // The first ones were too early by five minutes.
+    assert!(last.wait.high.unwrap() > last.wait.median.unwrap() + 60.0, "{last:?}");
+}
