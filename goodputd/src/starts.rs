@@ -16,7 +16,7 @@ pub struct ToldStart(Result<PredictedStart, String>);
 impl ToldStart {
     /// Asks the daemon for the start of the job with this key.
     pub fn of(client: &Client, key: &str) -> Self {
-        Self(client.get(&format!("/v1/jobs/{key}/start")).map_err(|error| error.to_string()))
+        Self(client.get(&format!("/v1/jobs/{key}/start")).map_err(|error| error.message().to_owned()))
     }
 
     /// The start in lines of text.
