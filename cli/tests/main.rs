@@ -9,6 +9,7 @@ mod forecast;
 mod init;
 mod lone_binary;
 mod mlflow;
+mod own_slurm;
 mod presets;
 mod reference;
 mod slurm_arrays;

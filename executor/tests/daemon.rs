@@ -8,6 +8,7 @@ mod external;
 mod lab;
 mod policy;
 mod report;
+mod starts;
 
 use std::fs::Permissions;
 use std::num::NonZeroUsize;

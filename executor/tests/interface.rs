@@ -90,7 +90,7 @@ fn nobody_gets_more_than_his_token_is_good_for() {
     let (reader, writer) = (Some("secret of reader"), Some("secret of writer"));
     let status = |method: &str, path: &str, token, body: Option<String>| call(address, method, path, token, body).0;
     assert_eq!(status("GET", "/healthz", None, None), 200);
-    let reads = ["/metrics", "/v1/status", "/v1/queue", "/v1/nodes", "/v1/jobs/7", "/v1/policy"];
+    let reads = ["/metrics", "/v1/status", "/v1/queue", "/v1/nodes", "/v1/jobs/7", "/v1/jobs/7/start", "/v1/policy"];
     let mode = || Some(json!({ "mode": "act" }).to_string());
     let writes = [
         ("POST", "/v1/jobs", Some(job("a", 1))),
@@ -175,7 +175,9 @@ fn each_verb_allows_its_calls_and_no_other() {
         ("GET", "/v1/queue", None, &["read"] as &[&str]),
         ("GET", "/metrics", None, &["read"]),
         ("GET", "/v1/policy", None, &["read"]),
+        ("GET", "/v1/jobs/7/start", None, &["read"]),
         ("POST", "/v1/jobs", Some(job("a", 1)), &["submit"]),
+        ("POST", "/v1/dry-run", Some(job("a", 1)), &["submit"]),
         ("DELETE", "/v1/jobs/7", None, &["cancel", "operate"]),
         ("POST", "/v1/nodes/n1/drain", Some("{}".to_owned()), &["operate"]),
         ("POST", "/v1/nodes/n1/undrain", Some("{}".to_owned()), &["operate"]),

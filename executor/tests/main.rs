@@ -29,4 +29,5 @@ mod slurm_protocol;
 mod slurm_releases;
 mod slurm_services;
 mod slurm_site;
+mod slurm_starts;
 mod slurm_users;

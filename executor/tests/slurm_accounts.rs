@@ -66,7 +66,12 @@ fn what_is_asked_stays(site: &mut Site) {
         for (account, qos) in [("nobody", "given"), ("poor", "given")] {
             let refused = engine.submit(&asks(account, qos)).await.unwrap_err().to_string();
             assert!(refused.contains("Invalid"), "{account} {qos}: {refused}");
+            let tried = engine.try_out(&asks(account, qos)).await.unwrap_err().to_string();
+            assert!(tried.contains("Invalid"), "{account} {qos}: {tried}");
         }
+        engine.try_out(&asks("rich", "given")).await.unwrap();
+        let seen = engine.snapshot().await.unwrap();
+        assert!(seen.jobs.iter().all(|job| job.spec.request.name != "asks"), "nothing was handed in");
         let key = engine.submit(&asks("rich", "given")).await.unwrap();
         let kept = || {
             let told = told(&key);

@@ -134,10 +134,13 @@ pub enum Live {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
-    /// Explain one job: why it waits, its score, and the orders about it.
+    /// Explain one job: why it waits, when it will start and what is ahead of it, its score, and the orders about it.
     Explain {
         /// Key or name of the job.
         job: String,
+        /// Write JSON instead of text.
+        #[arg(long)]
+        json: bool,
         /// Daemon that the command talks to.
         #[command(flatten)]
         daemon: DaemonAddress,
@@ -350,6 +353,12 @@ pub struct Submit {
     /// stop. The program is started once for each accelerator.
     #[arg(long)]
     pub elastic: bool,
+    /// Submit nothing: say for what the job would be refused, or else when it would start and what is ahead of it.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write the answer to --dry-run as JSON.
+    #[arg(long, requires = "dry_run")]
+    pub json: bool,
     /// Folder for checkpoints, which all nodes see [default: chosen by the cluster].
     #[arg(long, value_name = "DIR")]
     pub checkpoint_dir: Option<PathBuf>,

@@ -1,13 +1,32 @@
 //! `live explain`: why a job waits, in words.
 
-use goodput_console::counted;
+use goodput_console::{CommandError, counted, print};
 use goodput_executor::daemon::interface::api;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::listings::place;
+use crate::starts::ToldStart;
+
+/// Explains the job with this key or name.
+pub fn run(client: &Client, job: &str, as_json: bool) -> Result<(), CommandError> {
+    let told: api::JobExplanation = client.get(&format!("/v1/jobs/{job}"))?;
+    let waits = matches!(told.job.phase.as_str(), "held" | "released");
+    let start = if waits { Some(ToldStart::of(client, &told.job.key)) } else { None };
+    if as_json {
+        let start = start.map_or(Value::Null, |start| start.json());
+        let told = json!({ "job": told.job, "orders": told.orders, "start": start });
+        return print(&format!("{}\n", serde_json::to_string_pretty(&told).map_err(CommandError::failed)?));
+    }
+    let mut text = text(&told);
+    if let Some(start) = start {
+        text.push_str(&format!("\n{}", start.words()));
+    }
+    print(&format!("{text}\n"))
+}
 
 /// Text about one job: its phase and reason, its placement, its speed, and its latest orders.
-pub fn text(told: &api::JobExplanation) -> String {
+fn text(told: &api::JobExplanation) -> String {
     let job = &told.job;
     let mut text = format!("job {} ({}): {}\nreason: {}: {}\n", job.key, job.name, job.phase, job.reason, job.detail);
     if !job.placement.is_empty() {
@@ -21,6 +40,9 @@ pub fn text(told: &api::JobExplanation) -> String {
     }
     if let Some(change) = &job.change {
         text.push_str(&format!("last change: {}\n", change.words()));
+    }
+    if let Some(resize) = &job.resize {
+        text.push_str(&format!("last resize: {}\n", resize.words()));
     }
     if !job.beside.is_empty() {
         text.push_str(&format!("beside: {}\n", job.beside));

@@ -20,6 +20,7 @@ mod listings;
 mod logs;
 mod policy;
 mod report;
+mod starts;
 mod submit;
 mod token;
 pub mod top;
@@ -27,8 +28,8 @@ pub mod top;
 use std::process::ExitCode;
 
 use goodput_console::{CommandError, print, say};
+use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::interface::status::QueueRow;
-use goodput_executor::daemon::interface::{api, audit};
 use goodput_executor::engine::{NodeSeen, ServiceSeen};
 use serde_json::json;
 
@@ -68,6 +69,9 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Replay { config, snapshots, output } => daemon::replay(config, snapshots, *output)?,
         Live::Submit(options) => {
             let (client, job) = (client(&options.daemon)?, submit::submission(options)?);
+            if options.dry_run {
+                return starts::dry_run(&client, &job, options.json);
+            }
             let answer = match &options.key {
                 Some(key) => client.post_once("/v1/jobs", key, &job)?,
                 None => client.post("/v1/jobs", &job)?,
@@ -86,10 +90,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             let services: Vec<ServiceSeen> = client(daemon)?.get("/v1/services")?;
             listings::services(&services).print(*output)?;
         }
-        Live::Explain { job, daemon } => {
-            let explanation: api::JobExplanation = client(daemon)?.get(&format!("/v1/jobs/{job}"))?;
-            print(&format!("{}\n", explain::text(&explanation)))?;
-        }
+        Live::Explain { job, json, daemon } => explain::run(&client(daemon)?, job, *json)?,
         Live::Drain { node, undo, reason, daemon } => {
             let verb = if *undo { "undrain" } else { "drain" };
             client(daemon)?.post(&format!("/v1/nodes/{node}/{verb}"), &json!({ "reason": reason }))?;

@@ -104,7 +104,7 @@ fn uses_of_rooms_are_found_in_groups_and_not_in_comments_or_tests() {
 
 /// Rooms of the executor's daemon from the ground up. Files beside them (the daemon itself, its
 /// settings) may use all of them.
-const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
+const ORDER_OF_DAEMON: [&str; 7] = ["shadow", "observe", "guard", "durability", "predict", "interface", "decide"];
 
 #[test]
 fn rooms_of_the_daemon_use_earlier_rooms_only() {

@@ -43,6 +43,8 @@ pub struct FutureStart {
     pub before: Vec<JobId>,
     /// Jobs submitted after the question that started before it.
     pub later: u32,
+    /// Jobs that ran when the question was asked and ended by the start, with their ends.
+    pub ended: Vec<(JobId, SimTime)>,
 }
 
 impl<'a> StartQuestion<'a> {
@@ -64,6 +66,14 @@ impl<'a> StartQuestion<'a> {
         let possible = seen.jobs.iter().map(known).collect();
         let options = SimOptions { faults: None, rental: None, log_allocations: false, ..options.clone() };
         Some(Self { workload, history, seen, options, asked, possible, seed })
+    }
+
+    /// The question on a cluster where the scheduler is told what is left of the time limits of jobs, as a live one is,
+    /// rather than estimates of its own.
+    #[must_use]
+    pub fn telling_limits(mut self) -> Self {
+        self.possible = self.possible.into_iter().map(PossibleWork::telling_limit).collect();
+        self
     }
 
     /// The start in future number `index` under a policy made anew for it.
@@ -104,6 +114,7 @@ impl<'a> StartQuestion<'a> {
         renumber(&mut seen.jobs);
         let (waiting, asked) = (specs.len(), self.asked);
         let mut starts: Vec<Option<SimTime>> = Vec::new();
+        let mut ends: Vec<Option<SimTime>> = vec![None; specs.len()];
         for stretch in 0..STRETCHES {
             let end = seen.now + SimTime::from_millis(STRETCH.as_millis() << stretch);
             specs.extend(arrivals(seen.now, end));
@@ -111,6 +122,7 @@ impl<'a> StartQuestion<'a> {
             let run = self.stretch(specs.clone(), &seen, end, policy, asked)?;
             // A job that ended in an earlier stretch is not in the books of this one.
             starts.iter_mut().enumerate().for_each(|(at, start)| *start = start.or(run.start_of(JobId::at(at))));
+            ends.iter_mut().zip(run.records()).for_each(|(end, record)| *end = end.or(record.finish));
             if let Some(start) = starts[asked] {
                 let before = |at: &usize| starts[*at].is_some_and(|other| other < start);
                 let waited = |at: &usize| self.seen.jobs[*at].placement.is_empty() && *at != asked;
@@ -119,11 +131,17 @@ impl<'a> StartQuestion<'a> {
                     start: Some(start),
                     before: queue.map(|at| self.seen.jobs[at].id).collect(),
                     later: (waiting..specs.len()).filter(before).count() as u32,
+                    ended: self.held().filter_map(|at| Some((self.seen.jobs[at].id, ends[at]?))).collect(),
                 });
             }
             seen = run.observed();
         }
         Ok(FutureStart::default())
+    }
+
+    /// Places of the jobs that hold accelerators.
+    fn held(&self) -> impl Iterator<Item = usize> {
+        (0..self.seen.jobs.len()).filter(|at| !self.seen.jobs[*at].placement.is_empty())
     }
 
     /// Plays until `end`, or until the asked job has started.

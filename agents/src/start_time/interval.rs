@@ -29,8 +29,10 @@ pub struct WaitInterval {
 /// Both ends of an interval are moved by a quantile of how far past waits lay beyond them: conformalised quantile
 /// regression (Romano, Patterson, Candes, NeurIPS 2019, equation 8, with its asymmetric form in section 3), on the
 /// scale of the logarithm. A quantile that is negative makes the interval narrower.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct StartCalibration {
+    /// Share of waits beyond each end.
+    tail: f64,
     /// By past prediction: how far the wait lay below the lower end, and above the upper end.
     beyond: VecDeque<[f64; 2]>,
 }
@@ -38,11 +40,16 @@ pub struct StartCalibration {
 impl WaitInterval {
     /// Interval of simulated waits, seconds, in any order; a wait of which only the beginning was seen is infinite.
     /// `None` where there is none.
-    pub fn of(mut waits: Vec<f64>) -> Option<Self> {
+    pub fn of(waits: Vec<f64>) -> Option<Self> {
+        Self::with_tail(waits, TAIL)
+    }
+
+    /// Interval of simulated waits with a share `tail` of them beyond each end, else as [`Self::of`].
+    pub fn with_tail(mut waits: Vec<f64>, tail: f64) -> Option<Self> {
         waits.sort_by(f64::total_cmp);
         let last = waits.len().checked_sub(1)?;
         let at = |share: f64| waits[(share * last as f64).round() as usize];
-        Some(Self { low: at(TAIL), median: at(0.5), high: at(1.0 - TAIL) })
+        Some(Self { low: at(tail), median: at(0.5), high: at(1.0 - tail) })
     }
 
     /// Whether a wait lies within.
@@ -51,7 +58,18 @@ impl WaitInterval {
     }
 }
 
+impl Default for StartCalibration {
+    fn default() -> Self {
+        Self::with_tail(TAIL)
+    }
+}
+
 impl StartCalibration {
+    /// Errors of no prediction yet, for intervals with a share `tail` of waits beyond each end.
+    pub fn with_tail(tail: f64) -> Self {
+        Self { tail, beyond: VecDeque::new() }
+    }
+
     /// Adds a prediction as it was before calibration, and the wait that came, seconds.
     pub fn add(&mut self, predicted: &WaitInterval, wait: f64) {
         let beyond = [scale(predicted.low) - scale(wait), scale(wait) - scale(predicted.high)];
@@ -77,7 +95,7 @@ impl StartCalibration {
         let margin = |end: usize| {
             let mut by: Vec<f64> = self.beyond.iter().map(|beyond| beyond[end]).collect();
             by.sort_by(f64::total_cmp);
-            let rank = ((by.len() + 1) as f64 * (1.0 - TAIL)).ceil() as usize;
+            let rank = ((by.len() + 1) as f64 * (1.0 - self.tail)).ceil() as usize;
             by[rank.min(by.len()) - 1]
         };
         let low = seconds(scale(predicted.low) - margin(0)).min(predicted.median);

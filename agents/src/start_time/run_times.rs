@@ -59,6 +59,8 @@ pub(super) struct PossibleWork {
     done: f64,
     limit: Option<f64>,
     told: Option<ToldWork>,
+    /// Whether the scheduler is told what is left of the time limit.
+    tells_limit: bool,
     /// Work of jobs like it that had more work than it has done.
     candidates: Vec<f64>,
     /// Sums of the probabilities of the candidates; empty where all are alike.
@@ -117,7 +119,7 @@ impl RunTimeHistory {
         if let Some(told) = told {
             (candidates, cumulative) = weighed(candidates, done, told);
         }
-        PossibleWork { spec: job.work, done, limit, told, candidates, cumulative }
+        PossibleWork { spec: job.work, done, limit, told, tells_limit: false, candidates, cumulative }
     }
 }
 
@@ -144,6 +146,11 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
 }
 
 impl PossibleWork {
+    /// The work of a job of which the scheduler is told what is left of its time limit, where it has one.
+    pub(super) fn telling_limit(self) -> Self {
+        Self { tells_limit: true, ..self }
+    }
+
     /// Draw of the work of the job.
     pub(super) fn draw(&self, random: &mut impl Rng) -> DrawnWork {
         let total = match (self.candidates.len(), self.told) {
@@ -155,7 +162,9 @@ impl PossibleWork {
                 self.candidates[self.cumulative.partition_point(|sum| *sum < drawn).min(count - 1)]
             }
         };
-        let factor = self.told.map(|told| told.left / (total - self.done).max(f64::MIN_POSITIVE));
+        let left_of_limit = self.limit.filter(|_| self.tells_limit).map(|limit| (limit - self.done).max(0.0));
+        let left = self.told.map(|told| told.left).or(left_of_limit);
+        let factor = left.map(|left| left / (total - self.done).max(f64::MIN_POSITIVE));
         DrawnWork { work: with_total(self.spec, total), factor }
     }
 
@@ -286,6 +295,19 @@ mod tests {
         let told = Some(ToldWork { left: 90_000.0, sigma: 0.2 });
         let possible = history.possible(&job(1, None, 0), 0.0, told, &Workload::default());
         assert!(counted(possible.draw(&mut random).work).1 > 30_000.0);
+    }
+
+    #[test]
+    fn a_scheduler_is_told_what_is_left_of_a_limit() {
+        let mut history = RunTimeHistory::default();
+        (0..40).for_each(|at| history.add(&job(1, Some(1000), 300 + 10 * at)));
+        let possible = history.possible(&job(1, Some(1000), 0), 200.0, None, &Workload::default()).telling_limit();
+        let mut random = rng(1, Stream::Futures);
+        for _ in 0..50 {
+            let DrawnWork { work, factor } = possible.draw(&mut random);
+            let left = counted(work).1 - 200.0;
+            assert!((left * factor.unwrap_or(0.0) - 800.0).abs() < 1e-6);
+        }
     }
 
     /// The true work of a job that runs or waits is never read.

@@ -10,6 +10,7 @@
 //! - [`observe`]: snapshots in the terms of the environment.
 //! - [`guard`]: what a plan may do to a running cluster.
 //! - [`durability`]: what survives the death of a daemon or of its engine.
+//! - [`predict`]: when a job that waits will start.
 //! - [`interface`]: what users and monitoring see and ask.
 //! - [`decide`]: the cycle, from a snapshot to orders under way.
 //!
@@ -24,6 +25,7 @@ pub mod interface;
 pub mod observe;
 mod open;
 mod policies;
+pub mod predict;
 pub mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -62,6 +64,7 @@ use interface::status::DaemonStatus;
 use observe::reversals::Reversals;
 use observe::{ClusterObserver, ObservationError};
 pub use open::{absolute, bundle_sha256, open};
+use predict::StartPredictor;
 use shadow::Shadow;
 
 /// Reason why a cycle ended early. The next cycle begins anew.
@@ -107,16 +110,12 @@ pub enum DaemonError {
     Drill(&'static str),
 }
 
+/// File of the journal in the state directory.
+const JOURNAL: &str = "journal.sqlite";
+
 /// Files in the state directory. Versions before this one left them readable by others.
-const STATE_FILES: [&str; 7] = [
-    "journal.sqlite",
-    "journal.sqlite-wal",
-    "journal.sqlite-shm",
-    "audit.jsonl",
-    "audit.lock",
-    "leader.lock",
-    "leader.alive",
-];
+const STATE_FILES: [&str; 7] =
+    [JOURNAL, "journal.sqlite-wal", "journal.sqlite-shm", "audit.jsonl", "audit.lock", "leader.lock", "leader.alive"];
 
 /// An order under way.
 #[derive(Clone, Debug)]
@@ -187,6 +186,8 @@ pub struct Daemon<E> {
     shadow: Option<Shadow>,
     /// Comparison with the cluster as it is, made in the mode `observe`.
     outlook: Option<Shadow>,
+    /// Predictions of starts under the policy; `None` where that is a program.
+    starts: Option<StartPredictor>,
     tally: Tally,
     /// Policy that a call has set, as the journal has it.
     kept_policy: Option<PolicyChange>,
@@ -252,7 +253,7 @@ impl<E: Engine> Daemon<E> {
         };
         let status =
             DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
-        let journal = Journal::open(&directory.join("journal.sqlite"))?;
+        let journal = Journal::open(&directory.join(JOURNAL))?;
         let observer = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
             Some(epoch_ms) => observer.since(epoch_ms),
             None => observer,
@@ -290,6 +291,7 @@ impl<E: Engine> Daemon<E> {
             hook: None,
             shadow: None,
             outlook: None,
+            starts: None,
             tally: Tally::default(),
             kept_policy: None,
             policy_number: 0,

@@ -20,8 +20,9 @@ use goodput_env::time::SimTime;
 use super::decide::chooser::Chooser;
 use super::observe::{ClusterObserver, Setting};
 use super::policies::{OpenedPolicy, named};
+use super::predict::StartPredictor;
 use super::shadow::{Maker, RolloutPolicy, Shadow};
-use super::{Daemon, DaemonError};
+use super::{Daemon, DaemonError, JOURNAL};
 use crate::engine::Engine;
 
 /// The daemon that `settings` describe, over `engine`, for jobs that train `applications`. A policy that
@@ -36,7 +37,7 @@ pub fn open<E: Engine>(
     applications: Vec<Arc<Application>>,
     tenants: Arc<Tenants>,
 ) -> Result<Daemon<E>, DaemonError> {
-    let Deciders { chooser, shadow, outlook, told } = deciders(&settings, &settings.policy, None)?;
+    let Deciders { chooser, shadow, outlook, starts, told } = deciders(&settings, &settings.policy, None)?;
     if settings.reliance.fallback == chooser.name() {
         let policy = chooser.name();
         tracing::info!(policy, "the fallback is the policy itself; [reliance] fallback names another one");
@@ -45,7 +46,7 @@ pub fn open<E: Engine>(
     let speedup = settings.cycle.speedup;
     let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
-    (daemon.shadow, daemon.outlook) = (shadow, outlook);
+    (daemon.shadow, daemon.outlook, daemon.starts) = (shadow, outlook, starts);
     daemon.take_up_kept_policy()?;
     Ok(daemon)
 }
@@ -95,6 +96,8 @@ pub(super) struct Deciders {
     pub shadow: Option<Shadow>,
     /// Comparison with the cluster as it is, for the mode `observe`.
     pub outlook: Option<Shadow>,
+    /// Predictions of starts under the policy; `None` where that is a program, of which no second one is started.
+    pub starts: Option<StartPredictor>,
     /// Knowledge of jobs that is shown to policies.
     pub told: Told,
 }
@@ -136,6 +139,14 @@ pub(super) fn deciders(
     let fallback = around(fallback);
     let shadow = settings.shadow.clone().map(|shadow| beside(acting, shadow, &name, told, wrappers)).transpose()?;
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
+    let journal = settings.state.directory.join(JOURNAL);
+    let starts = match opened.program() {
+        None => {
+            let incumbent = (name.clone(), maker(acting.clone(), wrappers.clone()));
+            Some(StartPredictor::new(incumbent, journal).map_err(system)?)
+        }
+        Some(_) => None,
+    };
     // The cluster as it is goes by the batch sizes of the jobs at hand, whatever the baseline was published with.
     let baseline = settings.report.comparison();
     let incumbent = (name.clone(), maker(acting.clone(), wrappers.clone()));
@@ -145,7 +156,7 @@ pub(super) fn deciders(
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
     let chooser = chooser.with_program(opened.program().cloned()).with_name(opened.heuristic().cloned());
-    Ok(Deciders { chooser, shadow, outlook: Some(outlook), told })
+    Ok(Deciders { chooser, shadow, outlook: Some(outlook), starts, told })
 }
 
 /// The candidate beside the policy that acts.

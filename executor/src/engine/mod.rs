@@ -206,6 +206,14 @@ pub trait Engine: Send {
     /// [`EngineError::Refused`] where the engine does not take it.
     fn submit(&mut self, job: &Submission) -> impl Future<Output = Result<String, EngineError>> + Send;
 
+    /// Tries a submission out: nothing is handed in.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the engine would not take the job, as far as that is known before.
+    fn try_out(&mut self, _job: &Submission) -> impl Future<Output = Result<(), EngineError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Upkeep of the engine's jobs, done by a leader that acts, once a cycle.
     ///
     /// # Errors

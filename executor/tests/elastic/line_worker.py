@@ -1,8 +1,8 @@
 """An elastic job of plain Python: fits y = 3 x by gradient descent, and writes down which samples each of its members used.
 
-    line_worker.py FOLDER STEP_SECONDS BOOT_SECONDS
+    line_worker.py FOLDER STEP_SECONDS BOOT_SECONDS [divided]
 
-It ends with the epoch in which there is a file `FOLDER/enough`.
+With `divided` a step of one member takes STEP_SECONDS, and more members share them. It ends with the epoch in which there is a file `FOLDER/enough`.
 
 A line `try STEP AGREEMENT IDS` goes to `FOLDER/ATTEMPT.MEMBER` before the gradients of a step are added up, and `done STEP AGREEMENT TIME`
 when the step counts.
@@ -92,7 +92,7 @@ def close(star):
         star.close()
 
 
-def main(folder, step_s, boot_s):
+def main(folder, step_s, boot_s, divided=""):
     job = goodput_job.Job()
     members = goodput_members.Members(job)
     time.sleep(boot_s)
@@ -141,8 +141,9 @@ def main(folder, step_s, boot_s):
         mine = share(batch, agreement.rank, len(agreement.numbers))
         log.write("try %d %d %s\n" % (step, agreement.number, ",".join(map(str, mine))))
         began = time.monotonic()
-        time.sleep(step_s)
+        time.sleep(step_s * (len(mine) / BATCH if divided else 1.0))
         gradient = sum(2 * (weight - 3.0) * (i / COUNT) ** 2 for i in mine)
+        sync_began = time.monotonic()
         try:
             enough = os.path.exists(os.path.join(folder, "enough"))
             total, wanted, ends = star.add([gradient, float(members.change_wanted()), float(enough)])
@@ -150,13 +151,14 @@ def main(folder, step_s, boot_s):
             # The others learn of the loss when this member hangs up.
             star, lost = close(star), True
             continue
+        sync_s = time.monotonic() - sync_began
         weight -= 0.5 * total / len(batch)
         if ends:
             epochs = min(epochs, samples.epoch + 1)
         samples.advance(len(batch))
         log.write("done %d %d %.6f\n" % (step, agreement.number, time.time()))
         step, changed = step + 1, wanted > 0
-        job.report(step, batch_size=BATCH, step_time_s=time.monotonic() - began, **members.reported())
+        job.report(step, batch_size=BATCH, step_time_s=time.monotonic() - began, sync_time_s=sync_s, **members.reported())
     if members.leads:
         save()
     with open(os.path.join(folder, "weight.%d" % members.number), "w") as file:
@@ -164,4 +166,4 @@ def main(folder, step_s, boot_s):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), *sys.argv[4:])

@@ -3,6 +3,7 @@
 
 mod log;
 mod losses;
+mod ordered;
 mod pytorch;
 mod rules;
 
@@ -19,7 +20,7 @@ use crate::engine_agents::{Site, carry_out, job, look, on, order, place};
 use log::SampleLog;
 
 /// Plain-Python job that speaks the protocol of members.
-const WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/elastic/line_worker.py");
+pub const WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/elastic/line_worker.py");
 
 /// A cluster of nodes `n1` to `n3` with two accelerators each, and an elastic job of plain Python on it.
 pub struct Lab {

@@ -92,6 +92,8 @@ fn a_learned_resize_is_seen_and_explained() {
         let audit = std::fs::read_to_string(site.directory.path().join("state/audit.jsonl")).unwrap();
         let orders: Vec<&str> = audit.lines().filter(|line| line.contains(&resized)).collect();
         assert!(orders.iter().any(|line| line.contains("resize")), "{orders:#?}");
+        let resize = row.resize.as_ref().unwrap();
+        assert!(!resize.in_place && resize.words().contains("with a restart"), "{}", resize.words());
         eprintln!("sizes seen: {sizes:?}; explained: {row:#?}");
     });
 }

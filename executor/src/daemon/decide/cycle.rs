@@ -184,6 +184,9 @@ impl<E: Engine> Daemon<E> {
         self.compare(&snapshot, term.is_some(), began)?;
         let showing = Instant::now();
         self.show(&cluster, &snapshot, decided.as_ref(), mode);
+        if term.is_some() {
+            self.sample_start(&snapshot, began);
+        }
         report.showing = showing.elapsed();
         if let Some(term) = term
             && mode >= Mode::Canary

@@ -19,6 +19,7 @@ use crate::daemon::durability::journal::Stage;
 use crate::daemon::guard::rules::{Circumstances, LeftOut, admit};
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::reasons::ChangeReasons;
+use crate::daemon::interface::resize::LastResize;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, Order, digest};
 use crate::machine::wall_ms;
@@ -33,6 +34,8 @@ pub(in crate::daemon) struct Decided {
     pub scores: BTreeMap<JobId, f32>,
     /// Reasons of a learned policy for its changes, by job.
     pub reasons: BTreeMap<JobId, ChangeReasons>,
+    /// Resizes of running jobs, by job.
+    pub resizes: BTreeMap<JobId, LastResize>,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -86,7 +89,13 @@ impl<E: Engine> Daemon<E> {
             })
         });
         let reasons = reasons.collect();
-        Ok(Decided { decision, plan, left_out, name, scores, reasons })
+        let members = snapshot.jobs.iter().filter(|job| job.members.is_some());
+        let in_place: BTreeSet<JobId> = members.filter_map(|job| self.observer.id(&job.key)).collect();
+        let resizes = LastResize::of_plan(&plan, &view, |job| in_place.contains(&job));
+        let resizes = resizes
+            .map(|(job, resize)| (job, LastResize { by: decision.by.clone(), at_ms: wall_ms(), ..resize }))
+            .collect();
+        Ok(Decided { decision, plan, left_out, name, scores, reasons, resizes })
     }
 
     /// Circumstances by which the guard judges a plan.

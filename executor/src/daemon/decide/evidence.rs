@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::deployment::Mode;
+use goodput_env::job::JobRequest;
 use goodput_env::time::SimTime;
 use serde_json::json;
 
 use crate::daemon::decide::cycle::CycleReport;
-use crate::daemon::durability::journal::JobStart;
+use crate::daemon::durability::journal::{JobAsked, JobStart, PastJob};
 use crate::daemon::interface::report::events::{AttemptLeft, JobEnded, JobEvents, JobStarted, Tally};
+use crate::daemon::predict::stated;
 use crate::daemon::{Daemon, DaemonError, JobClock};
 use crate::engine::{ClusterSnapshot, Engine, JobSeen};
 use crate::machine::wall_ms;
@@ -23,6 +25,7 @@ impl<E: Engine> Daemon<E> {
     pub(super) fn measure(&mut self, snapshot: &ClusterSnapshot, leads: bool) -> Result<(), DaemonError> {
         let secs = |from_ms: i64, to_ms: i64| (to_ms - from_ms).max(0) as f64 / 1e3 * self.settings.cycle.speedup;
         let mut events = JobEvents::default();
+        let mut history = Vec::new();
         for job in &snapshot.jobs {
             let submit_ms = job.spec.request.submit.as_millis();
             if job.phase.is_over() {
@@ -30,13 +33,17 @@ impl<E: Engine> Daemon<E> {
                     if job.phase == crate::engine::JobPhase::Done {
                         self.metrics.jct.observe(secs(submit_ms, snapshot.at_ms));
                     }
+                    history.push(PastJob { ran_secs: self.observer.ran_secs(job, snapshot.at_ms), ..came(job) });
                     events.ended.push(JobEnded { end_ms: snapshot.at_ms, phase: job.phase, ..ended(job, submit_ms) });
                 }
                 continue;
             }
             let started = job.starts > 0 && !job.phase.holds();
             let new = JobClock { submit_ms, started, attempt: None };
-            let clock = self.clocks.entry(job.key.clone()).or_insert(new);
+            let clock = self.clocks.entry(job.key.clone()).or_insert_with(|| {
+                history.push(came(job));
+                new
+            });
             let number = job.attempt.as_ref().map(|attempt| attempt.number);
             if let Some(before) = std::mem::replace(&mut clock.attempt, number).filter(|before| number != Some(*before))
             {
@@ -56,7 +63,11 @@ impl<E: Engine> Daemon<E> {
             let told: BTreeSet<&str> = snapshot.jobs.iter().map(|job| job.key.as_str()).collect();
             self.clocks.retain(|key, _| told.contains(key.as_str()));
         }
-        if !leads || events == JobEvents::default() {
+        if !leads {
+            return Ok(());
+        }
+        self.journal.keep_history(&history)?;
+        if events == JobEvents::default() {
             return Ok(());
         }
         let starts = events.started.iter().map(|job| JobStart {
@@ -137,6 +148,13 @@ impl<E: Engine> Daemon<E> {
         }
         Ok(())
     }
+}
+
+/// A job in the history, before its end. The run time that its user stated is its limit.
+fn came(job: &JobSeen) -> PastJob {
+    let request = JobRequest { limit: stated(job), ..job.spec.request.clone() };
+    let asked = JobAsked { tenant: job.tenant.clone(), request };
+    PastJob { submit_ms: asked.request.submit.as_millis(), key: job.key.clone(), asked, ran_secs: None }
 }
 
 fn begun(job: &JobSeen, submit_ms: i64, start_ms: i64) -> JobStarted {

@@ -9,6 +9,7 @@
 //! - `evidence`: records for the report. `policy_change`: another policy in the running daemon, and
 //!   back. `regression`: back by itself, where jobs wait longer.
 //! - `failures`: errors of cycles in the log.
+//! - [`starts`]: when a job will start, and what would become of a submission.
 //! - [`explain`]: why a job waits; `show`: the state of the cluster as users and monitoring see it.
 
 mod act;
@@ -23,3 +24,4 @@ pub mod orders;
 mod policy_change;
 pub mod regression;
 mod show;
+pub mod starts;

@@ -224,7 +224,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn take_up(&mut self, deciders: Deciders, change: PolicyChange) {
-        let Deciders { chooser, shadow, outlook, told } = deciders;
+        let Deciders { chooser, shadow, outlook, starts, told } = deciders;
         tracing::info!(policy = chooser.name(), by = change.by, "the policy was changed");
         self.observer.tell(told.information, told.batching);
         if let Ok(mut status) = self.status.lock() {
@@ -232,7 +232,7 @@ impl<E: Engine> Daemon<E> {
             status.shadow = None;
             status.fallback.clear();
         }
-        (self.chooser, self.shadow, self.outlook) = (chooser, shadow, outlook);
+        (self.chooser, self.shadow, self.outlook, self.starts) = (chooser, shadow, outlook, starts);
         // The new policy is asked at once.
         (self.last_decision, self.wake) = (None, None);
         self.policy_number = change.number;

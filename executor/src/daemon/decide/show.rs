@@ -11,6 +11,7 @@ use crate::daemon::decide::explain::{FreeRoom, WaitReason};
 use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::reasons::ChangeReasons;
+use crate::daemon::interface::resize::LastResize;
 use crate::daemon::interface::status::QueueRow;
 use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
@@ -56,8 +57,8 @@ impl<E: Engine> Daemon<E> {
         let release = self.engine.release().unwrap_or_default();
         let Ok(mut status) = self.status.lock() else { return };
         status.engine_release = release;
-        let before: BTreeMap<String, ChangeReasons> =
-            status.queue.iter_mut().filter_map(|row| Some((row.key.clone(), row.change.take()?))).collect();
+        let mut before: BTreeMap<String, (Option<ChangeReasons>, Option<LastResize>)> =
+            status.queue.iter_mut().map(|row| (row.key.clone(), (row.change.take(), row.resize.take()))).collect();
         let reasons: BTreeMap<&str, (String, String, Option<f32>)> = match decided {
             Some(_) => BTreeMap::new(),
             None => status
@@ -115,6 +116,7 @@ impl<E: Engine> Daemon<E> {
             // The words of an earlier cycle have the engine's words of then behind them.
             let detail = detail.split(" [").next().unwrap_or_default();
             let detail = if seen.note.is_empty() { detail.into() } else { format!("{detail} [{}]", seen.note) };
+            let (change, resize) = before.remove(&seen.key).unwrap_or_default();
             queue.push(QueueRow {
                 key: seen.key.clone(),
                 name: request.name.clone(),
@@ -133,7 +135,8 @@ impl<E: Engine> Daemon<E> {
                 failures: seen.failures,
                 learned: id.map_or_else(String::new, |id| self.observer.known_speed(id)),
                 beside: beside(status.shadow.as_ref(), &seen.key),
-                change: id.and_then(|id| decided?.reasons.get(&id)).or_else(|| before.get(&seen.key)).cloned(),
+                change: id.and_then(|id| decided?.reasons.get(&id).cloned()).or(change),
+                resize: id.and_then(|id| decided?.resizes.get(&id).cloned()).or(resize),
             });
         }
         queue.sort_by(|a, b| b.age_secs.total_cmp(&a.age_secs).then_with(|| a.key.cmp(&b.key)));

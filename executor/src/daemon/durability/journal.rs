@@ -6,6 +6,7 @@
 //! open are applied again, which engines make harmless.
 
 mod ends;
+mod history;
 mod policies;
 mod promises;
 mod starts;
@@ -20,6 +21,7 @@ use crate::daemon::observe::AttainedService;
 use crate::engine::{Order, OrderId};
 use crate::private;
 pub use ends::JobEnd;
+pub use history::{JobAsked, PastJob};
 pub use policies::{ChangeVerb, PolicyChange};
 pub use promises::AcknowledgedSubmission;
 pub use starts::JobStart;
@@ -156,7 +158,7 @@ impl Journal {
                 submit_ms INTEGER NOT NULL, key TEXT NOT NULL, seen_ms INTEGER NOT NULL, PRIMARY KEY (submit_ms, key)) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS past (job TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
-        for setup in [setup, policies::SETUP, starts::SETUP, tries::SETUP] {
+        for setup in [setup, history::SETUP, policies::SETUP, starts::SETUP, tries::SETUP] {
             database.execute_batch(setup).map_err(fault("set it up"))?;
         }
         if found < FORMAT {

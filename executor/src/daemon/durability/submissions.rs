@@ -47,7 +47,7 @@ impl<E: Engine> Daemon<E> {
 
     /// Checks that application and tenant of a job are known, and that the engine gives parts of accelerators where the
     /// job asks for one.
-    pub(super) fn check_submission(&self, job: &Submission) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn check_submission(&self, job: &Submission) -> Result<(), DaemonError> {
         if let Some(name) = &job.application
             && !self.observer.knows(name)
         {

@@ -7,6 +7,7 @@
 mod access;
 mod policy;
 mod run;
+mod starts;
 
 use std::sync::{Arc, Mutex};
 
@@ -60,6 +61,10 @@ pub enum ApiCommand {
     PolicyHistory,
     /// The last orders of a job.
     Orders(String),
+    /// The predicted start of the job with this key.
+    PredictStart(String),
+    /// Say what would become of a submission.
+    TrySubmission(Box<Submission>),
 }
 
 /// Command, with its caller and the channel of its answer.
@@ -151,7 +156,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/nodes", get(nodes))
         .route("/v1/services", get(services))
         .route("/v1/jobs/{key}", get(explain));
-    let submit = Router::new().route("/v1/jobs", post(submit));
+    let submit = Router::new().route("/v1/jobs", post(submit)).merge(starts::dry_run_route());
     let cancel = Router::new().route("/v1/jobs/{key}", delete(cancel));
     let operate = Router::new()
         .route("/v1/nodes/{name}/drain", post(drain))
@@ -159,7 +164,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/mode", post(mode));
     // A route is in a group, and a group has verbs: no route is open because a check was forgotten.
     let groups: [(Router<Api>, &[ApiVerb]); 5] = [
-        (look.merge(policy::history_route()), &[ApiVerb::Read]),
+        (look.merge(policy::history_route()).merge(starts::start_route()), &[ApiVerb::Read]),
         (submit, &[ApiVerb::Submit]),
         (cancel, &[ApiVerb::Cancel, ApiVerb::Operate]),
         (operate, &[ApiVerb::Operate]),

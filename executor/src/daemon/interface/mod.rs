@@ -4,7 +4,8 @@
 //! - [`api`]: the HTTP interface.
 //! - [`metrics`]: numbers for Prometheus.
 //! - [`health`]: what fails, for those that watch over the daemon.
-//! - [`status`]: the state of nodes, queue and orders. [`reasons`]: why a learned policy changed a job.
+//! - [`status`]: the state of nodes, queue and orders. [`resize`]: what made way for the last resize of a job.
+//!   [`reasons`]: why a learned policy changed a job.
 //! - [`report`]: a summary of what a daemon saw and would have done, for the decision to let it act.
 //! - [`audit`]: the log of all decisions and orders; [`alert`]: what is wrong, in all of these
 //!   places.
@@ -18,4 +19,5 @@ pub mod health;
 pub mod metrics;
 pub mod reasons;
 pub mod report;
+pub mod resize;
 pub mod status;

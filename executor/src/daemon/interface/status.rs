@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::durability::leader::DaemonName;
 use crate::daemon::interface::reasons::ChangeReasons;
+use crate::daemon::interface::resize::LastResize;
 use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 
@@ -100,4 +101,7 @@ pub struct QueueRow {
     /// Reasons of a learned policy for the last change that it decided, since this daemon runs.
     #[serde(default)]
     pub change: Option<ChangeReasons>,
+    /// Last resize of the job while it ran, since this daemon runs.
+    #[serde(default)]
+    pub resize: Option<LastResize>,
 }

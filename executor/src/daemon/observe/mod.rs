@@ -222,6 +222,11 @@ impl ClusterObserver {
         Some(RolloutStart::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
     }
 
+    /// Scenario of the run and the cluster as it was last read; `None` before the first snapshot.
+    pub(in crate::daemon) fn last(&self) -> Option<(&Arc<Scenario>, &Observed)> {
+        Some((&self.scenario, self.observed.as_ref()?))
+    }
+
     /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they
     /// are going to be, and what they wait for is not free.
     ///

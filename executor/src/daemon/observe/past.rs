@@ -141,6 +141,15 @@ impl ClusterObserver {
         }
     }
 
+    /// Accelerator time of a job until `at_ms` of the engine's clock, as seconds on the accelerators that it asked for.
+    /// `None` where it was never seen to run.
+    pub(in crate::daemon) fn ran_secs(&self, job: &JobSeen, at_ms: i64) -> Option<f64> {
+        let past = self.past.get(&self.id(&job.key)?)?;
+        let since_look = (self.time(at_ms) - past.at).max(SimTime::ZERO);
+        let held = past.attained_gpu_millis + i64::from(past.held.gpus()) * since_look.as_millis();
+        (held > 0).then(|| held as f64 / 1e3 / f64::from(job.spec.request.gpus.max(1)))
+    }
+
     /// The pasts by key, to be kept in the journal.
     pub fn pasts(&self) -> impl Iterator<Item = (&str, &AttainedService)> {
         // A job that never ran and said nothing has no past to lose.

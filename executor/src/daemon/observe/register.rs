@@ -105,7 +105,7 @@ impl ClusterObserver {
 
     /// Job in the terms of the environment. A job that names an unknown application is a job of
     /// unknown duration.
-    fn spec_of(&self, seen: &JobSeen) -> JobSpec {
+    pub(in crate::daemon) fn spec_of(&self, seen: &JobSeen) -> JobSpec {
         let mut spec = seen.spec.clone();
         spec.request.submit = self.time(spec.request.submit.as_millis());
         if !seen.tenant.is_empty() {

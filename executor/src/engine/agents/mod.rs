@@ -423,9 +423,13 @@ impl Engine for AgentsEngine {
         Ok(receipts)
     }
 
+    async fn try_out(&mut self, job: &Submission) -> Result<(), EngineError> {
+        let checked = self.check_parts(job).and_then(|()| self.check_resources(&job.resources));
+        checked.map_err(|problem| EngineError::Refused { engine: "agents", problem })
+    }
+
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
-        self.check_parts(job).map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
-        self.check_resources(&job.resources).map_err(|problem| EngineError::Refused { engine: "agents", problem })?;
+        self.try_out(job).await?;
         // The daemon's time of submission names the job, also for a daemon that died before it wrote the key down.
         let told_ms = job.spec.request.submit.as_millis();
         let (now_ms, number) = if told_ms > 0 { (told_ms, 0) } else { (unix_ms(), self.jobs.len()) };

@@ -158,9 +158,16 @@ impl Calls {
     }
 
     /// Applies the Job of a submission, and gives what the API server made of it.
-    pub async fn hand_in(&self, namespace: &str, name: &str, job: Value) -> Result<Job, EngineError> {
+    pub async fn hand_in(
+        &self,
+        namespace: &str,
+        name: &str,
+        job: Value,
+        only_checked: bool,
+    ) -> Result<Job, EngineError> {
+        let params = PatchParams { dry_run: only_checked, ..PatchParams::apply(MANAGER) };
         let jobs: Api<Job> = Api::namespaced(self.client.clone(), namespace);
-        let answer = self.within(jobs.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(job))).await;
+        let answer = self.within(jobs.patch(name, &params, &Patch::Apply(job))).await;
         answer.map_err(|error| match error {
             CallError::Away(problem) => unreachable(problem),
             error => EngineError::Refused { engine: "kubernetes", problem: error.text() },

@@ -365,7 +365,18 @@ impl Engine for KubernetesEngine {
         self.settings.report_url.as_ref().map(|_| self.mailbox.clone())
     }
 
+    async fn try_out(&mut self, job: &Submission) -> Result<(), EngineError> {
+        self.hand_in(job, true).await.map(drop)
+    }
+
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        self.hand_in(job, false).await
+    }
+}
+
+impl KubernetesEngine {
+    /// Hands a job in, or has the control plane check it and keep nothing.
+    async fn hand_in(&mut self, job: &Submission, only_checked: bool) -> Result<String, EngineError> {
         let refused = |problem: String| EngineError::Refused { engine: "kubernetes", problem };
         let image = self.settings.image.clone().ok_or_else(|| {
             refused("[engine.kubernetes] image is not set: name the image of submitted jobs, or use kubectl".into())
@@ -379,7 +390,7 @@ impl Engine for KubernetesEngine {
         let name = submit::name_of(&job, &fence);
         let made = submit::job(&job, &name, &fence, each, &self.settings, &image);
         let calls = self.client().await.map(|client| self.calls(&client))?;
-        let made = calls.hand_in(&self.settings.namespace, &name, made).await?;
+        let made = calls.hand_in(&self.settings.namespace, &name, made, only_checked).await?;
         Ok(JobRead::of(&made, Vec::new(), 0, &self.settings).key)
     }
 }

@@ -152,15 +152,26 @@ impl SlurmEngine {
         fence: &Fence,
         seat: Option<Seat<'_>>,
     ) -> Result<SlurmJobId, EngineError> {
-        let as_owner = self.script.run_as_owner() && !job.owner.is_empty();
-        let user = if as_owner { Some(SystemUser::find(&job.owner).await?) } else { None };
-        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat, user.as_ref());
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let answer = self.commands.run("sbatch", &arguments, &script).await?;
+        let answer = self.sbatch(job, fence, seat, None).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();
         let refused =
             || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
         id.parse().map_err(|_| refused())
+    }
+
+    /// Answer of `sbatch` to a job, with one more option.
+    async fn sbatch(
+        &self,
+        job: &Submission,
+        fence: &Fence,
+        seat: Option<Seat<'_>>,
+        more: Option<&str>,
+    ) -> Result<String, EngineError> {
+        let as_owner = self.script.run_as_owner() && !job.owner.is_empty();
+        let user = if as_owner { Some(SystemUser::find(&job.owner).await?) } else { None };
+        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat, user.as_ref());
+        let arguments: Vec<&str> = more.into_iter().chain(arguments.iter().map(String::as_str)).collect();
+        self.commands.run("sbatch", &arguments, &script).await
     }
 
     /// Nodes that have accelerators. From 23.02 on `sinfo` groups nodes and does not list them, and `scontrol` does.
@@ -336,6 +347,10 @@ impl Engine for SlurmEngine {
             }
         }
         verdict
+    }
+
+    async fn try_out(&mut self, job: &Submission) -> Result<(), EngineError> {
+        self.sbatch(job, &Fence::from_text("tried"), None, Some("--test-only")).await.map(drop)
     }
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {

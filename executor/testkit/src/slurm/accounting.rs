@@ -36,7 +36,7 @@ impl Accounting {
         format!(
             "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\n\
              AccountingStoragePort={}\nAccountingStoragePass={}/run/munge.sock\n\
-             AccountingStorageEnforce=associations,qos\n",
+             AccountingStorageEnforce=associations,qos\nAccountingStorageTRES=gres/gpu\n",
             self.slurmdbd,
             directory.display()
         )

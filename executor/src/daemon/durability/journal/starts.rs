@@ -1,6 +1,9 @@
 //! First starts of jobs: how long jobs have waited lately.
 
-use rusqlite::params;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, params};
 
 use super::{Journal, JournalError};
 
@@ -43,6 +46,20 @@ impl Journal {
             transaction.commit()
         };
         write(&mut self.database).map_err(fault)
+    }
+
+    /// Times of the first starts in the journal at `path`, read beside the daemon that writes it: by time of submission
+    /// and key.
+    ///
+    /// # Errors
+    /// [`JournalError::Database`] where the file cannot be read.
+    pub fn starts_at(path: &Path) -> Result<BTreeMap<(i64, String), i64>, JournalError> {
+        let read = || -> Result<BTreeMap<(i64, String), i64>, rusqlite::Error> {
+            let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            let mut query = database.prepare("SELECT submit_ms, key, start_ms FROM starts")?;
+            query.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.collect()
+        };
+        read().map_err(|source| JournalError::Database { path: path.into(), action: "read starts", source })
     }
 
     /// Starts of jobs that were submitted from `from_ms` on and before `to_ms`, the latest `most` of them.

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use goodput_configs::live::token::{ApiVerb, Role, Token};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Api, ApiCommand, Call, CallRefusal, router};
 use crate::daemon::durability::journal::ChangeVerb;
+use crate::daemon::predict::PredictedStart;
+use crate::daemon::predict::answer::TriedSubmission;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::{Engine, EngineAction};
 use crate::http::{self, Door, identity};
@@ -84,13 +86,23 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
     Ok(daemon)
 }
 
+/// Carries a call out and answers. The answer about a start comes later, from the thread of predictions. The caller may
+/// have hung up already.
 async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }: Call) {
-    // The caller may have hung up already.
-    let _ = answer.send(carry_out(daemon, &who, command).await);
-}
-
-async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCommand) -> Result<Value, CallRefusal> {
+    let who = who.as_str();
     let done = match command {
+        ApiCommand::PredictStart(job) => {
+            let reply = |predicted: Result<PredictedStart, String>| {
+                let _ = answer.send(predicted.map(|start| json!(start)).map_err(CallRefusal::Refused));
+            };
+            return daemon.predict_start(&job, Box::new(reply));
+        }
+        ApiCommand::TrySubmission(job) => {
+            let reply = |tried: Result<TriedSubmission, DaemonError>| {
+                let _ = answer.send(tried.map(|tried| json!(tried)).map_err(CallRefusal::from));
+            };
+            return daemon.try_submission(&job, reply).await;
+        }
         ApiCommand::Submit(job, None) => daemon.submit(who, &job).await.map(|key| json!({ "key": key })),
         ApiCommand::Submit(job, Some(once)) => {
             let submitted = daemon.submit_once(who, &job, &once).await;
@@ -116,5 +128,5 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCom
             orders.into_iter().map(order).collect()
         }),
     };
-    done.map_err(CallRefusal::from)
+    let _ = answer.send(done.map_err(CallRefusal::from));
 }

@@ -1,0 +1,126 @@
+//! From the accounting of a real Slurm to advice: jobs run on Slurm 25.11 with `slurmdbd`, `sacct` lists them, and
+//! `goodput data import` and `goodput advise` read the list.
+//!
+//! Where the release cannot be had the test says so and passes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use goodput_testkit::not_tested;
+use goodput_testkit::slurm::{PrivateCluster, SlurmInstall, SlurmRelease};
+use serde_json::Value;
+
+use crate::support::run;
+
+/// Columns that `docs/src/how-to/import-a-trace.md` asks sacct for.
+const COLUMNS: &str = "JobID,Submit,ElapsedRaw,TimelimitRaw,AllocTRES,Account,User";
+/// Longest time that the jobs take.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Runs `command` until its output is as wanted.
+fn until(what: &str, command: impl Fn() -> String, wanted: impl Fn(&str) -> bool) -> String {
+    let began = Instant::now();
+    loop {
+        let said = command();
+        if wanted(&said) {
+            return said;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}: {said}");
+        std::thread::sleep(Duration::from_millis(250));
+    }
+}
+
+/// Two tenants with twelve jobs each, on four nodes with eight accelerators each: half of them have to wait.
+fn with_jobs(cluster: &PrivateCluster) -> String {
+    for words in [
+        "add account vision,speech cluster=private",
+        "add user root account=vision,speech cluster=private defaultaccount=vision",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        cluster.ask("sacctmgr", &[&["--immediate"][..], &words].concat());
+    }
+    let sbatch = |account: &str, gpus: &str, secs: &str| {
+        let (account, gpus, wrap) =
+            (format!("--account={account}"), format!("--gpus={gpus}"), format!("--wrap=sleep {secs}"));
+        let words =
+            ["--parsable", "--chdir=/tmp", "--output=/dev/null", "--nodes=1", "--time=5", &account, &gpus, &wrap];
+        cluster.ask("sbatch", &words)
+    };
+    // slurmctld hears of accounts from slurmdbd, a moment later.
+    until("an account", || sbatch("speech", "8", "3"), |said| !said.is_empty());
+    for at in 1..24 {
+        let account = ["speech", "vision"][at % 2];
+        assert!(!sbatch(account, ["8", "4", "6"][at % 3], ["2", "4"][at % 2]).is_empty(), "job {at}");
+    }
+    until("the end", || cluster.ask("squeue", &["--noheader"]), |queue| queue.trim().is_empty());
+    let list = ["--allusers", "--allocations", "--parsable2", "--format", COLUMNS];
+    // slurmdbd hears of ends from slurmctld, a moment later.
+    let ended =
+        || cluster.ask("sacct", &["--allusers", "--allocations", "--noheader", "--parsable2", "--format=State"]);
+    until("the accounts", ended, |states| states.lines().filter(|state| *state == "COMPLETED").count() == 24);
+    cluster.ask("sacct", &list)
+}
+
+#[test]
+fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
+    let release = match SlurmInstall::of(SlurmRelease::ACCOUNTED) {
+        Ok(release) => release,
+        Err(error) => return not_tested(&error.to_string()),
+    };
+    let place = tempfile::tempdir().unwrap();
+    let cluster = PrivateCluster::start_with_accounts(&release, &place.path().join("slurm")).unwrap();
+    let listed = with_jobs(&cluster);
+    drop(cluster);
+    assert!(listed.lines().nth(1).unwrap().contains("gres/gpu=8"), "{listed}");
+
+    let dir = place.path();
+    fs::write(dir.join("jobs.txt"), &listed).unwrap();
+    let (code, said, problem) = run(dir, &["data", "import", "jobs.txt", "-o", "jobs.parquet"]);
+    assert_eq!(code, 0, "{said}{problem}\n{listed}");
+    let (code, figures, problem) = run(dir, &["data", "inspect", "jobs.parquet", "--cluster", "4x8"]);
+    assert_eq!(code, 0, "{problem}");
+    assert!(figures.contains("24"), "{figures}");
+
+    let asked = [
+        "advise",
+        "jobs.parquet",
+        "--cluster",
+        "4x8",
+        "--policies",
+        "fifo-backfill,easy",
+        "--resamples",
+        "0",
+        "-q",
+        "-o",
+        "json",
+    ];
+    let (code, advice, problem) = run(dir, &asked);
+    assert_eq!(code, 0, "{problem}");
+    let advice: Value = serde_json::from_str(&advice).unwrap();
+    assert_eq!(advice["tenants"], serde_json::json!(["speech", "vision"]));
+    let rows = advice["rows"].as_array().unwrap();
+    let waits = rows.iter().filter(|row| row["group"] == "all" && row["change"] == "nothing");
+    let waits: Vec<f64> = waits.map(|row| row["figures"]["wait_mean_hours"]["value"].as_f64().unwrap()).collect();
+    assert!(waits.len() == 2 && waits.iter().all(|wait| *wait > 0.0), "{waits:?}");
+
+    let job = [
+        "advise",
+        "job",
+        "jobs.parquet",
+        "--cluster",
+        "4x8",
+        "--gpus",
+        "8",
+        "--limit-hours",
+        "0.1",
+        "-q",
+        "-o",
+        "json",
+    ];
+    let (code, start, problem) = run(dir, &job);
+    assert_eq!(code, 0, "{problem}");
+    let start: Value = serde_json::from_str(&start).unwrap();
+    assert_eq!(start["policy"], "easy");
+    assert!(start["wait"]["median"].as_f64().is_some(), "{start}");
+}
