@@ -15,7 +15,7 @@ const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
 
 /// Every file that ships: experiments, scenarios, leaderboards, studies of forecasters, and live deployments.
 #[rustfmt::skip] // a line a file
-pub const SHIPPED: [ShippedConfig; 50] = [
+pub const SHIPPED: [ShippedConfig; 51] = [
     shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
@@ -58,6 +58,7 @@ pub const SHIPPED: [ShippedConfig; 50] = [
     shipped("scenario/two-tenants-attack", include_str!("../scenario/two-tenants-attack.toml")),
     shipped("scenario/two-tenants-flood", include_str!("../scenario/two-tenants-flood.toml")),
     shipped("scenario/waste", include_str!("../scenario/waste.toml")),
+    shipped("leaderboard/elasticflow", include_str!("../leaderboard/elasticflow.toml")),
     shipped("leaderboard/pollux", include_str!("../leaderboard/pollux.toml")),
     shipped("leaderboard/sia", include_str!("../leaderboard/sia.toml")),
     shipped("forecast/nhits", include_str!("../forecast/nhits.toml")),
