@@ -143,7 +143,7 @@ fn a_refused_job_leaves_without_having_run() {
     assert_eq!(refused.left(), refused.refused);
     assert_eq!([first.finish, last.finish], [100, 101].map(|at| Some(SimTime::from_secs(at))));
     // Arrivals at 0, 10 and 20 s, completions at 100 and 101 s: to refuse a job asks for no further decision.
-    assert!(!outcome.truncated && outcome.decisions == 4, "{}", outcome.decisions);
+    assert!(!outcome.truncated && outcome.decisions == 5, "{}", outcome.decisions);
 }
 
 #[test]

@@ -38,6 +38,10 @@ pub struct Demand {
     pub work: f64,
     /// Time by which the job has to be done; [`SimTime::NEVER`]: best effort.
     pub deadline: SimTime,
+    /// Accelerators that the job holds.
+    pub held: u32,
+    /// Seconds for which a change of its size stops the job.
+    pub restart_secs: f64,
 }
 
 /// Accelerators of a job for a while.
@@ -109,18 +113,26 @@ pub fn levels(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Vec<Level> {
 }
 
 impl Demand {
-    /// Demand of an active job on a cluster of `capacity` accelerators. The plan leaves the time of one restart before
-    /// the deadline.
+    /// Demand of an active job on a cluster of `capacity` accelerators. The plan leaves the time of one more restart
+    /// before the deadline.
     pub fn of(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Self {
-        let margin = SimTime::from_secs_f64(job.restart_secs());
+        let restart_secs = job.restart_secs();
+        let margin = SimTime::from_secs_f64(restart_secs);
         let deadline = job.request().deadline.map_or(SimTime::NEVER, |deadline| deadline - margin);
-        let work = job.remaining_work().unwrap_or(f64::INFINITY);
-        Self { job: job.id(), levels: levels(job, capacity, sizes), work, deadline }
+        let (levels, work) = (levels(job, capacity, sizes), job.remaining_work().unwrap_or(f64::INFINITY));
+        Self { job: job.id(), levels, work, deadline, held: job.gpus(), restart_secs }
     }
 
     /// Largest level, counted from 1, of at most `cap` levels and at most `free` accelerators; 0 where there is none.
     fn level(&self, cap: usize, free: u32) -> usize {
         self.levels[..cap].partition_point(|level| level.gpus <= free)
+    }
+
+    /// Seconds that the work takes at a level that is counted from 1, with a restart where the job does not hold that
+    /// many accelerators; infinite at level 0.
+    pub fn secs_at(&self, level: usize) -> f64 {
+        let Some(&Level { gpus, rate }) = level.checked_sub(1).map(|at| &self.levels[at]) else { return f64::INFINITY };
+        self.work / rate + if gpus == self.held { 0.0 } else { self.restart_secs }
     }
 
     /// Work per second at a level that is counted from 1.
@@ -129,49 +141,59 @@ impl Demand {
     }
 
     /// Course of `work` from `from` on that takes the largest level of at most `cap` levels that is free, at every
-    /// moment until `until`.
+    /// moment until `until`, and the work that the course leaves. A job that holds `held` accelerators stands still for
+    /// a restart before it runs on another number.
     fn follow(
         &self,
         free: &FreeProfile,
         (from, until): (SimTime, SimTime),
-        mut work: f64,
+        (mut work, held): (f64, u32),
         cap: impl Fn(SimTime) -> usize,
-    ) -> Course {
+    ) -> (Course, f64) {
         let mut course = Course::default();
         for (start, end, gpus) in spans(free, from, until) {
             let level = self.level(cap(start), gpus);
             if level == 0 {
                 continue;
             }
-            let (gpus, rate) = (self.levels[level - 1].gpus, self.rate(level));
+            let Level { gpus, rate } = self.levels[level - 1];
+            if course.stretches.is_empty() && gpus != held {
+                work += rate * self.restart_secs;
+            }
             let needs = SimTime::from_millis((work / rate * 1e3 * (1.0 - SLACK)).ceil().min(1e17) as i64);
             if start.saturating_add(needs) <= end {
                 course.push(Stretch { from: start, until: start + needs, gpus });
-                course.done = true;
-                return course;
+                return (Course { done: true, ..course }, 0.0);
             }
             work -= rate * (end - start).as_secs_f64();
             course.push(Stretch { from: start, until: end, gpus });
         }
-        course
+        (course, work)
     }
 
     /// Course at the largest level that is free at every moment from `now` on, whatever the deadline.
     pub fn largest(&self, free: &FreeProfile, now: SimTime) -> Course {
-        self.follow(free, (now, SimTime::NEVER), self.work, |_| self.levels.len())
+        self.follow(free, (now, SimTime::NEVER), (self.work, self.held), |_| self.levels.len()).0
     }
 
-    /// Minimum satisfactory share: the course of fewest accelerators that ends by the deadline, by progressive filling
-    /// (Algorithm 1). The cap on the level rises step by step until the work fits before the deadline. The last
-    /// rise counts from the latest moment on that is enough. `None` where even the largest level is too slow.
-    pub fn minimum_share(&self, free: &FreeProfile, from: SimTime, work: f64) -> Option<Course> {
+    /// Minimum satisfactory share from `now` on: the course of fewest accelerators that ends by the deadline, by
+    /// progressive filling (Algorithm 1). `None` where even the largest level is too slow.
+    pub fn minimum_share(&self, free: &FreeProfile, now: SimTime) -> Option<Course> {
+        self.fill(free, now, (self.work, self.held))
+    }
+
+    /// The cap on the level rises step by step until the work fits before the deadline. The last rise counts from the
+    /// latest moment on that is enough.
+    fn fill(&self, free: &FreeProfile, from: SimTime, (work, held): (f64, u32)) -> Option<Course> {
         let spans: Vec<(SimTime, SimTime, u32)> = spans(free, from, self.deadline).collect();
-        let enough = work * (1.0 - SLACK);
         for cap in 1..=self.levels.len() {
             let done = |level: usize, &(start, end, gpus): &(SimTime, SimTime, u32)| {
                 let rate = self.rate(self.level(level, gpus));
                 if rate > 0.0 { rate * (end - start).as_secs_f64() } else { 0.0 }
             };
+            // At most one restart at this level.
+            let restart = if self.levels[cap - 1].gpus == held { 0.0 } else { self.rate(cap) * self.restart_secs };
+            let enough = (work + restart) * (1.0 - SLACK);
             if spans.iter().map(|span| done(cap, span)).sum::<f64>() < enough {
                 continue;
             }
@@ -182,7 +204,7 @@ impl Demand {
             });
             let raised = raised.map_or(from, |span| span.0);
             let cap_at = |at: SimTime| if at < raised { cap - 1 } else { cap };
-            let course = self.follow(free, (from, self.deadline), work, cap_at);
+            let (course, _) = self.follow(free, (from, self.deadline), (work, held), cap_at);
             // The sums say so, whatever a millisecond is rounded to.
             return Some(Course { done: true, ..course });
         }
@@ -193,15 +215,13 @@ impl Demand {
     /// then on; at the largest free level where the deadline cannot be kept.
     pub fn raised(&self, free: &FreeProfile, now: SimTime, level: usize) -> Course {
         let next = free.steps().get(1).map_or(SimTime::NEVER, |step| step.0);
-        let first = self.follow(free, (now, next), self.work, |_| level);
-        if first.done {
-            return first;
+        let (mut course, left) = self.follow(free, (now, next), (self.work, self.held), |_| level);
+        if course.done {
+            return course;
         }
-        let done: f64 = first.stretches.iter().map(|of| (of.until - of.from).as_secs_f64()).sum();
-        let left = (self.work - done * self.rate(level)).max(0.0);
-        let rest = self.minimum_share(free, next, left);
-        let rest = rest.unwrap_or_else(|| self.follow(free, (next, SimTime::NEVER), left, |_| self.levels.len()));
-        let mut course = first;
+        let from_here = (left, self.levels[level - 1].gpus);
+        let late = || self.follow(free, (next, SimTime::NEVER), from_here, |_| self.levels.len()).0;
+        let rest = self.fill(free, next, from_here).unwrap_or_else(late);
         rest.stretches.into_iter().for_each(|stretch| course.push(stretch));
         Course { done: rest.done, ..course }
     }

@@ -71,14 +71,15 @@ pub fn share_out(
     }
 }
 
-/// Course of a job one level up, and the accelerators of that level; `None` where there is no higher level or too few
-/// accelerators are free now.
+/// Course of a job one level up, and the accelerators of that level; `None` where there is no higher level, too few
+/// accelerators are free now, or the job would be done no sooner.
 fn raised(demand: &Demand, course: &Course, free: &FreeProfile, now: SimTime) -> Option<(Course, u32)> {
     let held = course.gpus_at(now);
     let level = demand.levels.partition_point(|level| level.gpus <= held) + 1;
     let gpus = demand.levels.get(level - 1)?.gpus;
     let left = free.steps().first().map_or(0, |step| step.1);
-    if gpus - held > left {
+    // A restart may cost more time than the accelerators save.
+    if gpus - held > left || demand.secs_at(level) >= demand.secs_at(level - 1) {
         return None;
     }
     let mut without = free.clone();

@@ -151,7 +151,7 @@ impl Filling {
         let courses = demands.map(|demand| {
             let share = match self {
                 Self::Largest => None,
-                Self::MinimumShare(_) => demand.minimum_share(&free, now, demand.work),
+                Self::MinimumShare(_) => demand.minimum_share(&free, now),
             };
             let course = share.unwrap_or_else(|| demand.largest(&free, now));
             reserve(&mut free, &course);

@@ -16,7 +16,7 @@ fn secs(secs: f64) -> SimTime {
 
 fn demand(job: u32, levels: &[(u32, f64)], work: f64, deadline: f64) -> Demand {
     let levels = levels.iter().map(|&(gpus, rate)| Level { gpus, rate }).collect();
-    Demand { job: JobId(job), levels, work, deadline: secs(deadline) }
+    Demand { job: JobId(job), levels, work, deadline: secs(deadline), held: 0, restart_secs: 0.0 }
 }
 
 fn stretches(course: &Course) -> Vec<(f64, f64, u32)> {
@@ -30,7 +30,7 @@ const CONCAVE: &[(u32, f64)] = &[(1, 1.0), (2, 1.5), (4, 2.0)];
 fn the_minimum_share_is_the_smallest_size_that_keeps_the_deadline() {
     let free = FreeProfile::new(SimTime::ZERO, 4, Vec::new());
     let share = |work: f64| {
-        let course = demand(0, CONCAVE, work, 10.0).minimum_share(&free, SimTime::ZERO, work)?;
+        let course = demand(0, CONCAVE, work, 10.0).minimum_share(&free, SimTime::ZERO)?;
         Some(stretches(&course))
     };
     assert_eq!(share(10.0), Some(vec![(0.0, 10.0, 1)]));
@@ -44,7 +44,7 @@ fn only_the_end_of_a_course_is_raised_where_that_is_enough() {
     // Another job has two of four accelerators for 6 s. One accelerator does 10 of the 12 before the deadline, so the
     // second one is held from 6 s on: 14 GPU-seconds, and 16 with two from the beginning.
     let free = FreeProfile::new(SimTime::ZERO, 2, vec![(secs(6.0), 2)]);
-    let course = demand(0, CONCAVE, 12.0, 10.0).minimum_share(&free, SimTime::ZERO, 12.0).unwrap();
+    let course = demand(0, CONCAVE, 12.0, 10.0).minimum_share(&free, SimTime::ZERO).unwrap();
     assert_eq!(stretches(&course), [(0.0, 6.0, 1), (6.0, 10.0, 2)]);
     assert_eq!(course.gpu_secs(), 14.0);
 }
@@ -53,9 +53,9 @@ fn only_the_end_of_a_course_is_raised_where_that_is_enough() {
 fn what_is_not_free_is_not_planned_for() {
     // Nothing is free until 4 s, one until 8 s, four then.
     let free = FreeProfile::new(SimTime::ZERO, 0, vec![(secs(4.0), 1), (secs(8.0), 3)]);
-    let course = demand(0, CONCAVE, 7.0, 10.0).minimum_share(&free, SimTime::ZERO, 7.0).unwrap();
+    let course = demand(0, CONCAVE, 7.0, 10.0).minimum_share(&free, SimTime::ZERO).unwrap();
     assert_eq!(stretches(&course), [(4.0, 8.0, 1), (8.0, 10.0, 2)]);
-    assert!(demand(0, CONCAVE, 8.1, 10.0).minimum_share(&free, SimTime::ZERO, 8.1).is_none());
+    assert!(demand(0, CONCAVE, 8.1, 10.0).minimum_share(&free, SimTime::ZERO).is_none());
 }
 
 /// Two jobs of work 3 on two accelerators that speed a job up by a half (the example of section 2.2 in these numbers).
