@@ -7,6 +7,7 @@ mod card_sharing;
 mod coordinator;
 mod deepboot;
 mod drf;
+mod elasticflow;
 mod explain;
 mod external;
 mod faults;

@@ -59,6 +59,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("scenario/two-tenants-attack", include_str!("../scenario/two-tenants-attack.toml")),
     shipped("scenario/two-tenants-flood", include_str!("../scenario/two-tenants-flood.toml")),
     shipped("scenario/waste", include_str!("../scenario/waste.toml")),
+    shipped("leaderboard/elasticflow", include_str!("../leaderboard/elasticflow.toml")),
     shipped("leaderboard/pollux", include_str!("../leaderboard/pollux.toml")),
     shipped("leaderboard/sia", include_str!("../leaderboard/sia.toml")),
     shipped("forecast/nhits", include_str!("../forecast/nhits.toml")),

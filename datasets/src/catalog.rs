@@ -12,7 +12,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use goodput_env::application::{Application, EpochTable, GradientTable, IterationTable};
+use goodput_env::job::WHOLE;
 use goodput_env::model::{BatchLimits, TensorSizes, ThroughputParams};
+use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
@@ -29,6 +31,8 @@ pub struct Catalog {
     /// Applications in order of name; jobs refer to them by index.
     pub applications: Vec<Arc<Application>>,
     tuned: Vec<Vec<Tuned>>,
+    /// Whether jobs are as long as their duration says, and not as the training of the application.
+    by_duration: bool,
 }
 
 /// A size and batch size at which a careful user would submit an application.
@@ -96,6 +100,23 @@ impl Catalog {
             let parsed = Self::parse(Path::new(SHIPPED), include_str!("../catalog/applications.toml"));
             parsed.expect("the shipped catalog is valid: a test reads it")
         })
+    }
+
+    /// An empty catalog of applications that have no length of their own: a job does as much work as its duration says.
+    pub fn by_duration() -> Self {
+        Self { by_duration: true, ..Self::default() }
+    }
+
+    /// Work of a job of application `index`, in thousandths of the application's, where its duration on `gpus`
+    /// accelerators of the reference type at this batch size says how much it is.
+    pub fn work_by_duration(&self, index: u16, gpus: u32, batch_size: Option<u32>, duration: SimTime) -> Option<u32> {
+        let application = self.applications.get(usize::from(index)).filter(|_| self.by_duration)?;
+        let pace = application.pace(&application.reference)?;
+        let batch = pace.limits.split(batch_size.unwrap_or(application.limits.init), gpus);
+        // The speeds of such applications do not depend on the number of nodes.
+        let step = pace.step_time(&[gpus], batch.atomic).ok()?;
+        let work = application.progress_rate(step, gpus, batch, 0) * duration.as_secs_f64();
+        Some((work / application.total_work() * f64::from(WHOLE)).round().clamp(1.0, f64::from(u32::MAX)) as u32)
     }
 
     /// Reads a catalog file.

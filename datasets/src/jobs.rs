@@ -121,7 +121,9 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
                     elasticity(row, min.unwrap_or(1), max.unwrap_or(most))?
                 }
             };
-            Ok((Work::Application { index, work_milli: row.work_milli.unwrap_or(WHOLE) }, elasticity))
+            let by_duration = || catalog.work_by_duration(index, row.gpus, row.batch_size, row.duration?);
+            let work_milli = row.work_milli.or_else(by_duration).unwrap_or(WHOLE);
+            Ok((Work::Application { index, work_milli }, elasticity))
         }
         (None, _, Some(duration)) => {
             let elasticity = elasticity(row, row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus))?;

@@ -13,6 +13,7 @@
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
 //! - [`scaling`]: an assumption about the scaling of jobs of unknown applications, stated at import.
+//! - [`speed_table`]: models of a trace with measured speeds by number of accelerators.
 //! - [`export`]: workloads and schedules for other programs.
 //! - [`resample`]: other traces that could have been, drawn from one trace.
 //! - [`tensors`]: sizes of the tensors of the published models.
@@ -45,6 +46,8 @@ pub mod resample;
 #[cfg(feature = "traces")]
 pub mod scaling;
 pub mod serving;
+#[cfg(feature = "traces")]
+pub mod speed_table;
 #[cfg(feature = "traces")]
 pub mod store;
 #[cfg(feature = "traces")]

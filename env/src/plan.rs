@@ -71,6 +71,9 @@ pub struct Plan {
     /// Inference requests that are answered from now on; each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assign: Vec<Assign>,
+    /// Waiting jobs that are sent away; each once. A refused job leaves the system without having been done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refuse: Vec<JobId>,
 }
 
 impl Plan {
@@ -81,17 +84,23 @@ impl Plan {
 
     /// Forgets all of it, and keeps the room.
     pub fn clear(&mut self) {
-        let Self { changes, lend, reclaim, scale, assign } = self;
+        let Self { changes, lend, reclaim, scale, assign, refuse } = self;
         changes.clear();
         lend.clear();
         reclaim.clear();
         scale.clear();
         assign.clear();
+        refuse.clear();
     }
 
     /// Moves `job` to `placement`.
     pub fn set(&mut self, job: JobId, placement: Placement) {
         self.changes.push(Change { job, placement, partner: None });
+    }
+
+    /// Sends the waiting `job` away.
+    pub fn refuse(&mut self, job: JobId) {
+        self.refuse.push(job);
     }
 
     /// Gives `service` `replicas` replicas on `node`.

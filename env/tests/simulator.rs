@@ -125,6 +125,43 @@ fn a_swap_within_one_plan_is_legal() {
     }
 }
 
+#[test]
+fn a_refused_job_leaves_without_having_run() {
+    struct Choosy;
+    impl Policy for Choosy {
+        fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+            let mut plan = FirstFit.decide(view);
+            plan.changes.retain(|change| change.job != JobId(1));
+            plan.refuse.extend(view.jobs().map(|job| job.id()).filter(|&id| id == JobId(1)));
+            plan
+        }
+    }
+    let jobs = vec![fixed("a", 0, 4, 100), fixed("b", 10, 4, 50), fixed("c", 20, 4, 1)];
+    let outcome = Simulator::new(scenario("1x4", jobs, churn_only())).run(&mut Choosy).unwrap();
+    let [first, refused, last] = outcome.jobs[..] else { panic!("three jobs") };
+    assert_eq!((refused.start, refused.finish, refused.refused), (None, None, Some(SimTime::from_secs(10))));
+    assert_eq!(refused.left(), refused.refused);
+    assert_eq!([first.finish, last.finish], [100, 101].map(|at| Some(SimTime::from_secs(at))));
+    // Arrivals at 0, 10 and 20 s, completions at 100 and 101 s: to refuse a job asks for no further decision.
+    assert!(!outcome.truncated && outcome.decisions == 5, "{}", outcome.decisions);
+}
+
+#[test]
+fn only_jobs_that_wait_can_be_refused() {
+    let mut simulator = Simulator::new(scenario("2x4", vec![fixed("a", 0, 4, 99), fixed("b", 0, 4, 99)], churn_only()));
+    simulator.run_until_decision().unwrap();
+    let mut plan = Plan::keep();
+    plan.set(JobId(0), Placement::on(NodeId(0), 4));
+    simulator.apply(&plan).unwrap();
+    plan.clear();
+    plan.set(JobId(1), Placement::on(NodeId(1), 4));
+    [0, 1, 7].into_iter().for_each(|job| plan.refuse(JobId(job)));
+    let Err(SimError::Refused { violations, .. }) = simulator.apply(&plan) else { panic!("accepted") };
+    let refused: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    let expected = [(0, "it holds accelerators"), (1, "the plan changes it too"), (7, "it is not active")];
+    assert_eq!(refused, expected.map(|(job, why)| format!("job {job} cannot be refused: {why}")));
+}
+
 fn options(batching: Batching, interference: f64, horizon: Option<i64>) -> SimOptions {
     let horizon = horizon.map(SimTime::from_secs);
     SimOptions { batching, interference, horizon, log_allocations: true, ..SimOptions::standard() }

@@ -5,6 +5,7 @@ mod common;
 mod comparison;
 mod deepboot;
 mod directions;
+mod elasticflow;
 mod faults;
 mod fgd;
 mod fidelity;

@@ -28,6 +28,7 @@ fn job(id: u32, submit: i64, start: i64, finish: i64, gpus: i64) -> JobRecord {
         executed: SimTime::from_secs(finish - start),
         restarting: SimTime::ZERO,
         faults: Default::default(),
+        refused: None,
     }
 }
 

@@ -84,6 +84,7 @@ mod tests {
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
             faults: FaultRecord::default(),
+            refused: None,
         };
         Outcome { jobs: jobs.iter().map(record).collect(), end: time(end), ..Outcome::default() }
     }

@@ -55,7 +55,7 @@ fn on(path: PathBuf, gpus: u32, jobs: usize) -> Experiment {
     let group = &mut experiment.cluster.groups[0];
     (group.nodes, group.gpus_per_node) = (1, gpus);
     let windows = Some(WindowsConfig { jobs, held_out: 1.0 / 3.0 });
-    experiment.workload = WorkloadConfig::File(FileWorkload { path, windows });
+    experiment.workload = WorkloadConfig::File(FileWorkload { path, speeds: None, windows });
     experiment
 }
 

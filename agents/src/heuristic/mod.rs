@@ -8,6 +8,7 @@ pub mod backfill;
 pub mod card_sharing;
 pub mod deepboot;
 pub mod drf;
+pub mod elasticflow;
 mod expectation;
 pub mod fifo;
 pub mod gandiva;
@@ -50,6 +51,7 @@ pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     allox::LISTED,
     shockwave::LISTED,
     deepboot::LISTED,
+    elasticflow::LISTED,
     aryl::LISTED,
     card_sharing::LISTED,
 ];

@@ -128,7 +128,12 @@ fn read<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T, CommandError
 
 /// Prints the leaderboard.
 pub fn print(summary: &Summary, format: OutputFormat) -> Result<(), CommandError> {
-    let costs = leaderboard::costs(summary);
+    let more = [leaderboard::costs(summary), leaderboard::deadlines(summary)].concat();
+    let worst: &[&str] = match leaderboard::deadlines(summary) {
+        [] => &[],
+        _ if summary.workloads.len() == 1 => &[],
+        _ => &["deadlines_met_worst"],
+    };
     let columns = [
         "policy",
         "information",
@@ -144,7 +149,7 @@ pub fn print(summary: &Summary, format: OutputFormat) -> Result<(), CommandError
         "restarts_mean",
     ];
     let brief = ["policy", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "jct_p99_secs", "restarts_mean"];
-    let mut rows = Listing::new(&[&columns[..], costs].concat()).brief(&[&brief[..], costs].concat());
+    let mut rows = Listing::new(&[&columns[..], &more, worst].concat()).brief(&[&brief[..], &more, worst].concat());
     if few_seeds(summary) {
         // Few seeds show a spread. A reader takes an interval for a statement of confidence.
         rows = rows.headed("ci_low", "range_low").headed("ci_high", "range_high");
@@ -170,7 +175,10 @@ pub fn print(summary: &Summary, format: OutputFormat) -> Result<(), CommandError
             metric("utilization", 3),
             metric("restarts_mean", 2),
         ];
-        row.extend(costs.iter().map(|key| metric(key, 2)));
+        row.extend(more.iter().map(|key| metric(key, 2)));
+        row.extend(
+            worst.iter().map(|_| Cell::option(leaderboard::worst_deadlines_met(policy), |met| Cell::Number(met, 2))),
+        );
         rows.push(row);
     }
     rows.print(format)?;
@@ -207,8 +215,9 @@ pub fn print_bounds(sweep: &Sweep, results: &ComparisonResults, format: OutputFo
 
 /// Each workload on its own, loads for instance: against the reference, in percent of its mean.
 fn by_workload(summary: &Summary) -> Listing {
-    let mut rows =
-        Listing::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
+    let deadlines = leaderboard::deadlines(summary);
+    let columns = ["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"];
+    let mut rows = Listing::new(&[&columns[..], deadlines].concat());
     for workload in &summary.workloads {
         for policy in leaderboard::ranking(summary) {
             let value = |key: &str| policy.by_workload.get(&workload.name)?.get(key).map(|estimate| estimate.value);
@@ -217,7 +226,7 @@ fn by_workload(summary: &Summary) -> Listing {
             let percent = |ratio: f64| Cell::Number(100.0 * (ratio - 1.0), 1);
             let (mean, tail) = (ratio("jct_mean_secs"), ratio("jct_p99_secs"));
             let interval = mean.and_then(|estimate| estimate.ci);
-            rows.push(vec![
+            let mut row = vec![
                 workload.name.as_str().into(),
                 policy.name.as_str().into(),
                 Cell::option(value("jct_mean_secs"), |secs| Cell::Number(secs, 1)),
@@ -226,7 +235,9 @@ fn by_workload(summary: &Summary) -> Listing {
                 Cell::option(interval, |ci| percent(ci.high)),
                 Cell::option(value("jct_p99_secs"), |secs| Cell::Number(secs, 1)),
                 Cell::option(tail, |estimate| percent(estimate.value)),
-            ]);
+            ];
+            row.extend(deadlines.iter().map(|key| Cell::option(value(key), |found| Cell::Number(found, 2))));
+            rows.push(row);
         }
     }
     rows

@@ -21,6 +21,8 @@ mod windows;
 
 use std::path::PathBuf;
 
+use goodput_datasets::DataError;
+use goodput_datasets::speed_table::ShippedSpeeds;
 use goodput_datasets::synth::SynthConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,8 @@ pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig};
 pub use setup::{Setup, too_large};
 pub use speeds::known_speeds;
 pub use windows::WindowsConfig;
+
+use crate::error::CheckError;
 
 /// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or
 /// `[[workload.bursts]]`.
@@ -57,7 +61,23 @@ pub enum WorkloadConfig {
 pub struct FileWorkload {
     /// Canonical Parquet, or csv in a format that `goodput list formats` names.
     pub path: PathBuf,
+    /// Measured speeds by number of accelerators of the models that the trace names. Absent: jobs of models beyond the
+    /// shipped catalog are rigid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speeds: Option<ShippedSpeeds>,
     /// Windows of the file; absent: each seed has all of its jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowsConfig>,
+}
+
+impl FileWorkload {
+    /// Error of a file that cannot be read; where the speeds say which trace is meant, with the place to get it from.
+    fn unread(&self, error: DataError) -> SetupError {
+        match (self.speeds, &error) {
+            (Some(speeds), DataError::Read { .. }) => {
+                CheckError { remedy: Some(speeds.place()), ..CheckError::at("workload.file.path", error) }.into()
+            }
+            _ => error.into(),
+        }
+    }
 }

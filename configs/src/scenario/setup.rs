@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use goodput_agents::compose::loaning::Sharing;
+use goodput_datasets::speed_table::ShippedSpeeds;
 use goodput_datasets::synth::Generator;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
@@ -76,7 +77,9 @@ impl Setup {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
             }
             WorkloadConfig::File(file) => {
-                let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
+                let catalog = file.speeds.map_or(catalog, ShippedSpeeds::catalog);
+                let loaded = read_workload(&file.path, catalog).map_err(|error| file.unread(error))?;
+                let loaded = Arc::new(loaded.workload);
                 (Source::Fixed(loaded.clone()), loaded.applications.clone())
             }
             WorkloadConfig::Bursts(bursts) => {

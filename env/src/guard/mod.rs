@@ -165,6 +165,14 @@ pub enum Violation {
         /// Reason of the refusal.
         problem: String,
     },
+    /// Only a job that waits can be refused, and the plan does nothing else with it.
+    #[error("job {} cannot be refused: {problem}", .job.0)]
+    Refusal {
+        /// Job that would be refused.
+        job: JobId,
+        /// Reason for which it cannot be.
+        problem: String,
+    },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
@@ -258,6 +266,7 @@ impl Guard {
         pools::check_loans(view, plan, &mut violations);
         pools::check_services(view, plan, &mut self.balance, &mut violations);
         self.check_assignments(view, plan, &mut violations);
+        self.check_refusals(view, plan, &mut violations);
         let short = self.balance.short(view);
         violations.extend(short.map(|(node, missing)| Violation::Capacity { node, missing }));
         if violations.is_empty() {
@@ -273,6 +282,20 @@ impl Guard {
 }
 
 impl Guard {
+    /// Jobs that wait, each once, and that the plan does not change.
+    fn check_refusals(&self, view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
+        for (at, &job) in plan.refuse.iter().enumerate() {
+            let problem = match view.job(job) {
+                None => Some("it is not active"),
+                Some(known) if known.state.is_allocated() => Some("it holds accelerators"),
+                Some(_) if self.seen.binary_search(&job).is_ok() => Some("the plan changes it too"),
+                Some(_) if plan.refuse[..at].contains(&job) => Some("it is refused twice"),
+                Some(_) => None,
+            };
+            violations.extend(problem.map(|problem| Violation::Refusal { job, problem: problem.into() }));
+        }
+    }
+
     /// Requests that wait, each once, on idle instances of their model, each once, or on known
     /// nodes, where they may be answered after the plan. What is not held yet is taken.
     fn check_assignments(&mut self, view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {

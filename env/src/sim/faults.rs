@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::events::{Event, EventKind};
 use super::health::Hardware;
-use super::{SimError, Simulator};
+use super::{Departure, SimError, Simulator};
 use crate::cluster::NodeId;
 use crate::job::{JobId, Work};
 use crate::model::fault::Cause;
@@ -345,7 +345,7 @@ impl Simulator {
         state.saving.attempt_from = state.executed(now) - state.restarting(now);
         if state.saving.failures > retries {
             state.lose_all(now);
-            return self.leave(job, None);
+            return self.leave(job, Departure::GivenUp);
         }
         self.state.trigger.fault = true;
         self.interrupt(job, NodeStore::Kept)?;

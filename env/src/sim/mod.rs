@@ -363,6 +363,10 @@ impl Simulator {
             }
         }
         self.assign(&plan.assign);
+        for &job in &plan.refuse {
+            self.decisions.idle = 0;
+            self.leave(job, Departure::Refused)?;
+        }
         // Moves that are free were carried out above and do not differ any more.
         for change in &plan.changes {
             if self.state.differs(change) {
@@ -425,21 +429,28 @@ impl Simulator {
         }
         if end >= self.state.scenario.total_work(job) {
             // An attempt that is to fail does so at its end at the latest.
-            return if self.state.jobs.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
+            return if self.state.jobs.state(job).saving.buggy {
+                self.fail(job)
+            } else {
+                self.leave(job, Departure::Complete)
+            };
         }
         self.state.choose_batch(job);
         self.run_segment(job)
     }
 
-    /// A job leaves the system: complete, or given up where there is no `finish`.
-    fn leave(&mut self, job: JobId, finish: Option<SimTime>) -> Result<(), SimError> {
-        let state = self.state.jobs.state(job);
-        let mut record = record_of(state, &self.records.jobs[job.index()], self.state.now, finish);
-        record.faults.failed = finish.is_none().then_some(self.state.now);
+    /// A job leaves the system.
+    fn leave(&mut self, job: JobId, how: Departure) -> Result<(), SimError> {
+        let (state, now) = (self.state.jobs.state(job), self.state.now);
+        let at = |of: Departure| (how == of).then_some(now);
+        let mut record = record_of(state, &self.records.jobs[job.index()], now, at(Departure::Complete));
+        record.faults.failed = at(Departure::GivenUp);
+        record.refused = at(Departure::Refused);
         self.records.idle_gpu_millis += state.idle_gpu_millis(self.state.now);
         self.records.jobs[job.index()] = record;
         self.records.in_system -= 1;
-        self.state.trigger.completion = true;
+        // The policy knows of the jobs that it refuses, and need not be asked again because of them.
+        self.state.trigger.completion |= how != Departure::Refused;
         let placement = self.state.jobs.place(job, Placement::none());
         if placement.is_empty() {
             self.records.fragments.count_waiting(&self.state, job, -1);
@@ -457,6 +468,17 @@ impl Simulator {
         self.return_servers();
         self.update_sharing()
     }
+}
+
+/// Way in which a job leaves the system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// The job has done its work.
+    Complete,
+    /// The job has failed too often.
+    GivenUp,
+    /// The policy has sent the job away.
+    Refused,
 }
 
 fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<SimTime>) -> JobRecord {

@@ -30,6 +30,9 @@ pub struct JobRecord {
     /// Effects of faults and checkpoints on the job.
     #[serde(default)]
     pub faults: FaultRecord,
+    /// Moment at which the policy refused the job ([`crate::plan::Plan::refuse`]); it has no finish then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<SimTime>,
 }
 
 /// Effects of faults and checkpoints on one job. Accelerator time held divides without rest into
@@ -58,9 +61,9 @@ impl JobRecord {
         Some(self.finish? - self.submit)
     }
 
-    /// Moment at which the job left the system: complete, or given up.
+    /// Moment at which the job left the system: complete, given up, or refused.
     pub fn left(&self) -> Option<SimTime> {
-        self.finish.or(self.faults.failed)
+        self.finish.or(self.faults.failed).or(self.refused)
     }
 
     /// Accelerator time held that made progress and was not undone, GPU-milliseconds.

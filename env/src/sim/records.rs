@@ -48,6 +48,7 @@ impl RunRecords {
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
             faults: FaultRecord::default(),
+            refused: None,
         });
         Self {
             jobs: jobs.collect(),

@@ -14,13 +14,14 @@ pub struct DeadlineFacts {
     pub jct_secs: Option<f64>,
 }
 
-/// Jobs of a run with a deadline before the end of the run, in order of their ids.
+/// Jobs of a run with a deadline before the end of the run, in order of their ids. A job that was refused has
+/// missed its deadline.
 pub fn deadline_facts(scenario: &Scenario, outcome: &Outcome) -> Vec<DeadlineFacts> {
     let jobs = outcome.jobs.iter().filter_map(|job| {
         let deadline = scenario.workload.jobs[job.job.index()].request.deadline?;
         let facts = DeadlineFacts { met: job.finish.is_some_and(|finish| finish <= deadline), jct_secs: jct_secs(job) };
-        // Nothing is known of a deadline that the run did not reach.
-        (facts.met || deadline <= outcome.end).then_some(facts)
+        // Nothing is known of a deadline that the run did not reach, unless the job was sent away before it.
+        (facts.met || deadline <= outcome.end || job.refused.is_some()).then_some(facts)
     });
     jobs.collect()
 }

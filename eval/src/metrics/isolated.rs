@@ -191,6 +191,7 @@ mod tests {
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
             faults: Default::default(),
+            refused: None,
         }
     }
 

@@ -135,8 +135,8 @@ fn makespan_secs(outcome: &Outcome) -> f64 {
     let Some(first) = outcome.jobs.iter().map(|job| job.submit).min() else { return 0.0 };
     let last = match outcome.truncated {
         true => Some(outcome.end),
-        // A job that was given up held accelerators until then.
-        false => outcome.jobs.iter().filter_map(JobRecord::left).max(),
+        // A job that was given up held accelerators until then, and one that was refused held none.
+        false => outcome.jobs.iter().filter(|job| job.refused.is_none()).filter_map(JobRecord::left).max(),
     };
     last.map_or(0.0, |last| (last - first).as_secs_f64().max(0.0))
 }

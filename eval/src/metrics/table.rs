@@ -279,8 +279,20 @@ pub static METRICS: &[Metric] = &[
         name: "deadlines met",
         unit: MetricUnit::Share,
         better: Better::Higher,
-        description: "Share of the jobs with a deadline that were done by it",
+        description: "Share of the jobs with a deadline that were done by it (deadline satisfactory ratio of ElasticFlow); a \
+                      refused job missed its deadline",
         of: |run| mean(&run.deadlines.iter().map(|job| f64::from(u8::from(job.met))).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "refused_jobs",
+        name: "refused jobs",
+        unit: MetricUnit::Count,
+        better: Better::Lower,
+        description: "Jobs that the policy sent away at admission; only of runs in which a job has a deadline",
+        of: |run| {
+            let refused = run.outcome.jobs.iter().filter(|job| job.refused.is_some()).count();
+            (refused > 0 || !run.deadlines.is_empty()).then_some(refused as f64)
+        },
     },
     Metric {
         key: "deadline_jct_mean_secs",

@@ -23,9 +23,24 @@ pub fn costs(summary: &Summary) -> &'static [&'static str] {
     if rents { &["cost", "cost_per_job", "node_hours"] } else { &[] }
 }
 
-/// The metrics of the leaderboard and of the report's first table, with those of cost.
+/// Metrics of deadlines, where any job of the comparison has one; none elsewhere.
+pub fn deadlines(summary: &Summary) -> &'static [&'static str] {
+    let any = summary.policies.iter().any(|policy| policy.metrics.contains_key(DEADLINES_MET));
+    if any { &[DEADLINES_MET, "refused_jobs"] } else { &[] }
+}
+
+/// Share of the deadlines that a policy meets on the workload where it meets fewest; `None` without deadlines and on one
+/// workload.
+pub fn worst_deadlines_met(policy: &PolicySummary) -> Option<f64> {
+    let met = policy.by_workload.values().filter_map(|metrics| metrics.get(DEADLINES_MET));
+    met.map(|estimate| estimate.value).min_by(f64::total_cmp).filter(|_| policy.by_workload.len() > 1)
+}
+
+const DEADLINES_MET: &str = "deadlines_met";
+
+/// The metrics of the leaderboard and of the report's first table, with those of cost and of deadlines.
 pub fn columns(summary: &Summary) -> Vec<&'static str> {
-    [&COLUMNS[..], costs(summary)].concat()
+    [&COLUMNS[..], costs(summary), deadlines(summary)].concat()
 }
 
 /// The unit in which a metric of all policies reads best.

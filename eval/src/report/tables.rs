@@ -62,6 +62,7 @@ pub fn job_rows(run: &PolicyRun, name: RunName<'_>) -> Table {
     let state = |job: &JobRecord| match (job.finish, job.start) {
         (Some(_), _) => "COMPLETED_SUCCESSFULLY",
         (None, _) if job.faults.failed.is_some() => "COMPLETED_FAILED",
+        (None, _) if job.refused.is_some() => "REJECTED",
         (None, Some(_)) => "RUNNING",
         (None, None) => "SUBMITTED",
     };

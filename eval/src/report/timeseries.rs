@@ -98,6 +98,7 @@ mod tests {
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
             faults: Default::default(),
+            refused: None,
         };
         let change = |at, id: u32, gpus| AllocationChange { at: secs(at), job: JobId(id), gpus, nodes: 1 };
         let outcome = Outcome {

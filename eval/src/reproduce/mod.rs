@@ -7,6 +7,7 @@
 mod afs_direction;
 mod contended;
 pub mod deepboot;
+pub mod elasticflow;
 pub mod fgd;
 pub mod fgd_policies;
 pub mod gavel;
@@ -114,6 +115,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     deepboot::FAIR,
     deepboot::LENDING,
     deepboot::ELASTICITY,
+    elasticflow::CLUSTERS,
+    elasticflow::TESTBED,
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,

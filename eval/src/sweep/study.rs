@@ -34,15 +34,20 @@ pub struct StudyWorkload {
 }
 
 impl StudyWorkload {
-    /// Workloads of an experiment: one for each of `files` under the name of the file, otherwise one for each load of
+    /// Workloads of an experiment: one for each of `files` under the name of the file, with the speeds that the
+    /// experiment names for a file, otherwise one for each load of
     /// the comparison, otherwise its own.
     pub fn of(experiment: &Experiment, files: &[PathBuf]) -> Vec<Self> {
         let own = |name: String, experiment: Experiment| Self { name, experiment };
         if !files.is_empty() {
+            let speeds = match &experiment.workload {
+                WorkloadConfig::File(file) => file.speeds,
+                WorkloadConfig::Synthetic(_) | WorkloadConfig::Bursts(_) => None,
+            };
             let of_file = |path: &PathBuf| {
                 let name =
                     path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
-                let workload = WorkloadConfig::File(FileWorkload { path: path.clone(), windows: None });
+                let workload = WorkloadConfig::File(FileWorkload { path: path.clone(), speeds, windows: None });
                 own(name, Experiment { workload, ..experiment.clone() })
             };
             return files.iter().map(of_file).collect();

@@ -7,8 +7,8 @@ use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::free_profile::FreeProfile;
 use super::order::{JobOrder, OrderedJob, QueueMoment, QueueOrder};
+use crate::allocation::free_profile::FreeProfile;
 use crate::placement::Free;
 
 /// Jobs that get a reservation where they cannot start at once.

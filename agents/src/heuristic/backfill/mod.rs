@@ -1,7 +1,6 @@
 //! Batch scheduling: queues in an order, where jobs that have to wait may get a reservation and others may pass them.
 //!
 //! - `order`: the number by which a job is queued.
-//! - `free_profile`: free accelerators over the time to come.
 //! - `batch`: the rule.
 //! - `artifact`: the rule as RLScheduler's simulator has it, for `goodput reproduce rlscheduler`.
 //!
@@ -11,7 +10,6 @@
 
 mod artifact;
 mod batch;
-mod free_profile;
 mod order;
 
 use schemars::JsonSchema;

@@ -34,6 +34,12 @@ pub const NAMED: &[Named] = &[
         "20 s for any change",
         "Shockwave artifact (NSDI 2023), scheduler.py",
     ),
+    named(
+        "elasticflow",
+        SwitchCost::ElasticFlow,
+        "9 s on one accelerator for any change, and 2 s more for each doubling",
+        "ElasticFlow artifact (ASPLOS 2023), utils.py",
+    ),
     named("deepboot_full", SwitchCost::DeepbootFull, "a cold start, 18 to 103 s, for any change", DEEPBOOT),
     named("deepboot_uniform", SwitchCost::DeepbootUniform, "60 s for any change", DEEPBOOT),
     named(

@@ -62,6 +62,9 @@ pub enum SwitchCost {
     /// Overlapped resizes (CoDDL, the executor of AFS). Growing takes the start-up of new workers,
     /// during which only the new accelerators are idle; shrinking is free.
     Coddl,
+    /// ElasticFlow (ASPLOS'23) on 256 or more accelerators, without a warm cache and a restart of its workers (artifact
+    /// `utils.py`, `estimate_overhead`): 9 s on one accelerator, and 2 s more for each doubling.
+    ElasticFlow,
     /// PipeSwitch (OSDI'20): contexts are initialised in advance and the model is transferred in a
     /// pipeline.
     PipeSwitch,
@@ -135,6 +138,7 @@ impl SwitchCost {
             (Self::Coddl, SwitchEvent::Grow) => Components { model_init: 0, ..tables::cold_start(name) },
             (Self::Coddl, SwitchEvent::Shrink) => Components::default(),
             (Self::DeepbootFull | Self::DeepbootAfe | Self::Coddl, _) => tables::cold_start(name),
+            (Self::ElasticFlow, _) => Components::unsplit(9_000 + 2_000 * i64::from(to.max(1).ilog2())),
             (Self::PipeSwitch, _) => Components::unsplit(tables::PIPESWITCH.millis(name)),
             (Self::StopNext, _) => Components::unsplit(tables::STOP_NEXT.millis(name)),
             (Self::Mps, _) => Components::unsplit(tables::MPS.millis(name)),

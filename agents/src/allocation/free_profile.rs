@@ -1,4 +1,4 @@
-//! Free accelerators of one type over the time to come, as far as jobs end when they are expected to.
+//! Free accelerators over the time to come, as far as jobs end when they are expected to.
 
 use goodput_env::time::SimTime;
 
@@ -41,9 +41,33 @@ impl FreeProfile {
 
     /// Sets `gpus` accelerators apart for `span` from `start`, where they are free.
     pub fn reserve(&mut self, start: SimTime, span: SimTime, gpus: u32) {
-        let end = start.saturating_add(span);
-        let (first, last) = (self.step_at(start), self.step_at(end));
-        self.steps[first..last].iter_mut().for_each(|(_, free)| *free -= gpus);
+        self.reserve_until(start, start.saturating_add(span), gpus);
+    }
+
+    /// Sets `gpus` accelerators apart from `start` to `end`, where they are free.
+    pub fn reserve_until(&mut self, start: SimTime, end: SimTime, gpus: u32) {
+        self.between(start, end).iter_mut().for_each(|(_, free)| *free -= gpus);
+    }
+
+    /// Gives back `gpus` accelerators that were set apart from `start` to `end`.
+    pub fn release_until(&mut self, start: SimTime, end: SimTime, gpus: u32) {
+        self.between(start, end).iter_mut().for_each(|(_, free)| *free += gpus);
+    }
+
+    /// Steps by ascending time, each with the accelerators that are free from then on; the last holds for ever.
+    pub fn steps(&self) -> &[(SimTime, u32)] {
+        &self.steps
+    }
+
+    /// Joins steps with equally many free accelerators.
+    pub fn merge(&mut self) {
+        self.steps.dedup_by_key(|(_, free)| *free);
+    }
+
+    fn between(&mut self, start: SimTime, end: SimTime) -> &mut [(SimTime, u32)] {
+        let first = self.step_at(start);
+        let last = self.step_at(end);
+        &mut self.steps[first..last]
     }
 
     /// Index of the step that begins at `at`, which is made where there is none; the number of steps for a time that
