@@ -15,7 +15,7 @@ const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
 
 /// Every file that ships: experiments, scenarios, leaderboards, studies of forecasters, and live deployments.
 #[rustfmt::skip] // a line a file
-pub const SHIPPED: [ShippedConfig; 50] = [
+pub const SHIPPED: [ShippedConfig; 51] = [
     shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
@@ -28,6 +28,7 @@ pub const SHIPPED: [ShippedConfig; 50] = [
     shipped("experiment/mixed", include_str!("../experiment/mixed.toml")),
     shipped("experiment/offline", include_str!("../experiment/offline.toml")),
     shipped("experiment/offline-ppo", include_str!("../experiment/offline-ppo.toml")),
+    shipped("experiment/plan-ahead", include_str!("../experiment/plan-ahead.toml")),
     shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
     shipped("experiment/tenants", include_str!("../experiment/tenants.toml")),
     shipped("scenario/allocation-modes", include_str!("../scenario/allocation-modes.toml")),

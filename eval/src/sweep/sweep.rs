@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use goodput_agents::compose::lookahead_base;
 use goodput_agents::policies::external::ExternalProgram;
 use goodput_configs::experiment::Experiment;
 use goodput_env::scenario::Scenario;
@@ -260,5 +261,6 @@ fn content(name: &str, programs: &[ExternalProgram], once: &str) -> Result<Strin
     if programs.iter().any(|program| program.name() == name) {
         return Ok(once.to_owned());
     }
+    let name = lookahead_base(name).map_or(name, |(base, _)| base);
     Ok(LearnedPolicy::by_name(name)?.map_or_else(String::new, |learned| learned.bundle.sha256()))
 }
