@@ -22,7 +22,7 @@ use crate::entries::LearnedPolicy;
 use crate::report::results::{ComparisonResults, ResultFiles};
 use crate::report::rows::RunRows;
 use crate::report::tables::RunName;
-use crate::run::{AllocationLog, RunHead, RunLayout};
+use crate::run::{AllocationLog, PolicyEntry, RunHead, RunLayout};
 
 /// A plan with what plays its cells.
 #[derive(Debug)]
@@ -244,6 +244,20 @@ impl Sweep {
         let results = ComparisonResults::collect(self.layout.clone(), heads, Default::default(), read, write)?;
         files.finish(&results)?;
         Ok(results)
+    }
+
+    /// Answer of `ask` about a scenario by its index, its policies and its seed.
+    ///
+    /// # Errors
+    /// [`SweepError`] where the workload cannot be set up.
+    pub fn on_scenario<T>(
+        &self,
+        scenario: usize,
+        ask: impl FnOnce(&Arc<Scenario>, &[PolicyEntry], u64) -> T,
+    ) -> Result<T, SweepError> {
+        let named = self.layout.scenarios[scenario];
+        let player = self.player(named.workload)?;
+        Ok(ask(&player.scenario(named.seed).scenario, &player.entries, named.seed))
     }
 
     /// The scenario of a run by its index, for bounds.

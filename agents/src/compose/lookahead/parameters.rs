@@ -9,6 +9,7 @@ use crate::heuristic::parameters::secs;
 /// Published policy whose plans are candidates beside those of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Rival {
     /// Pollux, by local search.
     PolluxFast,
