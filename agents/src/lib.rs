@@ -7,6 +7,7 @@
 //! - [`allocation`]: the number of accelerators of each job (knapsack), the quotas of tenants, the
 //!   queue of waiting jobs.
 //! - [`nets`]: the neural networks: weights, forward pass, gradients.
+//! - [`futures`]: what may come of a cluster: draws of run times and arrivals from what has been seen.
 //! - [`heuristic`]: published policies, one folder a paper.
 //! - [`compose`]: policies made of policies: loans, services, resilience, adaptation, federations, and the
 //!   registry by name.
@@ -20,6 +21,7 @@
 pub mod allocation;
 pub mod bundle;
 pub mod compose;
+pub mod futures;
 pub mod heuristic;
 pub mod learning;
 pub mod nets;

@@ -31,6 +31,7 @@ mod learned_probes;
 mod learned_queue;
 mod learned_support;
 mod loaning;
+mod lookahead;
 mod lost_accelerators;
 mod naive;
 mod onnx;

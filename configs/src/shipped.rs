@@ -28,6 +28,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/mixed", include_str!("../experiment/mixed.toml")),
     shipped("experiment/offline", include_str!("../experiment/offline.toml")),
     shipped("experiment/offline-ppo", include_str!("../experiment/offline-ppo.toml")),
+    shipped("experiment/plan-ahead", include_str!("../experiment/plan-ahead.toml")),
     shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
     shipped("experiment/set-encoder", include_str!("../experiment/set-encoder.toml")),
     shipped("experiment/tenants", include_str!("../experiment/tenants.toml")),

@@ -32,8 +32,19 @@ const ORDER: [&str; 19] = [
 ];
 
 /// Rooms of `goodput-agents` from the ground up, in the same sense.
-const AGENTS: [&str; 10] =
-    ["placement", "allocation", "nets", "heuristic", "compose", "learning", "start_time", "policies", "bundle", "zoo"];
+const AGENTS: [&str; 11] = [
+    "placement",
+    "allocation",
+    "nets",
+    "futures",
+    "heuristic",
+    "compose",
+    "learning",
+    "start_time",
+    "policies",
+    "bundle",
+    "zoo",
+];
 
 /// Rooms of `goodput-env` that may use the simulator.
 const MAY_SIMULATE: [&str; 1] = ["gym"];

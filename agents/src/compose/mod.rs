@@ -5,6 +5,7 @@
 //! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of
 //!   crash loops.
 //! - [`adaptation`]: wrapper by which priorities and quotas adapt to what is observed.
+//! - [`lookahead`]: a policy that plans with the simulator when it decides.
 //! - [`coordinator`]: servers that move between clusters.
 //! - [`Wrappers`]: adaptation and guarantees as a file puts them around a policy.
 //! - [`NamedPolicy`]: the policy that users call by a name, parameters and variants included.
@@ -14,6 +15,7 @@ pub mod adaptation;
 mod conventions;
 pub mod coordinator;
 pub mod loaning;
+pub mod lookahead;
 mod naming;
 mod registry;
 pub mod resilience;
@@ -21,6 +23,8 @@ pub mod serving;
 mod wrappers;
 
 pub use conventions::preset_of;
-pub use naming::{NamedPolicy, PolicyNameError, REPLICA, split_list, value_text, with_parameters};
+pub use naming::{
+    NamedPolicy, PolicyNameError, REPLICA, lookahead_around, lookahead_base, split_list, value_text, with_parameters,
+};
 pub use registry::{RegisterError, by_name, names, policies, register};
 pub use wrappers::Wrappers;

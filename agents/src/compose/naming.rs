@@ -2,10 +2,12 @@
 //!
 //! The parameters of a policy are optional, and so is what follows: `@replica` for the policy as its public
 //! artifact behaves, `+VARIANT` for the way it shares a cluster with services ([`Variant`]), `+ats-i` for DeepBoot's
-//! scheduler of inference requests beside it. A value is a number, `true`, `false`, a word, or a list in brackets.
+//! scheduler of inference requests beside it. `lookahead(BASE)(PARAMETER=VALUE, ...)` is a policy that plans ahead
+//! around a base, and what follows stands behind it as behind any policy. A value is a number, `true`, `false`, a word, or a list in brackets.
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
@@ -13,13 +15,16 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::loaning::{Sharing, Variant};
+use super::lookahead::{Lookahead, LookaheadParameters, Rival};
 use super::registry::policies;
 use crate::heuristic::deepboot::requests::{ReclaimLoss, RequestScheduler};
 use crate::heuristic::deepboot::{SUFFIX, WithAtsI};
 use crate::heuristic::gavel::expense_of;
-use crate::heuristic::parameters::{ParameterError, ParameterValues, Prepared};
+use crate::heuristic::parameters::{ParameterError, ParameterValues, PolicyMaker, Prepared, checked};
 use crate::heuristic::{ListedPolicy, Traits, card_sharing};
 
+/// Beginning of the name of a policy that looks ahead.
+const LOOKAHEAD: &str = "lookahead(";
 /// End of the name of a policy that behaves as its public artifact does.
 pub const REPLICA: &str = "@replica";
 
@@ -29,6 +34,7 @@ pub const REPLICA: &str = "@replica";
 pub struct NamedPolicy {
     entry: &'static ListedPolicy,
     form: NamedForm,
+    planning: Option<Planning>,
     sharing: Option<(String, Variant)>,
     beside_requests: bool,
 }
@@ -38,6 +44,14 @@ pub struct NamedPolicy {
 enum NamedForm {
     Published(Prepared),
     Replica(fn(u64) -> Box<dyn Policy>),
+}
+
+/// Lookahead around a policy.
+#[derive(Clone)]
+struct Planning {
+    parameters: LookaheadParameters,
+    /// Parameters that differ from their defaults.
+    changed: ParameterValues,
 }
 
 /// Name that names no policy.
@@ -89,7 +103,11 @@ impl NamedPolicy {
 
     /// Kind of scheduler that the policy is.
     pub fn traits(&self) -> Traits {
-        self.entry.traits
+        match self.planning {
+            // Whatever the base does, its rivals are preemptive and elastic.
+            Some(_) => Traits { preemptive: true, elastic: true, ..self.entry.traits },
+            None => self.entry.traits,
+        }
     }
 
     /// Whether the policy behaves as its public artifact, defects included.
@@ -133,9 +151,13 @@ impl NamedPolicy {
 
     /// Scheduler of training jobs, without the part of the name that follows it.
     pub fn training(&self, seed: u64) -> Box<dyn Policy> {
-        match &self.form {
-            NamedForm::Published(prepared) => (prepared.make)(seed),
-            NamedForm::Replica(build) => build(seed),
+        let base: PolicyMaker = match &self.form {
+            NamedForm::Published(prepared) => prepared.make.clone(),
+            NamedForm::Replica(build) => Arc::new(*build),
+        };
+        match &self.planning {
+            None => base(seed),
+            Some(planning) => Box::new(lookahead(base, self.entry.name, &planning.parameters, seed)),
         }
     }
 
@@ -164,6 +186,9 @@ impl FromStr for NamedPolicy {
     type Err = PolicyNameError;
 
     fn from_str(text: &str) -> Result<Self, PolicyNameError> {
+        if text.starts_with(LOOKAHEAD) {
+            return planned(text);
+        }
         let (name, given, rest) = parts(text)?;
         let entry = policies().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| PolicyNameError::Unknown { name: name.to_owned() })?;
@@ -193,7 +218,7 @@ impl FromStr for NamedPolicy {
                 Some((variant.to_owned(), known.ok_or_else(unknown)?))
             }
         };
-        Ok(Self { entry, form, sharing, beside_requests })
+        Ok(Self { entry, form, planning: None, sharing, beside_requests })
     }
 }
 
@@ -201,7 +226,12 @@ impl fmt::Display for NamedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let replica = if self.is_replica() { REPLICA } else { "" };
         let parameters = self.changed().map(parameters_text).unwrap_or_default();
-        write!(f, "{}{parameters}{replica}", self.entry.name)?;
+        match &self.planning {
+            None => write!(f, "{}{parameters}{replica}", self.entry.name)?,
+            Some(planning) => {
+                write!(f, "{LOOKAHEAD}{}{parameters}){}", self.entry.name, parameters_text(&planning.changed))?;
+            }
+        }
         if let Some((variant, _)) = &self.sharing {
             write!(f, "+{variant}")?;
         }
@@ -213,6 +243,85 @@ impl fmt::Debug for NamedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("NamedPolicy").field(&self.to_string()).finish()
     }
+}
+
+/// Base of a name that looks ahead, and what stands behind the base: parameters, and what follows them; `None` for
+/// every other name.
+pub fn lookahead_base(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix(LOOKAHEAD).and_then(closed)
+}
+
+/// Name and maker of a lookahead around a base that is called `name`, which need not be a published policy.
+/// `parameters` are what stands behind the base.
+///
+/// # Errors
+/// [`PolicyNameError`] for parameters that there are not, and where more follows them.
+pub fn lookahead_around(
+    base: PolicyMaker,
+    name: &str,
+    parameters: &str,
+) -> Result<(String, PolicyMaker), PolicyNameError> {
+    let (planning, rest) = Planning::read(parameters)?;
+    if !rest.is_empty() {
+        return Err(wrong(rest, "nothing follows the parameters of a lookahead around a trained policy"));
+    }
+    let text = format!("{LOOKAHEAD}{name}){}", parameters_text(&planning.changed));
+    let called = name.to_owned();
+    let make =
+        move |seed| -> Box<dyn Policy> { Box::new(lookahead(base.clone(), &called, &planning.parameters, seed)) };
+    Ok((text, Arc::new(make)))
+}
+
+impl Planning {
+    /// Parameters behind a base, and what follows them.
+    fn read(text: &str) -> Result<(Self, &str), PolicyNameError> {
+        let (given, rest) = match text.starts_with('(') {
+            true => parts(text).map(|(_, given, rest)| (given, rest))?,
+            false => (ParameterValues::new(), text),
+        };
+        let (parameters, changed) = checked(&LookaheadParameters::default(), &given)
+            .map_err(|problem| PolicyNameError::Parameter { policy: "lookahead", problem })?;
+        Ok((Self { parameters, changed }, rest))
+    }
+}
+
+/// Lookahead around the policy that `text` names.
+fn planned(text: &str) -> Result<NamedPolicy, PolicyNameError> {
+    let (base, rest) = lookahead_base(text).ok_or_else(|| wrong(text, "the parenthesis is not closed"))?;
+    let alone: NamedPolicy = base.parse()?;
+    if alone.planning.is_some() || alone.is_replica() || alone.sharing.is_some() || alone.beside_requests {
+        return Err(wrong(text, "the base of a lookahead is a policy with its parameters alone; +VARIANT comes last"));
+    }
+    let (planning, rest) = Planning::read(rest)?;
+    let named: NamedPolicy = format!("{base}{rest}").parse()?;
+    if named.is_replica() {
+        return Err(wrong(text, "a lookahead has no replica"));
+    }
+    Ok(NamedPolicy { planning: Some(planning), ..named })
+}
+
+/// The policy that looks ahead around a base of this name, with the rivals that are not the base itself.
+fn lookahead(base: PolicyMaker, name: &str, parameters: &LookaheadParameters, seed: u64) -> Lookahead {
+    let others = parameters.rivals.iter().map(|rival: &Rival| rival.name()).filter(|rival| *rival != name);
+    let entries = others.filter_map(|rival| policies().find(|entry| entry.name == rival));
+    let makers = entries.map(|entry| -> PolicyMaker { Arc::new(move |seed| entry.build(seed)) });
+    Lookahead::new(base, makers.collect(), parameters.clone(), seed)
+}
+
+/// What is inside of a parenthesis that has been opened, and what follows it.
+fn closed(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 1;
+    for (at, letter) in text.char_indices() {
+        depth += match letter {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        if depth == 0 {
+            return Some((text[..at].trim(), text[at + 1..].trim()));
+        }
+    }
+    None
 }
 
 /// Text `name` with parameters put in where a name has them: behind the policy, before what follows. The parameters
@@ -250,6 +359,9 @@ pub fn split_list(text: &str) -> Vec<&str> {
 
 /// Parameters in parentheses.
 fn parameters_text(parameters: &ParameterValues) -> String {
+    if parameters.is_empty() {
+        return String::new();
+    }
     let each = |(name, value): (&String, &Value)| format!("{name}={}", value_text(value));
     format!("({})", parameters.iter().map(each).collect::<Vec<_>>().join(", "))
 }

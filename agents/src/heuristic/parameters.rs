@@ -87,22 +87,57 @@ pub trait Constructor: Debug + Sync {
 
     /// Parameters of the policy, by name.
     fn parameters(&self) -> Vec<PolicyParameter> {
-        let schema = self.schema();
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let defaults = self.defaults();
-        let parameter = |(name, property): (&String, &Value)| {
-            let text = |key: &str| property[key].as_str().unwrap_or_default().to_owned();
-            PolicyParameter {
-                name: name.clone(),
-                about: text("description"),
-                default: defaults.get(name).cloned().unwrap_or_default(),
-                unit: text("x-unit"),
-                expected: Expectation::of(property),
-                source: text("x-source"),
-            }
-        };
-        properties.into_iter().flatten().map(parameter).collect()
+        parameters_of(&self.schema(), &self.defaults())
     }
+}
+
+/// Parameters of a table with this schema and these defaults, by name.
+fn parameters_of(schema: &Schema, defaults: &ParameterValues) -> Vec<PolicyParameter> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let parameter = |(name, property): (&String, &Value)| {
+        let text = |key: &str| property[key].as_str().unwrap_or_default().to_owned();
+        PolicyParameter {
+            name: name.clone(),
+            about: text("description"),
+            default: defaults.get(name).cloned().unwrap_or_default(),
+            unit: text("x-unit"),
+            expected: Expectation::of(property),
+            source: text("x-source"),
+        }
+    };
+    properties.into_iter().flatten().map(parameter).collect()
+}
+
+/// Table with `given` in place of the fields of `defaults`, and the fields that differ.
+///
+/// # Errors
+/// [`ParameterError`] for the first value that the table does not accept.
+pub(crate) fn checked<P>(defaults: &P, given: &ParameterValues) -> Result<(P, ParameterValues), ParameterError>
+where
+    P: Serialize + DeserializeOwned + JsonSchema + Clone,
+{
+    let usual = values(defaults);
+    let parameters = parameters_of(&schema_for!(P), &usual);
+    let (mut table, mut typed) = (usual.clone(), defaults.clone());
+    // One value after the other, so that a value which the type refuses has a name.
+    for (name, value) in given {
+        let Some(parameter) = parameters.iter().find(|parameter| parameter.name == *name) else {
+            let known = parameters.into_iter().map(|parameter| parameter.name).collect();
+            return Err(ParameterError::Unknown { name: name.clone(), known });
+        };
+        let wrong = |detail: String| {
+            let expected = format!("{}{detail}", parameter.expected);
+            ParameterError::Value { name: name.clone(), value: value.clone(), expected }
+        };
+        if !parameter.expected.allows(value) {
+            return Err(wrong(String::new()));
+        }
+        table.insert(name.clone(), value.clone());
+        typed = serde_json::from_value(Value::Object(table.clone())).map_err(|error| wrong(format!(": {error}")))?;
+    }
+    let mut changed = values(&typed);
+    changed.retain(|name, value| usual.get(name) != Some(value));
+    Ok((typed, changed))
 }
 
 /// Constructor of a policy with a table of parameters of type `P`.
@@ -116,7 +151,7 @@ pub struct Parameterised<P> {
 
 impl<P> Constructor for Parameterised<P>
 where
-    P: Serialize + DeserializeOwned + JsonSchema + Debug + Send + Sync + 'static,
+    P: Serialize + DeserializeOwned + JsonSchema + Clone + Debug + Send + Sync + 'static,
 {
     fn schema(&self) -> Schema {
         schema_for!(P)
@@ -127,27 +162,7 @@ where
     }
 
     fn prepare(&self, given: &ParameterValues) -> Result<Prepared, ParameterError> {
-        let (defaults, parameters) = (self.defaults(), self.parameters());
-        let (mut table, mut typed) = (defaults.clone(), (self.defaults)());
-        // One value after the other, so that a value which the type refuses has a name.
-        for (name, value) in given {
-            let Some(parameter) = parameters.iter().find(|parameter| parameter.name == *name) else {
-                let known = parameters.into_iter().map(|parameter| parameter.name).collect();
-                return Err(ParameterError::Unknown { name: name.clone(), known });
-            };
-            let wrong = |detail: String| {
-                let expected = format!("{}{detail}", parameter.expected);
-                ParameterError::Value { name: name.clone(), value: value.clone(), expected }
-            };
-            if !parameter.expected.allows(value) {
-                return Err(wrong(String::new()));
-            }
-            table.insert(name.clone(), value.clone());
-            typed =
-                serde_json::from_value(Value::Object(table.clone())).map_err(|error| wrong(format!(": {error}")))?;
-        }
-        let mut changed = values(&typed);
-        changed.retain(|name, value| defaults.get(name) != Some(value));
+        let (typed, changed) = checked(&(self.defaults)(), given)?;
         let (build, typed) = (self.build, Arc::new(typed));
         Ok(Prepared { changed, make: Arc::new(move |seed| build(&typed, seed)) })
     }
@@ -191,7 +206,7 @@ fn values(table: &impl Serialize) -> ParameterValues {
 }
 
 /// Times of tables of parameters, which are written in seconds.
-pub(super) mod secs {
+pub(crate) mod secs {
     use goodput_env::time::SimTime;
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -11,8 +11,7 @@ use goodput_env::state::{Observed, ObservedJob};
 use goodput_env::time::SimTime;
 use rand::Rng;
 
-use super::arrivals;
-use super::run_times::{DrawnWork, PossibleWork, RunTimeHistory, ToldWork};
+use crate::futures::{DrawnWork, PossibleWork, RunTimeHistory, ToldWork, draw_arrivals};
 
 /// First stretch that is simulated. Later ones are twice as long each, and all together reach for two months.
 const STRETCH: SimTime = SimTime::from_secs(6 * 3600);
@@ -177,7 +176,7 @@ impl<'a> StartQuestion<'a> {
     }
 
     fn arrivals(&self, now: SimTime, end: SimTime, random: &mut impl Rng) -> Vec<JobSpec> {
-        let mut drawn = arrivals::draw(self.workload, self.seen.now, self.seen.now + (end - now), random);
+        let mut drawn = draw_arrivals(self.workload, self.seen.now, self.seen.now + (end - now), random);
         for job in &mut drawn {
             job.request.submit += now - self.seen.now;
             // What came before may still run, so its run time is drawn.

@@ -24,6 +24,11 @@ pub struct Eval {
     /// some seconds for each workload and seed.
     #[arg(long)]
     pub bound: bool,
+    /// Print how much is left for each workload: the best published policy, the best of the others, a probe that knows
+    /// the future, and the bound. The probe is a reference that nobody can deploy. It plays every policy to the end of
+    /// the run again and again, which takes minutes.
+    #[arg(long)]
+    pub headroom: bool,
     /// Directory for the results. Finished runs of an evaluation that was stopped are in its folder `cells`, and are
     /// not run again.
     #[arg(long, value_name = "DIR", default_value = "runs/eval")]

@@ -10,7 +10,7 @@ use goodput_train::run_dir::RunDir;
 use crate::args::Eval;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{essential, threads};
-use crate::command::{programs, study};
+use crate::command::{headroom, programs, study};
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput eval` and gives its exit code: a sweep that is planned, run and merged in one process.
@@ -34,6 +34,9 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     results::print(&merged.summary, args.output)?;
     if args.bound {
         results::print_bounds(&sweep, &merged, args.output)?;
+    }
+    if args.headroom {
+        headroom::print(&sweep, &merged, args.output)?;
     }
     Ok(ExitCode::SUCCESS)
 }

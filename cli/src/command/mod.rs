@@ -12,6 +12,7 @@ pub mod explain;
 pub mod export;
 pub mod federate;
 pub mod forecast;
+mod headroom;
 pub mod init;
 pub mod list;
 pub mod man;

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use goodput_agents::compose::lookahead::LookaheadParameters;
 use goodput_agents::compose::{policies, with_parameters};
 use goodput_agents::heuristic::ListedPolicy;
 use goodput_agents::heuristic::parameters::ParameterValues;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -80,6 +81,12 @@ impl JsonSchema for PolicyText {
                 "type": "object", "properties": keys, "required": ["name"], "additionalProperties": false,
             }));
         }
+        let planning = LookaheadParameters::default();
+        let mut keys = with_defaults(schema_for!(LookaheadParameters), serde_json::to_value(planning).ok());
+        keys.insert("name".into(), json!({ "type": "string", "pattern": "^lookahead\\(.+\\)(\\+.*)?$" }));
+        choices.push(json!({
+            "type": "object", "properties": keys, "required": ["name"], "additionalProperties": false,
+        }));
         json_schema!({ "anyOf": choices })
     }
 }
@@ -99,11 +106,16 @@ fn tables() -> Vec<(Map<String, Value>, Vec<&'static ListedPolicy>)> {
 
 /// Schemas of the parameters of a policy, with their defaults.
 fn properties(entry: &ListedPolicy) -> Map<String, Value> {
-    let schema = entry.constructor.schema();
+    with_defaults(entry.constructor.schema(), Some(Value::Object(entry.constructor.defaults())))
+}
+
+/// Properties of the schema of a table, with their defaults.
+fn with_defaults(schema: Schema, defaults: Option<Value>) -> Map<String, Value> {
     let mut properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (name, default) in entry.constructor.defaults() {
-        if let Some(property) = properties.get_mut(&name).and_then(Value::as_object_mut) {
-            property.insert("default".into(), default);
+    let defaults = defaults.as_ref().and_then(Value::as_object);
+    for (name, default) in defaults.into_iter().flatten() {
+        if let Some(property) = properties.get_mut(name).and_then(Value::as_object_mut) {
+            property.insert("default".into(), default.clone());
         }
     }
     properties

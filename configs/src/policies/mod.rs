@@ -75,10 +75,19 @@ pub(crate) fn check_bundle(key: &'static str, bundle: &Path) -> Result<(), Check
 /// Checks that `name` is a published policy, a shipped one, a file, or names an external program that is there.
 #[cfg(feature = "scenarios")]
 pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(), CheckError> {
+    let trained = |name: &str| name.starts_with(zoo::PREFIX) || Path::new(name).exists();
     match name.strip_prefix(zoo::PREFIX) {
         Some(shipped) => shipped_problem(shipped).map_or(Ok(()), |problem| Err(CheckError::at(key, problem))),
         None if Path::new(name).exists() => Ok(()),
-        None => check_named(key, name),
+        None => match compose::lookahead_base(name).filter(|(base, _)| trained(base)) {
+            // The parameters of a lookahead are those of a lookahead around any policy.
+            Some((base, parameters)) => {
+                let key = key.into();
+                check(key.clone(), base)?;
+                check_heuristic(key, &format!("lookahead(fifo){parameters}"))
+            }
+            None => check_named(key, name),
+        },
     }
 }
 

@@ -258,6 +258,11 @@ impl Simulator {
         self.records.job_millis
     }
 
+    /// Events processed and decisions asked for so far: what the run has cost.
+    pub fn steps(&self) -> u64 {
+        self.records.events + self.records.decisions
+    }
+
     /// Integral over time of the number of accelerators held, GPU-milliseconds.
     pub fn gpu_millis(&self) -> i64 {
         self.records.gpu_millis

@@ -3,6 +3,7 @@
 
 mod adapted;
 mod after;
+mod imagined;
 mod job;
 mod jobs;
 mod mixing;

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::compose::{NamedPolicy, lookahead_around, lookahead_base};
+use goodput_agents::heuristic::parameters::PolicyMaker;
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
@@ -58,10 +59,13 @@ pub fn policy(
     if let Some(program) = program {
         return external(program, experiment, setup);
     }
-    if let Some(LearnedPolicy { label, bundle }) = LearnedPolicy::by_name(name)? {
-        let types = bundle.check_types(setup.cluster());
-        types.map_err(|source| EntryError::Types { name: name.to_owned(), source })?;
-        return learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing());
+    if let Some(learned) = LearnedPolicy::by_name(name)? {
+        return learned_here(&learned, name, experiment, setup);
+    }
+    if let Some((base, parameters)) = lookahead_base(name)
+        && let Some(learned) = LearnedPolicy::by_name(base)?
+    {
+        return ahead_of_learned(learned, base, parameters, experiment, setup);
     }
     let named: NamedPolicy = name.parse()?;
     if !named.is_replica() {
@@ -69,6 +73,32 @@ pub fn policy(
     }
     let entry = PolicyEntry::new(named.to_string(), move |seed| named.build(seed, &Sharing::default()));
     Ok(by_preset(&experiment.environment, entry))
+}
+
+/// A trained policy called `name` on the cluster of the experiment.
+fn learned_here(
+    LearnedPolicy { label, bundle }: &LearnedPolicy,
+    name: &str,
+    experiment: &Experiment,
+    setup: &Setup,
+) -> Result<PolicyEntry, EntryError> {
+    let types = bundle.check_types(setup.cluster());
+    types.map_err(|source| EntryError::Types { name: name.to_owned(), source })?;
+    learned_entry(label, bundle, experiment.expected_peak(setup), setup.sharing())
+}
+
+/// A lookahead with `parameters` around the trained policy called `base`.
+fn ahead_of_learned(
+    learned: LearnedPolicy,
+    base: &str,
+    parameters: &str,
+    experiment: &Experiment,
+    setup: &Setup,
+) -> Result<PolicyEntry, EntryError> {
+    let entry = learned_here(&learned, base, experiment, setup)?;
+    let base: PolicyMaker = Arc::from(entry.make);
+    let (name, make) = lookahead_around(base, &learned.label, parameters)?;
+    Ok(PolicyEntry { name, make: Box::new(move |seed| make(seed)), ..entry })
 }
 
 /// An external program as a policy, once it has shown that it starts.

@@ -5,6 +5,7 @@
 //! - [`explain`]: one decision of a policy beside those of published ones.
 //! - [`federation`]: clusters that lend each other servers, with and without a coordinator.
 //! - [`forecasting`]: load forecasters: backtests, comparisons, lending.
+//! - [`headroom`]: the policies of a comparison beside a probe that knows the future, and the bound.
 //! - [`starts`]: when a waiting job will start, and how well such predictions held.
 
 pub mod advice;
@@ -12,4 +13,5 @@ pub mod bound;
 pub mod explain;
 pub mod federation;
 pub mod forecasting;
+pub mod headroom;
 pub mod starts;

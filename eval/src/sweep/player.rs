@@ -38,7 +38,7 @@ impl WorkloadPlayer {
         Ok(Self { name: name.to_owned(), wrappers: experiment.wrappers(), setup, entries })
     }
 
-    fn scenario(&self, seed: u64) -> NamedScenario {
+    pub(super) fn scenario(&self, seed: u64) -> NamedScenario {
         NamedScenario { name: self.name.clone(), seed, scenario: self.setup.scenario(seed) }
     }
 

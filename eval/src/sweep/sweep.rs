@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use goodput_agents::compose::lookahead_base;
 use goodput_agents::policies::external::ExternalProgram;
 use goodput_configs::experiment::Experiment;
 use goodput_env::scenario::Scenario;
@@ -21,7 +22,7 @@ use crate::entries::LearnedPolicy;
 use crate::report::results::{ComparisonResults, ResultFiles};
 use crate::report::rows::RunRows;
 use crate::report::tables::RunName;
-use crate::run::{AllocationLog, RunHead, RunLayout};
+use crate::run::{AllocationLog, PolicyEntry, RunHead, RunLayout};
 
 /// A plan with what plays its cells.
 #[derive(Debug)]
@@ -245,6 +246,20 @@ impl Sweep {
         Ok(results)
     }
 
+    /// Answer of `ask` about a scenario by its index, its policies and its seed.
+    ///
+    /// # Errors
+    /// [`SweepError`] where the workload cannot be set up.
+    pub fn on_scenario<T>(
+        &self,
+        scenario: usize,
+        ask: impl FnOnce(&Arc<Scenario>, &[PolicyEntry], u64) -> T,
+    ) -> Result<T, SweepError> {
+        let named = self.layout.scenarios[scenario];
+        let player = self.player(named.workload)?;
+        Ok(ask(&player.scenario(named.seed).scenario, &player.entries, named.seed))
+    }
+
     /// The scenario of a run by its index, for bounds.
     ///
     /// # Errors
@@ -260,5 +275,6 @@ fn content(name: &str, programs: &[ExternalProgram], once: &str) -> Result<Strin
     if programs.iter().any(|program| program.name() == name) {
         return Ok(once.to_owned());
     }
+    let name = lookahead_base(name).map_or(name, |(base, _)| base);
     Ok(LearnedPolicy::by_name(name)?.map_or_else(String::new, |learned| learned.bundle.sha256()))
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::start_time::{FutureStart, RunTimeHistory, StartCalibration, StartQuestion, WaitInterval};
+use goodput_agents::futures::RunTimeHistory;
+use goodput_agents::start_time::{FutureStart, StartCalibration, StartQuestion, WaitInterval};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, Workload};
 use goodput_env::policy::Policy;

@@ -44,7 +44,7 @@ pub struct RunTimeHistory {
 
 /// Estimate of the work that is left of a job without a time limit, as the scheduler is told it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ToldWork {
+pub(crate) struct ToldWork {
     /// Estimate of the work that is left, in the unit of the simulator.
     pub left: f64,
     /// Standard deviation of the logarithm of its error.
@@ -53,7 +53,7 @@ pub(super) struct ToldWork {
 
 /// Work that an unfinished job may have in all, in the unit of its work.
 #[derive(Clone, Debug)]
-pub(super) struct PossibleWork {
+pub(crate) struct PossibleWork {
     spec: Work,
     /// Done so far.
     done: f64,
@@ -69,7 +69,7 @@ pub(super) struct PossibleWork {
 
 /// Work of a job in one future.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DrawnWork {
+pub(crate) struct DrawnWork {
     pub work: Work,
     /// Error of the estimate of what is left, so that the scheduler is told in the future what it has been told.
     pub factor: Option<f64>,
@@ -88,9 +88,16 @@ impl RunTimeHistory {
         }
     }
 
+    /// Adds a job of which nothing is known but the kind of its work, and that it has ended after `done`, in the unit of
+    /// the simulator.
+    pub(crate) fn add_done(&mut self, job: &JobSpec, done: f64, workload: &Workload) {
+        let work = with_total(job.work, done * unit(job.work, workload));
+        self.add(&JobSpec { request: job.request.clone(), work });
+    }
+
     /// Work that `job` may have, of which `done` is done (in the unit of the simulator: seconds on the accelerators
     /// asked for, progress of the application, or steps).
-    pub(super) fn possible(
+    pub(crate) fn possible(
         &self,
         job: &JobSpec,
         done: f64,
@@ -99,13 +106,7 @@ impl RunTimeHistory {
     ) -> PossibleWork {
         let (kind, _) = counted(job.work);
         let limit = limit_secs(&job.request, kind);
-        // Work of applications is drawn in thousandths of their whole training.
-        let unit = match job.work {
-            Work::Application { index, .. } => {
-                workload.applications.get(usize::from(index)).map_or(1.0, |of| f64::from(WHOLE) / of.total_work())
-            }
-            Work::Fixed { .. } | Work::Steps { .. } => 1.0,
-        };
+        let unit = unit(job.work, workload);
         let done = done * unit;
         let told = told.map(|told| ToldWork { left: (told.left * unit).max(f64::MIN_POSITIVE), ..told });
         let scale = limit.unwrap_or(1.0);
@@ -123,6 +124,16 @@ impl RunTimeHistory {
     }
 }
 
+/// Work as it is drawn in one unit of the simulator: applications in thousandths of their whole training.
+fn unit(work: Work, workload: &Workload) -> f64 {
+    match work {
+        Work::Application { index, .. } => {
+            workload.applications.get(usize::from(index)).map_or(1.0, |of| f64::from(WHOLE) / of.total_work())
+        }
+        Work::Fixed { .. } | Work::Steps { .. } => 1.0,
+    }
+}
+
 /// Candidates with sums of their probabilities, given what was told: a prior and a likelihood. No candidates where
 /// fewer than [`FEWEST`] of them carry the weight.
 fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f64>) {
@@ -133,6 +144,9 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
     let weights: Vec<f64> = candidates.iter().map(likelihood).collect();
     let (sum, squares) =
         weights.iter().fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
+    if told.sigma <= 0.0 {
+        return (Vec::new(), Vec::new());
+    }
     // Kish's effective size of a weighted sample.
     if sum * sum < FEWEST as f64 * squares || sum <= 0.0 {
         return (Vec::new(), Vec::new());
@@ -152,7 +166,7 @@ impl PossibleWork {
     }
 
     /// Draw of the work of the job.
-    pub(super) fn draw(&self, random: &mut impl Rng) -> DrawnWork {
+    pub(crate) fn draw(&self, random: &mut impl Rng) -> DrawnWork {
         let total = match (self.candidates.len(), self.told) {
             (0, Some(told)) => self.done + told.left * (told.sigma * normal(random)).exp(),
             (0, None) => self.unguided(random),
@@ -170,7 +184,7 @@ impl PossibleWork {
 
     /// Work as users said it: up to the time limit, else as the scheduler is told; `None` where there is neither. A job
     /// that has outlived its limit ends in a second.
-    pub(super) fn stated(&self) -> Option<DrawnWork> {
+    pub(crate) fn stated(&self) -> Option<DrawnWork> {
         let total = match (self.limit, self.told) {
             (Some(limit), _) => limit.max(self.done + 1.0),
             (None, Some(told)) => self.done + told.left,

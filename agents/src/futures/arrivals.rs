@@ -11,7 +11,7 @@ const DAY: i64 = 86_400_000;
 /// Jobs submitted after `now` and until `end`, drawn from those that `workload` has until `now`: stretches of at most a
 /// day, each from a day drawn at random, so that the hour of the day stays. Before the second day, any stretch will do.
 /// Jobs keep their own work.
-pub(super) fn draw(workload: &Workload, now: SimTime, end: SimTime, random: &mut impl Rng) -> Vec<JobSpec> {
+pub(crate) fn draw(workload: &Workload, now: SimTime, end: SimTime, random: &mut impl Rng) -> Vec<JobSpec> {
     let known = &workload.jobs[..workload.jobs.partition_point(|job| job.request.submit <= now)];
     let Some(first) = known.first().map(|job| job.request.submit.as_millis()) else { return Vec::new() };
     let (now, end) = (now.as_millis(), end.as_millis());

@@ -1,0 +1,75 @@
+//! What a run has shown so far: the jobs that came, the work of those that are gone, and speeds that were measured.
+
+use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::state::Phase;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use super::speeds::MeasuredSpeeds;
+use crate::futures::{PossibleWork, RunTimeHistory, ToldWork};
+use goodput_env::scenario::Information;
+
+/// What a run has shown so far.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Jobs that came, with the kind of their work and no amount.
+    pub workload: Workload,
+    pub history: RunTimeHistory,
+    pub speeds: MeasuredSpeeds,
+    /// Ids of the jobs that came, ascending, in the order of those of the workload.
+    ids: Vec<JobId>,
+    /// Jobs of the last decision.
+    active: Vec<Progress>,
+    at: SimTime,
+}
+
+/// Progress of a job at the last decision.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    job: JobId,
+    done: f64,
+    /// Work per second on the accelerators that the job holds.
+    rate: f64,
+}
+
+impl Seen {
+    /// Takes note of what has changed since the last decision.
+    pub fn observe(&mut self, view: &ClusterView<'_>) {
+        if self.ids.is_empty() {
+            self.workload = view.catalogue();
+        }
+        // Policies are not told of completions: a job that is gone is taken to be complete.
+        let elapsed = (view.now - self.at).as_secs_f64();
+        for progress in std::mem::take(&mut self.active) {
+            if view.job(progress.job).is_none()
+                && let Ok(at) = self.ids.binary_search(&progress.job)
+            {
+                let done = progress.done + progress.rate * elapsed;
+                self.history.add_done(&self.workload.jobs[at], done, &self.workload);
+            }
+        }
+        for job in view.jobs() {
+            if self.ids.last().is_none_or(|last| *last < job.id()) {
+                self.ids.push(job.id());
+                self.workload.jobs.push(JobSpec { request: job.request().clone(), work: job.work_kind() });
+            }
+            let runs = job.state.phase == Phase::Running;
+            let rate = if runs { job.rate(job.gpus()).unwrap_or(0.0) } else { 0.0 };
+            self.active.push(Progress { job: job.id(), done: job.state.done(view.now), rate });
+            self.speeds.observe(&job);
+        }
+        self.at = view.now;
+    }
+
+    /// Work that an active job may have in all, in units of the simulator.
+    pub fn possible(&self, view: &ClusterView<'_>, job: &JobView<'_>) -> PossibleWork {
+        let spec = JobSpec { request: job.request().clone(), work: job.work_kind() };
+        let sigma = match view.information {
+            Information::Profiled => None,
+            Information::Estimate { sigma } => Some(sigma),
+            Information::Oracle => Some(0.0),
+        };
+        let told = sigma.zip(job.remaining_work()).map(|(sigma, left)| ToldWork { left, sigma });
+        self.history.possible(&spec, job.state.done(view.now), told, &self.workload)
+    }
+}

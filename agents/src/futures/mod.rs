@@ -1,0 +1,11 @@
+//! What may come of a cluster, drawn from what has been seen of it.
+//!
+//! - `run_times`: the work of jobs that have ended, and draws for those that have not.
+//! - `arrivals`: jobs that may come, drawn from the past.
+
+mod arrivals;
+mod run_times;
+
+pub(crate) use arrivals::draw as draw_arrivals;
+pub use run_times::RunTimeHistory;
+pub(crate) use run_times::{DrawnWork, PossibleWork, ToldWork};
