@@ -13,6 +13,7 @@
 //!   used to 50 to 80 % and the run takes less than 12 hours (the rule of the Pollux artifact,
 //!   `workload.py`).
 
+pub mod llm;
 mod throughput;
 
 use std::path::Path;

@@ -5,6 +5,7 @@ mod fragments;
 mod free_moves;
 mod gym_shared;
 mod gym_types;
+mod llm;
 mod mixing;
 mod model_data;
 mod model_faults;

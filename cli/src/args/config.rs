@@ -91,6 +91,8 @@ pub enum What {
     Reproductions,
     /// Accelerator types with what is published about them.
     Accelerators,
+    /// Replicas of language models with the fitted costs of a step.
+    LlmReplicas,
     /// Placement strategies for whole and shared accelerators.
     Placements,
     /// Conventions of published simulators.

@@ -6,6 +6,8 @@ use clap::{Subcommand, ValueEnum};
 use goodput_console::OutputFormat;
 use goodput_datasets::import::column_map::ColumnMap;
 
+use super::{FitLlm, ReplayLlm};
+
 /// Format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
@@ -125,6 +127,10 @@ pub enum Data {
         #[arg(long, value_name = "NxG")]
         cluster: Option<String>,
     },
+    /// Fit the two stages of language models, prefill and decode, to measured times of tokens.
+    FitLlm(FitLlm),
+    /// Replay requests to a language model on replicas, and print percentiles of their times.
+    ReplayLlm(ReplayLlm),
     /// Fit the catalog of applications to measured profiles.
     Fit {
         /// A directory per application.

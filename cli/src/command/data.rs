@@ -23,7 +23,7 @@ use crate::command::run::threads;
 use crate::command::sim::data_fault;
 use crate::command::study::asked_for;
 use crate::command::train::{GATE, fault};
-use crate::command::{data_export, list};
+use crate::command::{data_export, fit_llm, list, replay_llm};
 use crate::config;
 use crate::progress::{Meter, Verbosity};
 
@@ -51,6 +51,8 @@ pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
         }
         Data::Inspect { file, cluster, output } => inspect(file, cluster, *output),
         Data::Validate { file, cluster } => check(file, cluster.as_deref()),
+        Data::FitLlm(asked) => fit_llm::run(asked),
+        Data::ReplayLlm(asked) => replay_llm::run(asked),
         Data::Fit { profiles, by_type, out } => {
             let mut catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
             if let Some(more) = by_type {

@@ -2,6 +2,7 @@
 
 use goodput_console::{Cell, Listing};
 use goodput_datasets::accelerators::Accelerators;
+use goodput_datasets::llm::ReplicaCatalog;
 use goodput_env::model::switching::{NAMED, Switch};
 
 /// Listing of `goodput list accelerators`.
@@ -21,6 +22,33 @@ pub fn accelerators() -> Listing {
             Cell::Whole(row.models as i64),
             Cell::Whole(row.unchecked as i64),
             row.sources.join("; ").into(),
+        ]);
+    }
+    rows
+}
+
+/// Listing of `goodput list llm-replicas`: configurations of language models and the costs of a step, milliseconds.
+pub fn llm_replicas() -> Listing {
+    const BRIEF: &[&str] = &["replica", "devices", "rows", "kv_tokens", "fixed_ms", "context_ms", "prompt_ms"];
+    const MORE: &[&str] = &["experts_ms", "expert_share", "sequence_ms", "pair_ms", "source"];
+    let catalog = ReplicaCatalog::shipped();
+    let mut rows = Listing::new(&[BRIEF, MORE].concat()).brief(BRIEF);
+    let source = catalog.sources.values().map(String::as_str).collect::<Vec<_>>().join("; ");
+    for replica in &catalog.replicas {
+        let step = &replica.step;
+        rows.push(vec![
+            replica.name.as_str().into(),
+            Cell::Whole(i64::from(replica.configuration.devices())),
+            Cell::Whole(i64::from(replica.rows)),
+            Cell::Whole(replica.kv_tokens as i64),
+            Cell::Number(step.fixed_ms, 3),
+            Cell::Number(step.context_ms, 9),
+            Cell::Number(step.prompt_ms, 6),
+            Cell::Number(step.experts_ms, 3),
+            Cell::Number(step.expert_share, 4),
+            Cell::Number(step.sequence_ms, 6),
+            Cell::Number(step.pair_ms, 12),
+            source.as_str().into(),
         ]);
     }
     rows

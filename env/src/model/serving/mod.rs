@@ -13,6 +13,7 @@
 //! the errors.
 
 mod fleet;
+pub mod llm;
 pub mod queueing;
 
 pub use fleet::{BINS, Demand, Fleet, Interval, edge};

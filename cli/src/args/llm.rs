@@ -1,0 +1,114 @@
+//! Options of `data fit-llm` and `data replay-llm`.
+
+use std::path::PathBuf;
+
+use goodput_console::OutputFormat;
+
+/// Options of `data fit-llm`.
+#[derive(Debug, clap::Args)]
+pub struct FitLlm {
+    /// Files of measured times: a row for each configuration and load, as silicon_sample.csv of AIConfigurator.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print the errors on configurations, and on models, that the fit has not seen: the rows are divided into four
+    /// parts by a hash of the name, and each part is predicted from the other three.
+    #[arg(long)]
+    pub check: bool,
+    /// Print the errors of the fit on the rows of another file.
+    #[arg(long, value_name = "FILE")]
+    pub test: Option<PathBuf>,
+    /// File for the costs of a step of each configuration, as TOML.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Options of `data replay-llm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: the hour of Mooncake on 8 replicas of a fitted configuration
+  goodput data replay-llm mooncake.jsonl --replica Llama-3.1-70B-fp8/vllm/h100_sxm/tp4 --replicas 8")]
+pub struct ReplayLlm {
+    /// Trace: JSON lines of Mooncake or of a run of vLLM, a table of Azure, or a table with the columns arrival_secs,
+    /// input and output.
+    pub trace: PathBuf,
+    /// Configuration of a replica: a name of `goodput list llm-replicas`.
+    #[arg(long, value_name = "NAME", required_unless_present = "costs")]
+    pub replica: Option<String>,
+    /// File with the costs of a step in place of those of the catalog, as --fit writes it.
+    #[arg(long, value_name = "FILE", conflicts_with = "replica", requires = "kv_tokens")]
+    pub costs: Option<PathBuf>,
+    /// Number of replicas. A request goes to the one with the fewest tokens of unfinished requests.
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    pub replicas: u32,
+    /// Most requests that a replica works on at a time.
+    #[arg(long, default_value_t = 256, value_name = "COUNT")]
+    pub sequences: u32,
+    /// Most tokens of a step.
+    #[arg(long, default_value_t = 8192, value_name = "TOKENS")]
+    pub budget: u32,
+    /// Tokens whose keys and values fit into the memory of a replica [default: those of the configuration].
+    #[arg(long, value_name = "TOKENS")]
+    pub kv_tokens: Option<u64>,
+    /// Tokens of a block of that memory.
+    #[arg(long, default_value_t = 16, value_name = "TOKENS")]
+    pub block: u32,
+    /// Tokens of earlier prompts that a replica keeps beside that memory, for a trace that names blocks.
+    #[arg(long, default_value_t = 0, value_name = "TOKENS")]
+    pub prefix_tokens: u64,
+    /// Wait for the first token after which a request is given up, seconds [default: none is].
+    #[arg(long, value_name = "SECS")]
+    pub timeout: Option<f64>,
+    /// Objective of the time to the first token, seconds.
+    #[arg(long, default_value_t = 2.0, value_name = "SECS")]
+    pub ttft: f64,
+    /// Objective of the time of a further token, seconds.
+    #[arg(long, default_value_t = 0.05, value_name = "SECS")]
+    pub tpot: f64,
+    /// Factor of the times of memory: the bandwidth that the costs were measured at, over that of the replica.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub memory: f64,
+    /// Factor of the times of computation, in the same way.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub compute: f64,
+    /// Print measured times beside the replayed ones, where the trace has them.
+    #[arg(long)]
+    pub check: bool,
+    /// Fit the costs of a step to the measured times of the trace first, and write them to a file.
+    #[arg(long, value_name = "FILE")]
+    pub fit: Option<PathBuf>,
+    /// Form of the figures.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
+/// Replicas that are started and stopped.
+#[derive(Debug, clap::Args)]
+pub struct Autoscale {
+    /// Most replicas: their number changes between --replicas and this one.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["prefix_tokens", "fit", "check"])]
+    pub most: Option<u32>,
+    /// Tokens of unfinished requests of a replica that the rule aims at.
+    #[arg(long, default_value_t = 100_000, value_name = "TOKENS")]
+    pub target: u64,
+    /// Time between two decisions, seconds.
+    #[arg(long, default_value_t = 15.0, value_name = "SECS")]
+    pub period: f64,
+    /// Decisions for which a smaller number must be enough before replicas stop.
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    pub window: u32,
+    /// Time until a starting replica has its devices, seconds.
+    #[arg(long, default_value_t = 5.0, value_name = "SECS")]
+    pub cold_schedule: f64,
+    /// Time to pull the image of a starting replica, seconds.
+    #[arg(long, default_value_t = 30.0, value_name = "SECS")]
+    pub cold_pull: f64,
+    /// Weights that a starting replica reads, GB.
+    #[arg(long, default_value_t = 70.0, value_name = "GB")]
+    pub weights: f64,
+    /// Bandwidth at which it reads them, GB a second.
+    #[arg(long, default_value_t = 2.0, value_name = "GB")]
+    pub load: f64,
+    /// Time to compile and to warm up a starting replica, seconds.
+    #[arg(long, default_value_t = 30.0, value_name = "SECS")]
+    pub cold_warm: f64,
+}

@@ -1,0 +1,72 @@
+//! `goodput data fit-llm`: a model of prefill and decode from measured times.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
+use goodput_datasets::DataError;
+use goodput_datasets::fit::llm::TwoStages;
+use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
+use goodput_datasets::import::silicon::{self, SiliconRow};
+
+use crate::args::FitLlm;
+use crate::command::sim::data_fault;
+
+/// Runs `goodput data fit-llm` and gives its exit code.
+pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
+    let mut rows = Vec::new();
+    for file in &asked.files {
+        rows.extend(read(file)?);
+    }
+    let fit = TwoStages::fit(&rows.iter().collect::<Vec<_>>());
+    let mut table = Listing::new(&["rows of", "unseen", "backend", "rows", "ttft_median_ape", "tpot_median_ape"]);
+    add(&mut table, "fit", "nothing", "all", &Errors::of(&fit, &rows));
+    if asked.check {
+        for (what, unseen_of) in [("configuration", Unseen::Configuration), ("model", Unseen::Model)] {
+            let by_backend = unseen(&rows, unseen_of);
+            let mut all = Errors::default();
+            for (_, errors) in &by_backend {
+                all.ttft.extend(&errors.ttft);
+                all.tpot.extend(&errors.tpot);
+            }
+            add(&mut table, "check", what, "all", &all);
+            for (backend, errors) in &by_backend {
+                add(&mut table, "check", what, backend, errors);
+            }
+        }
+    }
+    if let Some(file) = &asked.test {
+        let test = read(file)?;
+        add(&mut table, "test", "as the file", "all", &Errors::of(&fit, &test));
+    }
+    table.print(OutputFormat::Table)?;
+    if let Some(out) = &asked.out {
+        let catalog = fit.replicas(&rows);
+        fs::write(out, catalog.to_toml())
+            .map_err(|error| CommandError::input(format!("cannot write {}: {error}", out.display())))?;
+        say(&format!("wrote {} to {}", counted(catalog.replicas.len() as u64, "replica"), out.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<Vec<SiliconRow>, CommandError> {
+    let (rows, report) = silicon::read(file).map_err(data_fault)?;
+    say(&format!("{}: {report}", file.display()));
+    if rows.is_empty() {
+        return Err(data_fault(DataError::Empty { path: file.to_owned() }));
+    }
+    Ok(rows)
+}
+
+fn add(table: &mut Listing, of: &str, unseen: &str, backend: &str, errors: &Errors) {
+    let share = |values: &[f64]| Cell::option(median(values), |median| Cell::Number(median, 4));
+    table.push(vec![
+        of.into(),
+        unseen.into(),
+        backend.into(),
+        Cell::Whole(errors.tpot.len() as i64),
+        share(&errors.ttft),
+        share(&errors.tpot),
+    ]);
+}

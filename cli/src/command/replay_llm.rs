@@ -1,0 +1,187 @@
+//! `goodput data replay-llm`: a trace of requests on replicas of a language model.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use goodput_console::{Cell, CommandError, Listing, say};
+use goodput_datasets::fit::llm::calibrate::calibrate;
+use goodput_datasets::import::llm_requests;
+use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
+use goodput_env::model::serving::llm::request::SECOND_PS;
+use goodput_env::model::serving::llm::{Limits, LlmService, Outcome, Served, StepCosts, StepTime};
+
+use crate::args::ReplayLlm;
+use crate::command::sim::data_fault;
+
+/// Percentiles that are printed.
+const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
+
+/// Runs `goodput data replay-llm` and gives its exit code.
+pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
+    let (trace, report) = llm_requests::read(&asked.trace).map_err(data_fault)?;
+    say(&format!("{}: {report}", asked.trace.display()));
+    if (asked.check || asked.fit.is_some()) && trace.measured.len() < trace.requests.len() {
+        return Err(CommandError::input(format!("{}: the trace has no measured times", asked.trace.display()))
+            .with_help("leave out --check and --fit, or give the requests of a run of vLLM"));
+    }
+    let (mut costs, kv_tokens) = replica(asked)?;
+    costs = on_device(costs, asked.memory, asked.compute);
+    let limits = limits(asked, kv_tokens)?;
+    if let Some(out) = &asked.fit {
+        let (found, distance) = calibrate(&trace, asked.replicas, limits, &costs);
+        costs = found;
+        let text = toml::to_string(&costs).map_err(CommandError::failed)?;
+        fs::write(out, text)
+            .map_err(|error| CommandError::input(format!("cannot write {}: {error}", out.display())))?;
+        say(&format!("wrote costs of a step with a distance of {distance:.4} to {}", out.display()));
+    }
+    let step = StepTime::new(&costs, asked.budget).map_err(CommandError::input)?;
+    let played = fixed(asked, &trace, limits, &step)?;
+    figures(asked, &trace, &played).print(asked.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A replay and what it took.
+struct Played {
+    outcomes: Vec<Outcome>,
+    reused_tokens: u64,
+    /// Time of all replicas, hours, and cold starts, where their number changed.
+    scaled: Option<(f64, u32)>,
+}
+
+fn fixed(asked: &ReplayLlm, trace: &LlmTrace, limits: Limits, step: &StepTime) -> Result<Played, CommandError> {
+    let mut service = LlmService::new(asked.replicas, limits, step).map_err(CommandError::input)?;
+    if !trace.blocks.is_empty() {
+        let most = asked.prefix_tokens / u64::from(trace.block_tokens);
+        service = service.with_prefixes(trace.block_tokens, most as usize);
+    }
+    let outcomes = service.replay(&trace.requests, &trace.blocks);
+    Ok(Played { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
+}
+
+/// Costs of a step, and tokens that fit into memory.
+fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
+    if let (Some(file), Some(tokens)) = (&asked.costs, asked.kv_tokens) {
+        return Ok((read_costs(file)?, tokens));
+    }
+    let name = asked.replica.as_deref().unwrap_or_default();
+    let entry = ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
+        CommandError::input(format!("--replica {name}: the catalog has no such replica"))
+            .with_help("goodput list llm-replicas")
+    })?;
+    Ok((entry.step, asked.kv_tokens.unwrap_or(entry.kv_tokens)))
+}
+
+fn read_costs(file: &Path) -> Result<StepCosts, CommandError> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| CommandError::input(format!("cannot read {}: {error}", file.display())))?;
+    toml::from_str(&text).map_err(|error| CommandError::input(format!("{}: {error}", file.display())))
+}
+
+/// Costs on a device with other speeds.
+fn on_device(costs: StepCosts, memory: f64, compute: f64) -> StepCosts {
+    StepCosts {
+        fixed_ms: costs.fixed_ms * memory,
+        experts_ms: costs.experts_ms * memory,
+        context_ms: costs.context_ms * memory,
+        prompt_ms: costs.prompt_ms * compute,
+        pair_ms: costs.pair_ms * compute,
+        ..costs
+    }
+}
+
+fn limits(asked: &ReplayLlm, kv_tokens: u64) -> Result<Limits, CommandError> {
+    let timeout = asked.timeout.unwrap_or(f64::INFINITY);
+    if !(timeout > 0.0 && asked.memory > 0.0 && asked.compute > 0.0) {
+        return Err(CommandError::input("--timeout, --memory and --compute must be above 0"));
+    }
+    // A float too large for the type becomes its greatest number, which is no timeout.
+    let timeout_ps = (timeout * SECOND_PS as f64) as u64;
+    let limits = Limits { sequences: asked.sequences, tokens: asked.budget, kv_tokens, block: asked.block, timeout_ps };
+    limits.check().map_err(CommandError::input)?;
+    Ok(limits)
+}
+
+/// The table of a replay.
+fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &Played) -> Listing {
+    let outcomes = &played.outcomes;
+    let served: Vec<(usize, &Served)> = (0..)
+        .zip(outcomes)
+        .filter_map(|(at, outcome)| match outcome {
+            Outcome::Served(served) => Some((at, served)),
+            Outcome::TimedOut | Outcome::TooLong => None,
+        })
+        .collect();
+    let count = |is: fn(&Outcome) -> bool| Cell::Whole(outcomes.iter().filter(|outcome| is(outcome)).count() as i64);
+    let columns = ["figure", "replayed", "measured", "difference"];
+    let mut rows = Listing::new(if asked.check { &columns } else { &columns[..2] });
+    let mut add = |figure: String, value: Cell, measured: Option<(f64, f64)>| {
+        let mut row = vec![figure.into(), value];
+        if asked.check {
+            row.push(Cell::option(measured, |(_, known)| Cell::Number(known, 4)));
+            row.push(Cell::option(measured, |(found, known)| Cell::Number(found / known - 1.0, 4)));
+        }
+        rows.push(row);
+    };
+    let kept =
+        |served: &Served| served.ttft_secs() <= asked.ttft && served.tpot_secs().is_none_or(|tpot| tpot <= asked.tpot);
+    let good = served.iter().filter(|(_, served)| kept(served)).count();
+    let span = served.iter().map(|(_, served)| served.last_ps).max().unwrap_or(0) as f64 / SECOND_PS as f64;
+    add("requests".into(), Cell::Whole(outcomes.len() as i64), None);
+    add("served".into(), Cell::Whole(served.len() as i64), None);
+    add("timed_out".into(), count(|outcome| matches!(outcome, Outcome::TimedOut)), None);
+    add("too_long".into(), count(|outcome| matches!(outcome, Outcome::TooLong)), None);
+    let preemptions = served.iter().map(|(_, served)| i64::from(served.preemptions)).sum();
+    add("preemptions".into(), Cell::Whole(preemptions), None);
+    add("reused_tokens".into(), Cell::Whole(played.reused_tokens as i64), None);
+    if let Some((hours, starts)) = played.scaled {
+        add("replica_hours".into(), Cell::Number(hours, 3), None);
+        add("cold_starts".into(), Cell::Whole(i64::from(starts)), None);
+    }
+    add("within_both_objectives".into(), Cell::Number(good as f64 / outcomes.len() as f64, 4), None);
+    add("goodput_per_sec".into(), Cell::Number(if span > 0.0 { good as f64 / span } else { 0.0 }, 4), None);
+    let measured = |at: usize| trace.measured.get(at);
+    let each = |at: usize| {
+        let known = measured(at)?;
+        let gaps = trace.requests[at].output.checked_sub(1).filter(|&gaps| gaps > 0)?;
+        Some((known.latency_secs - known.ttft_secs) / f64::from(gaps))
+    };
+    let both: [(&str, Vec<f64>, Vec<f64>); 3] = [
+        (
+            "ttft_secs",
+            served.iter().map(|(_, served)| served.ttft_secs()).collect(),
+            served.iter().filter_map(|(at, _)| Some(measured(*at)?.ttft_secs)).collect(),
+        ),
+        (
+            "tpot_secs",
+            served.iter().filter_map(|(_, served)| served.tpot_secs()).collect(),
+            served.iter().filter_map(|(at, _)| each(*at)).collect(),
+        ),
+        (
+            "latency_secs",
+            served.iter().map(|(_, served)| served.latency_secs()).collect(),
+            served.iter().filter_map(|(at, _)| Some(measured(*at)?.latency_secs)).collect(),
+        ),
+    ];
+    for (name, found, known) in both {
+        let [found, known] = [summary(found), summary(known)];
+        for (at, (figure, value)) in found.iter().enumerate() {
+            let known = known.get(at).map(|(_, known)| (*value, *known));
+            add(format!("{name}_{figure}"), Cell::Number(*value, 4), known);
+        }
+    }
+    rows
+}
+
+/// Mean and percentiles (of the nearest rank) of values; empty where there are none.
+fn summary(mut values: Vec<f64>) -> Vec<(String, f64)> {
+    if values.is_empty() {
+        return Vec::new();
+    }
+    values.sort_by(f64::total_cmp);
+    let rank = |share: f64| values[((share * values.len() as f64).ceil() as usize).clamp(1, values.len()) - 1];
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let percentiles = PERCENTILES.iter().map(|&share| (format!("p{}", share * 100.0), rank(share)));
+    std::iter::once(("mean".to_owned(), mean)).chain(percentiles).collect()
+}

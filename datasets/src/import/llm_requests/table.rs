@@ -1,0 +1,49 @@
+//! Tables of requests: the traces of Azure (`TIMESTAMP,ContextTokens,GeneratedTokens`), and tables of one's own with
+//! the columns `arrival_secs`, `input` and `output`.
+
+use std::path::Path;
+
+use super::{Rows, checked};
+use crate::csv_rows::{CsvRow, CsvRows, header_has};
+use crate::error::{DataError, RowProblem};
+use crate::import::dates;
+
+const AZURE: &[&str] = &["TIMESTAMP", "ContextTokens", "GeneratedTokens"];
+const OWN: &[&str] = &["arrival_secs", "input", "output"];
+
+/// Whether the first line is of one of both formats.
+pub(super) fn recognises(first: &[u8]) -> bool {
+    header_has(first, AZURE) || header_has(first, OWN)
+}
+
+/// Rows of the text.
+///
+/// # Errors
+/// Where a column is missing.
+pub(super) fn rows(path: &Path, text: &[u8]) -> Result<Rows, DataError> {
+    let columns = if header_has(text, AZURE) { AZURE } else { OWN };
+    let arrival = if header_has(text, AZURE) { date } else { secs };
+    let mut table = CsvRows::new(path, text, columns)?;
+    let mut rows = Vec::new();
+    while let Some(row) = table.next(columns) {
+        rows.push(row.and_then(|row| {
+            let parsed = || checked(arrival(&row)?, row.count(1)?, row.count(2)?);
+            parsed().map_err(|problem| (row.line, problem))
+        }));
+    }
+    Ok(rows)
+}
+
+fn secs(row: &CsvRow<'_, '_>) -> Result<f64, RowProblem> {
+    row.at_least(0, 0.0, "seconds of at least 0")
+}
+
+/// Seconds since 1970 of a date with decimals of a second.
+fn date(row: &CsvRow<'_, '_>) -> Result<f64, RowProblem> {
+    let text = row.bytes(0);
+    let (whole, decimals) = text.split_at(text.len().min(19));
+    let decimals = std::str::from_utf8(decimals).ok().map(|decimals| format!("0{decimals}"));
+    let part = decimals.and_then(|decimals| decimals.parse::<f64>().ok());
+    let seconds = dates::seconds(whole).zip(part).map(|(whole, part)| whole as f64 + part);
+    seconds.ok_or_else(|| row.problem(0, "a date such as 2023-11-16 18:17:03.97"))
+}

@@ -1,0 +1,122 @@
+//! Measured times of language models, as NVIDIA's AIConfigurator keeps them (`silicon_sample.csv`): a row holds the
+//! time to the first token and the time of a further token at a constant number of requests.
+
+use std::path::Path;
+
+use super::{ImportReport, source::TraceSource};
+use crate::csv_rows::{CsvRow, CsvRows};
+use crate::error::{DataError, RowProblem};
+use crate::llm::{Configuration, LlmFacts, LoadShape, Precision};
+
+/// Columns of the file; those before `precision` must be there.
+const COLUMNS: &[&str] = &[
+    "backend",
+    "model_path",
+    "system",
+    "isl",
+    "osl",
+    "batch_size",
+    "tp_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
+    "precision",
+    "gemm_quant_mode",
+    "backend_version",
+    "mode",
+    "attention_dp_size",
+    "moe_tp_size",
+    "moe_ep_size",
+];
+const REQUIRED: usize = 9;
+
+/// A measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiliconRow {
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// What was measured.
+    pub configuration: Configuration,
+    /// Version of the backend; empty where it is not known.
+    pub version: String,
+    /// Load.
+    pub shape: LoadShape,
+    /// Time to the first token, milliseconds.
+    pub ttft_ms: f64,
+    /// Time of a further token, milliseconds.
+    pub tpot_ms: f64,
+}
+
+/// Reads a file, which gzip or xz may have compressed. Rows of replicas that divide prefill and decode are refused.
+///
+/// # Errors
+/// Where the file cannot be read or a column is missing.
+pub fn read(path: &Path) -> Result<(Vec<SiliconRow>, ImportReport), DataError> {
+    let text = TraceSource::at(path)?.plain()?;
+    let mut rows = CsvRows::begin(path, &text, COLUMNS, REQUIRED, b',')?;
+    let (mut measured, mut report) = (Vec::new(), ImportReport::default());
+    while let Some(row) = rows.next(COLUMNS) {
+        match row.and_then(|row| parse(&row).map_err(|problem| (row.line, problem))) {
+            Ok((row, repaired)) => {
+                if repaired {
+                    let what = "sizes that count every device twice are divided".to_owned();
+                    report.repair("parallel sizes", row.line, what);
+                }
+                measured.push(row);
+            }
+            Err((line, problem)) => report.refuse(line, problem),
+        }
+    }
+    report.kept = measured.len() as u64;
+    Ok((measured, report))
+}
+
+/// A row, and whether its sizes were repaired.
+fn parse(row: &CsvRow<'_, '_>) -> Result<(SiliconRow, bool), RowProblem> {
+    if row.bytes(12) == b"disagg" {
+        return Err(row.problem(12, "`agg`: replicas that divide prefill and decode are not modelled"));
+    }
+    let facts = LlmFacts::shipped();
+    let path = row.text(1)?;
+    let model = facts.model(path).ok_or_else(|| row.problem(1, "a model of the catalog (goodput list models)"))?;
+    let system = row.text(2)?;
+    if facts.system(system).is_none() {
+        return Err(row.problem(2, "a system of the catalog (goodput list models)"));
+    }
+    let optional = |index| row.count(index).unwrap_or(1);
+    let (mut tensor, mut data, expert) = (row.count(6)?, optional(13), optional(15));
+    // Some rows give the product of the sizes of attention and experts where both divide the same devices.
+    let squared = expert > 1 && optional(14) == expert && tensor * data == expert * expert;
+    if squared {
+        (tensor, data) = if data == 1 { (expert, 1) } else { (1, expert) };
+    }
+    let configuration = Configuration {
+        system: system.to_owned(),
+        backend: row.text(0)?.to_owned(),
+        model: model.name.clone(),
+        precision: precision(row, path),
+        tensor,
+        data,
+        expert,
+    };
+    let shape = LoadShape { input: row.count(3)?, output: row.count(4)?, concurrency: row.count(5)? };
+    if shape.output < 2 {
+        return Err(row.problem(4, "at least 2 tokens"));
+    }
+    let [ttft_ms, tpot_ms] = [row.at_least(7, 1e-3, "milliseconds")?, row.at_least(8, 1e-3, "milliseconds")?];
+    let version = String::from_utf8_lossy(row.bytes(11)).into_owned();
+    Ok((SiliconRow { line: row.line, configuration, version, shape, ttft_ms, tpot_ms }, squared))
+}
+
+/// Precision of the weights: as the row says, else as the name of the model says, else 16-bit.
+fn precision(row: &CsvRow<'_, '_>, path: &str) -> Precision {
+    let said = [row.bytes(9), row.bytes(10)].map(|bytes| String::from_utf8_lossy(bytes).to_lowercase());
+    let texts = [&said[0], &said[1], &path.to_lowercase()];
+    let of = |text: &str| match text {
+        text if text.contains("fp4") => Some(Precision::Fp4),
+        text if text.contains("int4") => Some(Precision::Int4),
+        text if text.contains("fp8") => Some(Precision::Fp8),
+        text if text.contains("bf16") => Some(Precision::Bf16),
+        _ => None,
+    };
+    texts.into_iter().find_map(|text| of(text)).unwrap_or(Precision::Bf16)
+}

@@ -1,0 +1,29 @@
+//! A replica that runs a language model, request by request.
+//!
+//! - [`step`]: the time of one forward pass over a batch, as a sum of costs.
+//! - [`request`]: what a request asks for, and what became of it.
+//! - [`sequences`]: the requests that a replica decodes, and the blocks of memory that they hold.
+//! - [`replica`]: continuous batching with chunked prefill.
+//! - [`service`]: several replicas behind a router; each may keep prefixes of prompts.
+//! - [`autoscale`]: replicas that are started and stopped while requests arrive.
+//!
+//! Iterations in place of whole requests are batched since Orca (Yu et al., OSDI 2022, section 3.1). Memory in blocks,
+//! and preemption by recomputation, are those of vLLM (Kwon et al., SOSP 2023, section 4.5). Decodes come first in a
+//! batch and prompts fill the rest of its token budget in chunks (Sarathi-Serve, Agrawal et al., OSDI 2024, section 4.2).
+//!
+//! Times are whole picoseconds. So many equal steps that are summed in closed form end at the same picosecond as
+//! steps that are played one by one, and `env/tests/llm.rs` compares both.
+
+pub mod autoscale;
+mod prefix;
+pub mod replica;
+pub mod request;
+pub mod sequences;
+pub mod service;
+pub mod step;
+
+pub use autoscale::{ColdStart, ScaleRule, ScaledReplay, replay_scaled};
+pub use replica::{Limits, LimitsError, Replica};
+pub use request::{LlmRequest, Outcome, Served};
+pub use service::Service as LlmService;
+pub use step::{StepCosts, StepTime, StepTimeError};
