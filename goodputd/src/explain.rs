@@ -8,21 +8,45 @@ use crate::client::Client;
 use crate::listings::place;
 use crate::starts::ToldStart;
 
-/// Explains the job with this key or name.
+/// What a daemon says of one job.
+struct Explained {
+    told: api::JobExplanation,
+    /// Predicted start of the job, where the job waits.
+    start: Option<ToldStart>,
+}
+
+impl Explained {
+    fn ask(client: &Client, job: &str) -> Result<Self, CommandError> {
+        let told: api::JobExplanation = client.get(&format!("/v1/jobs/{job}"))?;
+        let waits = matches!(told.job.phase.as_str(), "held" | "released");
+        let start = waits.then(|| ToldStart::of(client, &told.job.key));
+        Ok(Self { told, start })
+    }
+
+    fn words(&self) -> String {
+        let start = self.start.as_ref().map_or_else(String::new, |start| format!("\n{}", start.words()));
+        format!("{}{start}", text(&self.told))
+    }
+
+    fn json(&self) -> Value {
+        let start = self.start.as_ref().map_or(Value::Null, ToldStart::json);
+        json!({ "job": self.told.job, "orders": self.told.orders, "start": start })
+    }
+}
+
+/// Prints what the daemon says of the job with this key or name.
 pub fn run(client: &Client, job: &str, as_json: bool) -> Result<(), CommandError> {
-    let told: api::JobExplanation = client.get(&format!("/v1/jobs/{job}"))?;
-    let waits = matches!(told.job.phase.as_str(), "held" | "released");
-    let start = if waits { Some(ToldStart::of(client, &told.job.key)) } else { None };
-    if as_json {
-        let start = start.map_or(Value::Null, |start| start.json());
-        let told = json!({ "job": told.job, "orders": told.orders, "start": start });
-        return print(&format!("{}\n", serde_json::to_string_pretty(&told).map_err(CommandError::failed)?));
-    }
-    let mut text = text(&told);
-    if let Some(start) = start {
-        text.push_str(&format!("\n{}", start.words()));
-    }
+    let explained = Explained::ask(client, job)?;
+    let text = match as_json {
+        true => serde_json::to_string_pretty(&explained.json()).map_err(CommandError::failed)?,
+        false => explained.words(),
+    };
     print(&format!("{text}\n"))
+}
+
+/// What the daemon says of the job with this key or name, in words.
+pub fn words(client: &Client, job: &str) -> Result<String, CommandError> {
+    Ok(Explained::ask(client, job)?.words())
 }
 
 /// Text about one job: its phase and reason, its placement, its speed, and its latest orders.

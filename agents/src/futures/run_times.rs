@@ -161,7 +161,7 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
 
 impl PossibleWork {
     /// The work of a job of which the scheduler is told what is left of its time limit, where it has one.
-    pub(super) fn telling_limit(self) -> Self {
+    pub(crate) fn telling_limit(self) -> Self {
         Self { tells_limit: true, ..self }
     }
 

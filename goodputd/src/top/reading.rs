@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use goodput_console::CommandError;
-use goodput_executor::daemon::interface::api::JobExplanation;
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::engine::{NodeSeen, ServiceSeen};
 
@@ -65,9 +64,7 @@ pub fn follow(client: Client, every: Duration) -> (Sender<Asked>, Receiver<Told>
         let mut next = Instant::now() + every;
         loop {
             let answer = match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(Asked::Job(key)) => {
-                    client.get::<JobExplanation>(&format!("/v1/jobs/{key}")).map(|job| Told::Job(explain::text(&job)))
-                }
+                Ok(Asked::Job(key)) => explain::words(&client, &key).map(Told::Job),
                 Ok(Asked::State) | Err(RecvTimeoutError::Timeout) => {
                     next = Instant::now() + every;
                     Reading::of(&client).map(|reading| Told::State(Box::new(reading)))

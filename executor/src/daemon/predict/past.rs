@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use goodput_agents::start_time::RunTimeHistory;
+use goodput_agents::futures::RunTimeHistory;
 use goodput_env::job::{JobId, JobSpec, Work, Workload};
 use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
