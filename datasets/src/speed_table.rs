@@ -4,6 +4,20 @@
 //! fast the job is on others. A step of a larger batch counts as as many samples more, so a job does one amount of work
 //! whatever its size, and no batch size is statistically better than another.
 //!
+//! The file is of this form, and [`ShippedSpeeds`] names the ones that ship:
+//!
+//! ```toml
+//! accelerator = "a100"
+//! gpus_per_node = 8
+//! gpus = [1, 2, 4]
+//!
+//! [[model]]
+//! name = "elasticflow-bert"
+//!
+//! [model.steps_per_sec]
+//! 64 = [6.03, 8.64, 10.36]
+//! ```
+//!
 //! Between measured numbers of accelerators steps per second are linear. The table does not tell placements apart: its
 //! speeds are those of packed accelerators, and are taken for every placement.
 
