@@ -145,8 +145,8 @@ impl SpeedTable {
         (1..=last).map(at).collect()
     }
 
-    /// Measurements to which the parameters of policies are fitted. A pass without synchronisation is taken to divide the
-    /// step of one accelerator.
+    /// Measurements to which the parameters of policies are fitted. A pass without synchronisation is taken to
+    /// divide the step of one accelerator.
     fn samples(&self, batch: u32, curve: &[f64]) -> Vec<Sample> {
         let sizes = self.gpus.iter().copied().filter(|&gpus| gpus as usize <= curve.len() && gpus <= batch);
         let sample = |gpus: u32| {
@@ -165,7 +165,8 @@ fn step_time(curve: &[f64], gpus: u32, part: f64) -> StepTime {
     StepTime { step_secs, sync_secs: (step_secs - pass).max(0.0) }
 }
 
-/// Step times on every number of accelerators and nodes, at the batch sizes per replica that the total batch sizes give.
+/// Step times on every number of accelerators and nodes, at the batch sizes per replica that the total batch sizes
+/// give.
 fn step_times(curves: &BTreeMap<u32, Vec<f64>>) -> Vec<ScalabilitySample> {
     let most = curves.values().map(Vec::len).max().unwrap_or(0) as u32;
     let mut samples = Vec::new();

@@ -1,16 +1,16 @@
 //! ElasticFlow (Gu et al., ASPLOS'23): share of jobs that meet their deadlines, on the published traces of Microsoft's
 //! clusters.
 //!
-//! The figures are those that the artifact's plots hold (pkusys/ElasticFlow, `plot_figure/scripts`): figure 8b of its
-//! simulator, and figure 6b of a testbed of 128 A100. The speeds by number of accelerators are the artifact's too, and
-//! ship with goodput. Chronus is not among our policies. The artifact's Themis is finish-time fairness as Gavel computes it,
-//! at the requested sizes, so `gavel-ftf` stands beside it. Its Gandiva takes turns on fixed sets of nodes; ours is the
-//! policy as its own paper has it.
+//! The figures are those that the artifact's plots hold (pkusys/ElasticFlow, `plot_figure/scripts`): figure 8b of
+//! its simulator, and figure 6b of a testbed of 128 A100. The speeds by number of accelerators are the artifact's
+//! too, and ship with goodput. Chronus is not among our policies. The artifact's Themis is finish-time fairness as
+//! Gavel computes it, at the requested sizes, so `gavel-ftf` stands beside it. Its Gandiva takes turns on fixed
+//! sets of nodes; ours is the policy as its own paper has it.
 //!
-//! Conventions, as far as they carry over: `elasticflow@replica` is asked once a slot, 60 s in simulation and 240 s on the
-//! testbed. ElasticFlow and EDF are asked at arrivals, at completions and when a planned change is due, the other
-//! policies at both. A change of a job costs 9 to 21 s by its size. The artifact charges jobs that go on as they were, too:
-//! 2 or 7 s at every decision, and a restart of all workers at every sixtieth.
+//! Conventions, as far as they carry over: `elasticflow@replica` is asked once a slot, 60 s in simulation and 240 s
+//! on the testbed. ElasticFlow and EDF are asked at arrivals, at completions and when a planned change is due, the
+//! other policies at both. A change of a job costs 9 to 21 s by its size. The artifact charges jobs that go on as
+//! they were, too: 2 or 7 s at every decision, and a restart of all workers at every sixtieth.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -7,18 +7,19 @@
 //! - `edf`: the baseline.
 //! - `buddy`: placement in powers of two, with migration.
 //!
-//! Earliest deadline first, the baseline of the paper, gives each job as many accelerators as it can run on, in order of
-//! deadlines. `edf-admission` and `edf-elastic` are the ablations of the paper's figure 9: earliest deadline first with
-//! admission control, and with the minimum satisfactory share and elastic scaling but without admission control. A job
-//! without a deadline is best effort: it comes after all jobs with one, and is never refused.
+//! Earliest deadline first, the baseline of the paper, gives each job as many accelerators as it can run on, in
+//! order of deadlines. `edf-admission` and `edf-elastic` are the ablations of the paper's figure 9: earliest
+//! deadline first with admission control, and with the minimum satisfactory share and elastic scaling but without
+//! admission control. A job without a deadline is best effort: it comes after all jobs with one, and is never
+//! refused.
 //!
 //! A rigid job keeps the size that it asked for. A refused job that stays in the system, as on a live cluster, is best
 //! effort from then on.
 //!
-//! The paper is followed in its artifact's finer form of Algorithm 1: not the whole course of a job is raised by a level,
-//! but its end from the latest moment on that is enough. `elasticflow@replica` is the artifact (pkusys/ElasticFlow,
-//! `scheduler.py`) in more points: its plans take no account of restarts, and [`most_accelerator_time`] and `admission`
-//! describe the others.
+//! The paper is followed in its artifact's finer form of Algorithm 1: not the whole course of a job is raised by a
+//! level, but its end from the latest moment on that is enough. `elasticflow@replica` is the artifact
+//! (pkusys/ElasticFlow, `scheduler.py`) in more points: its plans take no account of restarts, and
+//! [`most_accelerator_time`] and `admission` describe the others.
 
 mod admission;
 mod buddy;
