@@ -4,6 +4,20 @@
 //! fast the job is on others. A step of a larger batch counts as as many samples more, so a job does one amount of work
 //! whatever its size, and no batch size is statistically better than another.
 //!
+//! The file is of this form, and [`ShippedSpeeds`] names the ones that ship:
+//!
+//! ```toml
+//! accelerator = "a100"
+//! gpus_per_node = 8
+//! gpus = [1, 2, 4]
+//!
+//! [[model]]
+//! name = "elasticflow-bert"
+//!
+//! [model.steps_per_sec]
+//! 64 = [6.03, 8.64, 10.36]
+//! ```
+//!
 //! Between measured numbers of accelerators steps per second are linear. The table does not tell placements apart: its
 //! speeds are those of packed accelerators, and are taken for every placement.
 
@@ -131,8 +145,8 @@ impl SpeedTable {
         (1..=last).map(at).collect()
     }
 
-    /// Measurements to which the parameters of policies are fitted. A pass without synchronisation is taken to divide the
-    /// step of one accelerator.
+    /// Measurements to which the parameters of policies are fitted. A pass without synchronisation is taken to
+    /// divide the step of one accelerator.
     fn samples(&self, batch: u32, curve: &[f64]) -> Vec<Sample> {
         let sizes = self.gpus.iter().copied().filter(|&gpus| gpus as usize <= curve.len() && gpus <= batch);
         let sample = |gpus: u32| {
@@ -151,7 +165,8 @@ fn step_time(curve: &[f64], gpus: u32, part: f64) -> StepTime {
     StepTime { step_secs, sync_secs: (step_secs - pass).max(0.0) }
 }
 
-/// Step times on every number of accelerators and nodes, at the batch sizes per replica that the total batch sizes give.
+/// Step times on every number of accelerators and nodes, at the batch sizes per replica that the total batch sizes
+/// give.
 fn step_times(curves: &BTreeMap<u32, Vec<f64>>) -> Vec<ScalabilitySample> {
     let most = curves.values().map(Vec::len).max().unwrap_or(0) as u32;
     let mut samples = Vec::new();

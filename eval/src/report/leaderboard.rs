@@ -29,8 +29,8 @@ pub fn deadlines(summary: &Summary) -> &'static [&'static str] {
     if any { &[DEADLINES_MET, "refused_jobs"] } else { &[] }
 }
 
-/// Share of the deadlines that a policy meets on the workload where it meets fewest; `None` without deadlines and on one
-/// workload.
+/// Share of the deadlines that a policy meets on the workload where it meets fewest; `None` without deadlines and
+/// on one workload.
 pub fn worst_deadlines_met(policy: &PolicySummary) -> Option<f64> {
     let met = policy.by_workload.values().filter_map(|metrics| metrics.get(DEADLINES_MET));
     met.map(|estimate| estimate.value).min_by(f64::total_cmp).filter(|_| policy.by_workload.len() > 1)

@@ -9,9 +9,9 @@ use super::course::{Course, Demand};
 
 /// Jobs that were judged, and the way in which they are.
 ///
-/// The artifact judges all jobs that arrive at one decision together, and refuses all of them where any deadline is not
-/// kept. A late job, admitted or not, therefore has every arrival refused until it ends. As published, arrivals are judged
-/// one by one, in order of submission, and only what a job makes late counts against it.
+/// The artifact judges all jobs that arrive at one decision together, and refuses all of them where any deadline is
+/// not kept. A late job, admitted or not, therefore has every arrival refused until it ends. As published, arrivals
+/// are judged one by one, in order of submission, and only what a job makes late counts against it.
 #[derive(Clone, Debug)]
 pub struct Admission {
     together: bool,

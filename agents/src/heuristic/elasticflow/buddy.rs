@@ -12,9 +12,12 @@ use crate::placement::{Free, Packer};
 
 /// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none. A job that keeps its
 /// size moves only where another job would be spread over more nodes than it needs otherwise. On nodes whose number of
-/// accelerators is no power of two a job may be spread, and gets what one type has left.
+/// accelerators is no power of two a job may be spread, and gets what one type has left. A job on parts of cards stays.
 pub fn place(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
-    let mut order: Vec<&(JobView<'_>, u32)> = sizes.iter().filter(|(_, gpus)| *gpus > 0).collect();
+    // What a job on parts of cards holds is not free for another job when the job moves.
+    let on_parts = |job: &JobView<'_>| job.state.placement.share().is_some();
+    let placed = |(job, gpus): &&(JobView<'_>, u32)| *gpus > 0 && !(on_parts(job) && *gpus == job.gpus());
+    let mut order: Vec<&(JobView<'_>, u32)> = sizes.iter().filter(placed).collect();
     order.sort_by_key(|(job, gpus)| (Reverse(*gpus), *gpus != job.gpus()));
     let changed: Vec<&(JobView<'_>, u32)> = order.iter().copied().filter(|(job, gpus)| *gpus != job.gpus()).collect();
     free.reset(view);

@@ -97,7 +97,8 @@ impl Course {
 }
 
 /// Sizes of a job in ascending order, on a cluster of `capacity` accelerators. Where no power of two is in the job's
-/// range, the smallest size of the job stands in. A job of which nothing is known has no level.
+/// range, the smallest size of the job stands in. A job of unknown speed has its smallest
+/// size, as if it did one unit of work a second there.
 pub fn levels(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Vec<Level> {
     let (min, max) = (job.min_gpus(), job.max_gpus().min(capacity));
     let powers = (0..u32::BITS).map(|power| 1 << power).filter(|gpus| (min..=max).contains(gpus));
@@ -108,6 +109,9 @@ pub fn levels(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Vec<Level> {
         if levels.last().is_none_or(fits) {
             levels.push(Level { gpus, rate });
         }
+    }
+    if levels.is_empty() {
+        levels.push(Level { gpus: min, rate: 1.0 });
     }
     levels
 }

@@ -1,5 +1,6 @@
-//! Earliest deadline first, the baseline of ElasticFlow (artifact: `one_queue_edf_sim_jobs`): in order of deadlines, each
-//! job takes the largest size that is left. Nothing is planned ahead, and a late job keeps its turn.
+//! Earliest deadline first, the baseline of ElasticFlow (artifact: `one_queue_edf_sim_jobs`): in order of
+//! deadlines, each job takes the largest size that is left. Nothing is planned ahead, and a late job keeps its
+//! turn.
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
@@ -11,7 +12,8 @@ use super::buddy;
 use super::course::{Sizes, levels};
 use crate::placement::Free;
 
-/// Earliest deadline first over a cluster. Jobs are in ascending order of (deadline, id), those without a deadline last.
+/// Earliest deadline first over a cluster. Jobs are in ascending order of (deadline, id), those without a deadline
+/// last.
 #[derive(Clone, Debug, Default)]
 pub struct Edf {
     free: Free,

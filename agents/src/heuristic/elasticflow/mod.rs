@@ -7,17 +7,19 @@
 //! - `edf`: the baseline.
 //! - `buddy`: placement in powers of two, with migration.
 //!
-//! Earliest deadline first, the baseline of the paper, gives each job as many accelerators as it can run on, in order of
-//! deadlines. `edf-admission` and `edf-elastic` are the ablations of the paper's figure 9: earliest deadline first with
-//! admission control, and with the minimum satisfactory share and elastic scaling but without admission control. A job
-//! without a deadline is best effort: it comes after all jobs with one, and is never refused.
+//! Earliest deadline first, the baseline of the paper, gives each job as many accelerators as it can run on, in
+//! order of deadlines. `edf-admission` and `edf-elastic` are the ablations of the paper's figure 9: earliest
+//! deadline first with admission control, and with the minimum satisfactory share and elastic scaling but without
+//! admission control. A job without a deadline is best effort: it comes after all jobs with one, and is never
+//! refused.
 //!
 //! A rigid job keeps the size that it asked for. A refused job that stays in the system, as on a live cluster, is best
 //! effort from then on.
 //!
-//! The paper is followed in its artifact's finer form of Algorithm 1: not the whole course of a job is raised by a level,
-//! but its end from the latest moment on that is enough. `elasticflow@replica` is the artifact (pkusys/ElasticFlow,
-//! `scheduler.py`) in three more points, which `admission` and [`most_accelerator_time`] describe.
+//! The paper is followed in its artifact's finer form of Algorithm 1: not the whole course of a job is raised by a
+//! level, but its end from the latest moment on that is enough. `elasticflow@replica` is the artifact
+//! (pkusys/ElasticFlow, `scheduler.py`) in more points: its plans take no account of restarts, and
+//! [`most_accelerator_time`] and `admission` describe the others.
 
 mod admission;
 mod buddy;
@@ -102,6 +104,8 @@ pub fn most_accelerator_time(saved_gpu_secs: f64, gpus: u32) -> f64 {
 pub struct ElasticFlow {
     filling: Filling,
     admission: Option<Admission>,
+    /// Whether plans go as if a change of size took no time.
+    forgets_restarts: bool,
     wake: Option<SimTime>,
     /// Accelerators that could be given at the last decision.
     capacity: u32,
@@ -110,19 +114,26 @@ pub struct ElasticFlow {
 
 impl ElasticFlow {
     fn new(filling: Filling, admission: Option<Admission>) -> Self {
-        Self { filling, admission, wake: None, capacity: 0, free: Free::default() }
+        Self { filling, admission, forgets_restarts: false, wake: None, capacity: 0, free: Free::default() }
     }
 
     /// ElasticFlow as its artifact behaves.
     pub fn artifact() -> Self {
-        Self::new(Filling::MinimumShare(most_accelerator_time), Some(Admission::artifact()))
+        let filling = Filling::MinimumShare(most_accelerator_time);
+        Self { forgets_restarts: true, ..Self::new(filling, Some(Admission::artifact())) }
     }
 
     fn demand(&self, job: &JobView<'_>, capacity: u32) -> Demand {
         let sizes = if matches!(self.filling, Filling::Largest) { Sizes::All } else { Sizes::Faster };
-        let demand = Demand::of(job, capacity, sizes);
-        let refused = self.admission.as_ref().is_some_and(|admission| admission.has_refused(job.id()));
-        Demand { deadline: if refused { SimTime::NEVER } else { demand.deadline }, ..demand }
+        let mut demand = Demand::of(job, capacity, sizes);
+        let due = job.request().deadline.unwrap_or(SimTime::NEVER);
+        if self.forgets_restarts {
+            (demand.restart_secs, demand.deadline) = (0.0, due);
+        }
+        if self.admission.as_ref().is_some_and(|admission| admission.has_refused(job.id())) {
+            demand.deadline = SimTime::NEVER;
+        }
+        demand
     }
 
     /// Accelerators of each job now.
