@@ -186,7 +186,7 @@ impl FromStr for NamedPolicy {
     type Err = PolicyNameError;
 
     fn from_str(text: &str) -> Result<Self, PolicyNameError> {
-        if text.starts_with(LOOKAHEAD) {
+        if policy_part(text) == "lookahead" {
             return planned(text);
         }
         let (name, given, rest) = parts(text)?;
@@ -287,7 +287,8 @@ impl Planning {
 
 /// Lookahead around the policy that `text` names.
 fn planned(text: &str) -> Result<NamedPolicy, PolicyNameError> {
-    let (base, rest) = lookahead_base(text).ok_or_else(|| wrong(text, "the parenthesis is not closed"))?;
+    let (base, rest) = lookahead_base(text)
+        .ok_or_else(|| wrong(text, "a lookahead has a base in parentheses, as in lookahead(srtf)"))?;
     let alone: NamedPolicy = base.parse()?;
     if alone.planning.is_some() || alone.is_replica() || alone.sharing.is_some() || alone.beside_requests {
         return Err(wrong(text, "the base of a lookahead is a policy with its parameters alone; +VARIANT comes last"));

@@ -77,7 +77,8 @@ pub struct LookaheadParameters {
     #[schemars(range(min = 100, max = 1e9))]
     #[schemars(extend("x-unit" = "events and decisions", "x-source" = "a choice of this repository"))]
     pub budget: u64,
-    /// Level of the one-sided paired t-test by which a candidate has to be better than the policy that is played.
+    /// Level of the one-sided paired t-test by which a candidate has to be better than the policy that is played. The
+    /// candidates of a look share it (Bonferroni).
     #[schemars(range(min = 0.0, max = 0.5))]
     #[schemars(extend("x-source" = "Student 1908; a usual level"))]
     pub level: f64,
