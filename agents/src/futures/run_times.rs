@@ -86,8 +86,8 @@ impl RunTimeHistory {
         }
     }
 
-    /// Adds a job of which nothing is known but the kind of its work, and that it has ended after `done`, in the unit of
-    /// the simulator.
+    /// Adds a job of which nothing is known but the kind of its work, and that it has ended after `done`, in the unit
+    /// of the simulator.
     pub(crate) fn add_done(&mut self, job: &JobSpec, done: f64, workload: &Workload) {
         let work = with_total(job.work, done * unit(job.work, workload));
         self.add(&JobSpec { request: job.request.clone(), work });

@@ -26,8 +26,8 @@ pub(super) struct Played {
 /// future, and answers `None` where the candidate cannot be played.
 ///
 /// Candidates meet futures in one order, so that their costs are paired. After each of the rounds the worse half of
-/// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has an
-/// equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of those
+/// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has
+/// an equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of those
 /// that might have won (Bonferroni).
 pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<Played>) -> usize {
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); count];
