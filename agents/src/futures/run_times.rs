@@ -142,9 +142,6 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
     let weights: Vec<f64> = candidates.iter().map(likelihood).collect();
     let (sum, squares) =
         weights.iter().fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
-    if told.sigma <= 0.0 {
-        return (Vec::new(), Vec::new());
-    }
     // Kish's effective size of a weighted sample.
     if sum * sum < FEWEST as f64 * squares || sum <= 0.0 {
         return (Vec::new(), Vec::new());
