@@ -123,8 +123,13 @@ fn a_name_has_a_base_and_parameters_and_is_written_as_it_is_read() {
     assert_eq!(written("lookahead(srtf)(futures=12)"), "lookahead(srtf)", "a default is left out");
     let error = |text: &str| text.parse::<NamedPolicy>().unwrap_err();
     assert!(matches!(error("lookahead(srtff)"), PolicyNameError::Unknown { name } if name == "srtff"));
-    for text in ["lookahead(srtf", "lookahead(lookahead(srtf))", "lookahead(srtf+forecast)", "lookahead(srtf@replica)"]
-    {
+    for text in [
+        "lookahead",
+        "lookahead(srtf",
+        "lookahead(lookahead(srtf))",
+        "lookahead(srtf+forecast)",
+        "lookahead(srtf@replica)",
+    ] {
         assert!(matches!(error(text), PolicyNameError::Syntax { .. }), "{text}: {:?}", error(text));
     }
     let PolicyNameError::Parameter { policy: "lookahead", problem } = error("lookahead(srtf)(rivals=[fifo])") else {

@@ -17,14 +17,14 @@ pub mod coordinator;
 pub mod loaning;
 pub mod lookahead;
 mod naming;
+mod planning;
 mod registry;
 pub mod resilience;
 pub mod serving;
 mod wrappers;
 
 pub use conventions::preset_of;
-pub use naming::{
-    NamedPolicy, PolicyNameError, REPLICA, lookahead_around, lookahead_base, split_list, value_text, with_parameters,
-};
+pub use naming::{NamedPolicy, PolicyNameError, REPLICA, split_list, value_text, with_parameters};
+pub use planning::{lookahead_around, lookahead_base};
 pub use registry::{RegisterError, by_name, names, policies, register};
 pub use wrappers::Wrappers;

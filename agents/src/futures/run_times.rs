@@ -88,8 +88,8 @@ impl RunTimeHistory {
         }
     }
 
-    /// Adds a job of which nothing is known but the kind of its work, and that it has ended after `done`, in the unit of
-    /// the simulator.
+    /// Adds a job of which nothing is known but the kind of its work, and that it has ended after `done`, in the unit
+    /// of the simulator.
     pub(crate) fn add_done(&mut self, job: &JobSpec, done: f64, workload: &Workload) {
         let work = with_total(job.work, done * unit(job.work, workload));
         self.add(&JobSpec { request: job.request.clone(), work });
@@ -144,9 +144,6 @@ fn weighed(candidates: Vec<f64>, done: f64, told: ToldWork) -> (Vec<f64>, Vec<f6
     let weights: Vec<f64> = candidates.iter().map(likelihood).collect();
     let (sum, squares) =
         weights.iter().fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
-    if told.sigma <= 0.0 {
-        return (Vec::new(), Vec::new());
-    }
     // Kish's effective size of a weighted sample.
     if sum * sum < FEWEST as f64 * squares || sum <= 0.0 {
         return (Vec::new(), Vec::new());

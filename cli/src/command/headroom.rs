@@ -9,8 +9,8 @@ use goodput_eval::sweep::Sweep;
 use super::study::fault;
 
 /// Note below the table.
-const NOTE: &str = "\nforesight probe: a reference that reads the future, which no scheduler can; it cannot be run as a \
-                    policy\n";
+const NOTE: &str = "\nforesight probe: a reference that reads the future, which no scheduler can; it cannot be run as \
+                    a policy\n";
 
 /// Prints four lines for each workload.
 pub fn print(sweep: &Sweep, results: &ComparisonResults, format: OutputFormat) -> Result<(), CommandError> {

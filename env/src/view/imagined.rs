@@ -64,8 +64,8 @@ impl ClusterView<'_> {
         }
     }
 
-    /// Scenario of a time to come until `until` on the machines of `seen`, with `jobs` in place of those of the run. The
-    /// options are those of the run, but nothing fails and no node is rented. Where `applications` are given, they take
+    /// Scenario of a time to come until `until` on the machines of `seen`, with `jobs` in place of those of the run.
+    /// The options are those of the run, but nothing fails and no node is rented. Where `applications` are given, they take
     /// the place of those of the catalog.
     pub fn imagined(
         &self,

@@ -9,7 +9,7 @@ pub(super) struct Bounds {
     pub futures: u32,
     /// Most events and decisions that are simulated.
     pub budget: u64,
-    /// Level of the test by which a candidate has to be better than the first.
+    /// Level of the test by which a candidate has to be better than the first, shared by all candidates.
     pub level: f64,
 }
 
@@ -26,8 +26,9 @@ pub(super) struct Played {
 /// future, and answers `None` where the candidate cannot be played.
 ///
 /// Candidates meet futures in one order, so that their costs are paired. After each of the rounds the worse half of
-/// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has an
-/// equal part of the budget.
+/// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has
+/// an equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of those
+/// that might have won (Bonferroni).
 pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<Played>) -> usize {
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); count];
     let mut left: Vec<usize> = (0..count).collect();
@@ -54,9 +55,10 @@ pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32
         left[1..].sort_by(|&one, &other| mean(one).total_cmp(&mean(other)));
         left.truncate(1 + (left.len() - 1).div_ceil(2));
     }
+    let level = bounds.level / count.saturating_sub(1).max(1) as f64;
     let better = |&at: &usize| {
         let pairs = costs[at].iter().zip(&costs[0]).map(|(cost, first)| cost - first);
-        chance_of_less(&pairs.collect::<Vec<f64>>()) < bounds.level
+        chance_of_less(&pairs.collect::<Vec<f64>>()) < level
     };
     match left.as_slice() {
         [0, best, ..] if better(best) => *best,

@@ -48,7 +48,7 @@ impl Rival {
 pub struct LookaheadParameters {
     /// Policies whose plans are candidates beside those of the base, where the information level of the run is enough
     /// for them.
-    #[schemars(extend("x-source" = "a choice of this repository: the strongest published policies of elastic training"))]
+    #[schemars(extend("x-source" = "a choice of this repository: strong published policies of elastic training"))]
     pub rivals: Vec<Rival>,
     /// Whether a candidate is also to leave all running jobs as they are until the next look, and to start jobs only.
     #[schemars(extend("x-source" = "a choice of this repository"))]
@@ -72,12 +72,13 @@ pub struct LookaheadParameters {
     #[schemars(with = "f64", range(min = 1.0, max = 1e6))]
     #[schemars(extend("x-unit" = "s", "x-source" = "a choice of this repository, on validation seeds"))]
     pub round: SimTime,
-    /// Most events and decisions that one look simulates. It is counted in these and not in time, so that a run is
-    /// the same on every machine.
+    /// Most events and decisions that one look simulates. Time is not counted, so that a run gives equal results on
+    /// every machine.
     #[schemars(range(min = 100, max = 1e9))]
     #[schemars(extend("x-unit" = "events and decisions", "x-source" = "a choice of this repository"))]
     pub budget: u64,
-    /// Level of the one-sided paired t-test by which a candidate has to be better than the policy that is played.
+    /// Level of the one-sided paired t-test by which a candidate has to be better than the policy that is played. The
+    /// candidates of a look share it (Bonferroni).
     #[schemars(range(min = 0.0, max = 0.5))]
     #[schemars(extend("x-source" = "Student 1908; a usual level"))]
     pub level: f64,

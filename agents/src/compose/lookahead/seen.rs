@@ -1,13 +1,13 @@
 //! What a run has shown so far: the jobs that came, the work of those that are gone, and speeds that were measured.
 
 use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::scenario::Information;
 use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::speeds::MeasuredSpeeds;
 use crate::futures::{PossibleWork, RunTimeHistory, ToldWork};
-use goodput_env::scenario::Information;
 
 /// What a run has shown so far.
 #[derive(Debug, Default)]
@@ -70,6 +70,9 @@ impl Seen {
             Information::Oracle => Some(0.0),
         };
         let told = sigma.zip(job.remaining_work()).map(|(sigma, left)| ToldWork { left, sigma });
-        self.history.possible(&spec, job.state.done(view.now), told, &self.workload)
+        // What is told without an error needs no other jobs as a guide.
+        let (history, nothing) = (&self.history, RunTimeHistory::default());
+        let guide = if sigma == Some(0.0) { &nothing } else { history };
+        guide.possible(&spec, job.state.done(view.now), told, &self.workload)
     }
 }
