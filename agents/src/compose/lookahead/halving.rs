@@ -100,7 +100,7 @@ mod tests {
             spent += 10;
             if at == 2 { None } else { cost([5.0, 4.0, 0.0, 3.0][at], 0.0, at, future) }
         });
-        assert_eq!(found, 3, "its costs differ from those of the first by the same in every future");
+        assert_eq!(found, 3, "it costs less than the first by an equal amount in every future");
         assert!(spent <= 240, "{spent}");
     }
 }
