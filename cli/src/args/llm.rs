@@ -70,6 +70,8 @@ pub struct ReplayLlm {
     /// Factor of the times of computation, in the same way.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub compute: f64,
+    #[command(flatten)]
+    pub scale: Autoscale,
     /// Print measured times beside the replayed ones, where the trace has them.
     #[arg(long)]
     pub check: bool,

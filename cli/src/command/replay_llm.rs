@@ -9,7 +9,9 @@ use goodput_datasets::fit::llm::calibrate::calibrate;
 use goodput_datasets::import::llm_requests;
 use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
 use goodput_env::model::serving::llm::request::SECOND_PS;
-use goodput_env::model::serving::llm::{Limits, LlmService, Outcome, Served, StepCosts, StepTime};
+use goodput_env::model::serving::llm::{
+    ColdStart, Limits, LlmService, Outcome, ScaleRule, ScaledReplay, Served, StepCosts, StepTime, replay_scaled,
+};
 
 use crate::args::ReplayLlm;
 use crate::command::sim::data_fault;
@@ -37,7 +39,10 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
         say(&format!("wrote costs of a step with a distance of {distance:.4} to {}", out.display()));
     }
     let step = StepTime::new(&costs, asked.budget).map_err(CommandError::input)?;
-    let played = fixed(asked, &trace, limits, &step)?;
+    let played = match asked.scale.most {
+        Some(most) => scaled(asked, most, &trace, limits, &step)?,
+        None => fixed(asked, &trace, limits, &step)?,
+    };
     figures(asked, &trace, &played).print(asked.output)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -58,6 +63,39 @@ fn fixed(asked: &ReplayLlm, trace: &LlmTrace, limits: Limits, step: &StepTime) -
     }
     let outcomes = service.replay(&trace.requests, &trace.blocks);
     Ok(Played { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
+}
+
+fn scaled(
+    asked: &ReplayLlm,
+    most: u32,
+    trace: &LlmTrace,
+    limits: Limits,
+    step: &StepTime,
+) -> Result<Played, CommandError> {
+    let scale = &asked.scale;
+    let cold = ColdStart {
+        schedule_secs: scale.cold_schedule,
+        pull_secs: scale.cold_pull,
+        weights_gb: scale.weights,
+        load_gb_per_sec: scale.load,
+        warm_secs: scale.cold_warm,
+    };
+    if !(cold.secs() >= 0.0 && cold.secs() < 1e6) {
+        return Err(CommandError::input(format!("the parts of a cold start add up to {} seconds", cold.secs()))
+            .with_help("give times of at least 0 to --cold-* and --weights, and a bandwidth above 0 to --load"));
+    }
+    let ps = |secs: f64| (secs * SECOND_PS as f64) as u64;
+    let rule = ScaleRule {
+        least: asked.replicas,
+        most,
+        tokens: scale.target,
+        period_ps: ps(scale.period),
+        window: scale.window,
+        cold_ps: ps(cold.secs()),
+    };
+    let replay = replay_scaled(&trace.requests, limits, step, rule).map_err(CommandError::input)?;
+    let ScaledReplay { outcomes, replica_hours, starts } = replay;
+    Ok(Played { outcomes, reused_tokens: 0, scaled: Some((replica_hours, starts)) })
 }
 
 /// Costs of a step, and tokens that fit into memory.

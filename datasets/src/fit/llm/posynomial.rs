@@ -37,7 +37,7 @@ pub(super) struct Prior {
 /// Most steps of the fit.
 const STEPS: usize = 40;
 /// Most conjugate gradients of a step, and the share of the first residual at which they end.
-const GRADIENTS: usize = 200;
+const GRADIENTS: usize = 60;
 const SOLVED: f64 = 1e-8;
 /// Relative improvement at which the fit ends.
 const ENOUGH: f64 = 2e-4;
