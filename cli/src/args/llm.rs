@@ -10,8 +10,8 @@ pub struct FitLlm {
     /// Files of measured times: a row for each configuration and load, as silicon_sample.csv of AIConfigurator.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Print the errors on configurations, and on models, that the fit has not seen: the rows are divided into four
-    /// parts by a hash of the name, and each part is predicted from the other three.
+    /// Print the errors on loads, on configurations and on models that the fit has not seen: the rows are divided into
+    /// four parts by a hash of the name, and each part is predicted from the other three.
     #[arg(long)]
     pub check: bool,
     /// Print the errors of the fit on the rows of another file.
