@@ -46,7 +46,7 @@ pub struct ReplayLlm {
     /// Most tokens of a step.
     #[arg(long, default_value_t = 8192, value_name = "TOKENS")]
     pub budget: u32,
-    /// Tokens whose keys and values fit into the memory of a replica [default: those of the configuration].
+    /// Tokens of which the memory of a replica holds keys and values [default: those of the configuration].
     #[arg(long, value_name = "TOKENS")]
     pub kv_tokens: Option<u64>,
     /// Tokens of a block of that memory.

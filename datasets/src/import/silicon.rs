@@ -29,16 +29,16 @@ const COLUMNS: &[&str] = &[
 ];
 const REQUIRED: usize = 9;
 
-/// A measurement.
+/// A measurement of both times under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiliconRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// What was measured.
+    /// Configuration that was measured.
     pub configuration: Configuration,
     /// Version of the backend; empty where it is not known.
     pub version: String,
-    /// Load.
+    /// Load of the measurement.
     pub shape: LoadShape,
     /// Time to the first token, milliseconds.
     pub ttft_ms: f64,

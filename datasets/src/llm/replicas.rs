@@ -20,9 +20,9 @@ pub struct ReplicaEntry {
     pub name: String,
     /// Rows of measurements behind the figures.
     pub rows: u32,
-    /// Tokens whose keys and values fit into memory beside the weights: an estimate from the sizes.
+    /// Tokens of which keys and values fit into memory beside the weights: an estimate from the sizes.
     pub kv_tokens: u64,
-    /// What was measured.
+    /// Configuration that was measured.
     pub configuration: Configuration,
     /// Costs of a step.
     pub step: StepCosts,

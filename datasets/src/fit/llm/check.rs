@@ -8,7 +8,7 @@ use crate::import::silicon::SiliconRow;
 /// Parts into which the configurations are divided.
 pub const FOLDS: u64 = 4;
 
-/// What a fit has not seen.
+/// Part of a measurement that a fit has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// The load on a configuration: lengths and number of requests at a time, on all versions of the backend.
