@@ -125,6 +125,7 @@ impl TwoStages {
             Some(ReplicaEntry {
                 name: configuration.to_string(),
                 rows: versions.values().map(Vec::len).sum::<usize>() as u32,
+                // Keys and values are taken as 16-bit numbers.
                 kv_tokens: round(physics.kv_tokens() / 2.0, 3) as u64,
                 configuration: configuration.clone(),
                 step: self.step(most, physics),
