@@ -1,12 +1,12 @@
 //! `goodput data replay-llm`: a trace of requests on replicas of a language model.
 
 use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::fit::llm::calibrate::calibrate;
 use goodput_datasets::import::llm_requests;
+use goodput_datasets::llm::replicas::read_costs;
 use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
 use goodput_env::model::serving::llm::request::SECOND_PS;
 use goodput_env::model::serving::llm::{
@@ -101,7 +101,7 @@ fn scaled(
 /// Costs of a step, and tokens that fit into memory.
 fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
     if let (Some(file), Some(tokens)) = (&asked.costs, asked.kv_tokens) {
-        return Ok((read_costs(file)?, tokens));
+        return Ok((read_costs(file).map_err(data_fault)?, tokens));
     }
     let name = asked.replica.as_deref().unwrap_or_default();
     let entry = ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
@@ -109,12 +109,6 @@ fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
             .with_help("goodput list llm-replicas")
     })?;
     Ok((entry.step, asked.kv_tokens.unwrap_or(entry.kv_tokens)))
-}
-
-fn read_costs(file: &Path) -> Result<StepCosts, CommandError> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| CommandError::input(format!("cannot read {}: {error}", file.display())))?;
-    toml::from_str(&text).map_err(|error| CommandError::input(format!("{}: {error}", file.display())))
 }
 
 /// Costs on a device with other speeds.

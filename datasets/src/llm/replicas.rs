@@ -5,12 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use goodput_env::model::serving::llm::StepCosts;
 use serde::{Deserialize, Serialize};
 
 use super::configuration::Configuration;
+use crate::catalog;
+use crate::error::DataError;
 
 /// A configuration with the costs of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +85,15 @@ impl ReplicaCatalog {
         }
         text
     }
+}
+
+/// Reads the costs of a step from a file with a key for each.
+///
+/// # Errors
+/// Where the file cannot be read, or is no TOML of that shape.
+pub fn read_costs(path: &Path) -> Result<StepCosts, DataError> {
+    let text = fs::read_to_string(path).map_err(DataError::read(path))?;
+    toml::from_str(&text).map_err(|error| catalog::fault(path, &text, &error))
 }
 
 #[cfg(test)]
