@@ -101,7 +101,9 @@ fn scaled(
 /// Costs of a step, and tokens that fit into memory.
 fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
     if let (Some(file), Some(tokens)) = (&asked.costs, asked.kv_tokens) {
-        return Ok((read_costs(file).map_err(data_fault)?, tokens));
+        let help = "--fit FILE writes a file of costs, from a run with measured times";
+        let costs = read_costs(file).map_err(|error| CommandError::input(error).with_help(help))?;
+        return Ok((costs, tokens));
     }
     let name = asked.replica.as_deref().unwrap_or_default();
     let entry = ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
