@@ -7,6 +7,7 @@ mod external;
 mod federate;
 mod forecast;
 mod init;
+mod llm;
 mod lone_binary;
 mod mlflow;
 mod own_slurm;

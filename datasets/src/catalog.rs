@@ -92,6 +92,14 @@ pub struct ApplicationEntry {
     pub params: BTreeMap<String, ThroughputParams>,
 }
 
+/// Error of a parser with its place in a text.
+pub(crate) fn fault(path: &Path, text: &str, error: &toml::de::Error) -> DataError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() as u64 + 1;
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() as u64 + 1;
+    DataError::Catalog { path: path.to_owned(), line, column, message: error.message().to_owned() }
+}
+
 impl Catalog {
     /// Catalog that ships with the product.
     pub fn shipped() -> &'static Self {
@@ -132,12 +140,7 @@ impl Catalog {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
-        let file: CatalogFile = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() as u64 + 1;
-            let column = before.chars().rev().take_while(|&c| c != '\n').count() as u64 + 1;
-            DataError::Catalog { path: path.to_owned(), line, column, message: error.message().to_owned() }
-        })?;
+        let file: CatalogFile = toml::from_str(text).map_err(|error| fault(path, text, &error))?;
         file.catalog(path)
     }
 

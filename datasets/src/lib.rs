@@ -11,7 +11,7 @@
 //!   from public measurements.
 //! - [`accelerators`]: memory, power and throughput of accelerator types, with sources.
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
-//! - [`llm`]: language models as services, and replicas whose steps were fitted.
+//! - [`llm`]: language models as services, and replicas with fitted steps.
 //! - [`synth`]: workload generators by seed.
 //! - [`scaling`]: an assumption about the scaling of jobs of unknown applications, stated at import.
 //! - [`speed_table`]: models of a trace with measured speeds by number of accelerators.

@@ -10,8 +10,8 @@ pub struct FitLlm {
     /// Files of measured times: a row for each configuration and load, as silicon_sample.csv of AIConfigurator.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Print the errors on configurations, and on models, that the fit has not seen: the rows are divided into four
-    /// parts by a hash of the name, and each part is predicted from the other three.
+    /// Print the errors on loads, on configurations and on models that the fit has not seen: the rows are divided into
+    /// four parts by a hash of the name, and each part is predicted from the other three.
     #[arg(long)]
     pub check: bool,
     /// Print the errors of the fit on the rows of another file.
@@ -46,7 +46,7 @@ pub struct ReplayLlm {
     /// Most tokens of a step.
     #[arg(long, default_value_t = 8192, value_name = "TOKENS")]
     pub budget: u32,
-    /// Tokens whose keys and values fit into the memory of a replica [default: those of the configuration].
+    /// Tokens of which the memory of a replica holds keys and values [default: those of the configuration].
     #[arg(long, value_name = "TOKENS")]
     pub kv_tokens: Option<u64>,
     /// Tokens of a block of that memory.
@@ -70,6 +70,8 @@ pub struct ReplayLlm {
     /// Factor of the times of computation, in the same way.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub compute: f64,
+    #[command(flatten)]
+    pub scale: Autoscale,
     /// Print measured times beside the replayed ones, where the trace has them.
     #[arg(long)]
     pub check: bool,

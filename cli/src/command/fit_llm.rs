@@ -23,7 +23,9 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
     let mut table = Listing::new(&["rows of", "unseen", "backend", "rows", "ttft_median_ape", "tpot_median_ape"]);
     add(&mut table, "fit", "nothing", "all", &Errors::of(&fit, &rows));
     if asked.check {
-        for (what, unseen_of) in [("configuration", Unseen::Configuration), ("model", Unseen::Model)] {
+        for (what, unseen_of) in
+            [("load", Unseen::Load), ("configuration", Unseen::Configuration), ("model", Unseen::Model)]
+        {
             let by_backend = unseen(&rows, unseen_of);
             let mut all = Errors::default();
             for (_, errors) in &by_backend {

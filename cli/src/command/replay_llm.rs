@@ -1,15 +1,17 @@
 //! `goodput data replay-llm`: a trace of requests on replicas of a language model.
 
 use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, say};
 use goodput_datasets::fit::llm::calibrate::calibrate;
 use goodput_datasets::import::llm_requests;
+use goodput_datasets::llm::replicas::read_costs;
 use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
 use goodput_env::model::serving::llm::request::SECOND_PS;
-use goodput_env::model::serving::llm::{Limits, LlmService, Outcome, Served, StepCosts, StepTime};
+use goodput_env::model::serving::llm::{
+    ColdStart, Limits, LlmService, Outcome, ScaleRule, ScaledReplay, Served, StepCosts, StepTime, replay_scaled,
+};
 
 use crate::args::ReplayLlm;
 use crate::command::sim::data_fault;
@@ -37,7 +39,10 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
         say(&format!("wrote costs of a step with a distance of {distance:.4} to {}", out.display()));
     }
     let step = StepTime::new(&costs, asked.budget).map_err(CommandError::input)?;
-    let played = fixed(asked, &trace, limits, &step)?;
+    let played = match asked.scale.most {
+        Some(most) => scaled(asked, most, &trace, limits, &step)?,
+        None => fixed(asked, &trace, limits, &step)?,
+    };
     figures(asked, &trace, &played).print(asked.output)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -60,10 +65,45 @@ fn fixed(asked: &ReplayLlm, trace: &LlmTrace, limits: Limits, step: &StepTime) -
     Ok(Played { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
 }
 
+fn scaled(
+    asked: &ReplayLlm,
+    most: u32,
+    trace: &LlmTrace,
+    limits: Limits,
+    step: &StepTime,
+) -> Result<Played, CommandError> {
+    let scale = &asked.scale;
+    let cold = ColdStart {
+        schedule_secs: scale.cold_schedule,
+        pull_secs: scale.cold_pull,
+        weights_gb: scale.weights,
+        load_gb_per_sec: scale.load,
+        warm_secs: scale.cold_warm,
+    };
+    if !(cold.secs() >= 0.0 && cold.secs() < 1e6) {
+        return Err(CommandError::input(format!("the parts of a cold start add up to {} seconds", cold.secs()))
+            .with_help("give times of at least 0 to --cold-* and --weights, and a bandwidth above 0 to --load"));
+    }
+    let ps = |secs: f64| (secs * SECOND_PS as f64) as u64;
+    let rule = ScaleRule {
+        least: asked.replicas,
+        most,
+        tokens: scale.target,
+        period_ps: ps(scale.period),
+        window: scale.window,
+        cold_ps: ps(cold.secs()),
+    };
+    let replay = replay_scaled(&trace.requests, limits, step, rule).map_err(CommandError::input)?;
+    let ScaledReplay { outcomes, replica_hours, starts } = replay;
+    Ok(Played { outcomes, reused_tokens: 0, scaled: Some((replica_hours, starts)) })
+}
+
 /// Costs of a step, and tokens that fit into memory.
 fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
     if let (Some(file), Some(tokens)) = (&asked.costs, asked.kv_tokens) {
-        return Ok((read_costs(file)?, tokens));
+        let help = "--fit FILE writes a file of costs, from a run with measured times";
+        let costs = read_costs(file).map_err(|error| CommandError::input(error).with_help(help))?;
+        return Ok((costs, tokens));
     }
     let name = asked.replica.as_deref().unwrap_or_default();
     let entry = ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
@@ -71,12 +111,6 @@ fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
             .with_help("goodput list llm-replicas")
     })?;
     Ok((entry.step, asked.kv_tokens.unwrap_or(entry.kv_tokens)))
-}
-
-fn read_costs(file: &Path) -> Result<StepCosts, CommandError> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| CommandError::input(format!("cannot read {}: {error}", file.display())))?;
-    toml::from_str(&text).map_err(|error| CommandError::input(format!("{}: {error}", file.display())))
 }
 
 /// Costs on a device with other speeds.

@@ -29,16 +29,16 @@ const COLUMNS: &[&str] = &[
 ];
 const REQUIRED: usize = 9;
 
-/// A measurement.
+/// A measurement of both times under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiliconRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// What was measured.
+    /// Configuration that was measured.
     pub configuration: Configuration,
     /// Version of the backend; empty where it is not known.
     pub version: String,
-    /// Load.
+    /// Load of the measurement.
     pub shape: LoadShape,
     /// Time to the first token, milliseconds.
     pub ttft_ms: f64,
@@ -77,10 +77,11 @@ fn parse(row: &CsvRow<'_, '_>) -> Result<(SiliconRow, bool), RowProblem> {
     }
     let facts = LlmFacts::shipped();
     let path = row.text(1)?;
-    let model = facts.model(path).ok_or_else(|| row.problem(1, "a model of the catalog (goodput list models)"))?;
+    let model =
+        facts.model(path).ok_or_else(|| row.problem(1, "a model of the catalog (goodput list llm-replicas)"))?;
     let system = row.text(2)?;
     if facts.system(system).is_none() {
-        return Err(row.problem(2, "a system of the catalog (goodput list models)"));
+        return Err(row.problem(2, "a system of the catalog (goodput list llm-replicas)"));
     }
     let optional = |index| row.count(index).unwrap_or(1);
     let (mut tensor, mut data, expert) = (row.count(6)?, optional(13), optional(15));

@@ -1,4 +1,4 @@
-//! What a measurement of a language model was made on, and under which load.
+//! Configuration and load of a measurement of a language model.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 16-bit floats.
+    /// Weights are 16-bit floats.
     Bf16,
-    /// 8-bit floats.
+    /// Weights are 8-bit floats.
     Fp8,
-    /// 4-bit floats.
+    /// Weights are 4-bit floats.
     Fp4,
-    /// 4-bit integers.
+    /// Weights are 4-bit integers.
     Int4,
 }
 

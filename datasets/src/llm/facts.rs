@@ -19,7 +19,7 @@ pub struct ModelFacts {
     pub parameters: f64,
     /// Parameters that one token uses, thousands of millions.
     pub active: f64,
-    /// Layers.
+    /// Number of its layers.
     pub layers: u32,
     /// Width of a layer.
     pub width: u32,
@@ -51,7 +51,7 @@ pub struct SystemFacts {
     pub tflops: Flops,
     /// Bandwidth of the memory, TB/s.
     pub memory_tbs: f64,
-    /// Memory, GB.
+    /// Memory of a device, GB.
     pub memory_gb: f64,
 }
 
@@ -59,11 +59,11 @@ pub struct SystemFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flops {
-    /// 16-bit numbers.
+    /// Speed with 16-bit numbers.
     pub bf16: f64,
-    /// 8-bit numbers.
+    /// Speed with 8-bit numbers.
     pub fp8: f64,
-    /// 4-bit numbers; the speed with 8 bits where the device has no faster one.
+    /// Speed with 4-bit numbers; that with 8 bits where the device has no faster one.
     pub fp4: f64,
 }
 
@@ -73,10 +73,10 @@ pub struct Flops {
 pub struct LlmFacts {
     /// Citations of the sources, by key.
     pub sources: BTreeMap<String, String>,
-    /// Models.
+    /// Models by the start of their names.
     #[serde(rename = "model")]
     pub models: Vec<ModelFacts>,
-    /// Systems.
+    /// Systems by their names.
     #[serde(rename = "system")]
     pub systems: Vec<SystemFacts>,
 }

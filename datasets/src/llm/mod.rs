@@ -1,4 +1,4 @@
-//! Language models as services: what is known of models and systems, and replicas whose steps were fitted.
+//! Language models as services: what is known of models and systems, and replicas with fitted steps.
 //!
 //! - [`facts`]: sizes of models and speeds of systems, as shipped.
 //! - [`configuration`]: what one measurement was made on, and the load of it.

@@ -5,12 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use goodput_env::model::serving::llm::StepCosts;
 use serde::{Deserialize, Serialize};
 
 use super::configuration::Configuration;
+use crate::catalog;
+use crate::error::DataError;
 
 /// A configuration with the costs of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,9 +24,9 @@ pub struct ReplicaEntry {
     pub name: String,
     /// Rows of measurements behind the figures.
     pub rows: u32,
-    /// Tokens whose keys and values fit into memory beside the weights: an estimate from the sizes.
+    /// Tokens of which keys and values fit into memory beside the weights: an estimate from the sizes.
     pub kv_tokens: u64,
-    /// What was measured.
+    /// Configuration that was measured.
     pub configuration: Configuration,
     /// Costs of a step.
     pub step: StepCosts,
@@ -81,6 +85,15 @@ impl ReplicaCatalog {
         }
         text
     }
+}
+
+/// Reads the costs of a step from a file with a key for each.
+///
+/// # Errors
+/// Where the file cannot be read, or is no TOML of that shape.
+pub fn read_costs(path: &Path) -> Result<StepCosts, DataError> {
+    let text = fs::read_to_string(path).map_err(DataError::read(path))?;
+    toml::from_str(&text).map_err(|error| catalog::fault(path, &text, &error))
 }
 
 #[cfg(test)]

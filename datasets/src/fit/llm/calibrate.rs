@@ -1,4 +1,4 @@
-//! Costs of a step from one run of a server, request by request: the replay whose times come nearest.
+//! Costs of a step from one run of a server, request by request: those of the replay with the nearest times.
 //!
 //! The distance is the mean absolute error of the time to the first token over its mean, and that of the time of a
 //! further token over its mean. The simplex of Nelder and Mead (Computer Journal 1965) moves over the logarithms of

@@ -8,9 +8,11 @@ use crate::import::silicon::SiliconRow;
 /// Parts into which the configurations are divided.
 pub const FOLDS: u64 = 4;
 
-/// What a fit has not seen.
+/// Part of a measurement that a fit has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
+    /// The load on a configuration: lengths and number of requests at a time, on all versions of the backend.
+    Load,
     /// The configuration: system, backend, model, precision and parallel sizes together.
     Configuration,
     /// The model, on every system and backend.
@@ -58,6 +60,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub fn unseen(rows: &[SiliconRow], what: Unseen) -> Vec<(String, Errors)> {
     let part = |row: &SiliconRow| {
         let name = match what {
+            Unseen::Load => format!("{} {:?}", row.configuration, row.shape),
             Unseen::Configuration => row.configuration.to_string(),
             Unseen::Model => row.configuration.model.clone(),
         };

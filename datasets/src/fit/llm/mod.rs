@@ -25,7 +25,7 @@ use crate::llm::{Configuration, ReplicaCatalog, ReplicaEntry};
 
 /// Logarithmic error of a time of a token beyond which a row counts as an outlier.
 const TPOT_SCALE: f64 = 0.06;
-/// The same for the time to the first token, of which measurements scatter more.
+/// Logarithmic error for the time to the first token, of which measurements scatter more.
 const TTFT_SCALE: f64 = 0.1;
 
 /// Source of the shipped replicas.
@@ -125,6 +125,7 @@ impl TwoStages {
             Some(ReplicaEntry {
                 name: configuration.to_string(),
                 rows: versions.values().map(Vec::len).sum::<usize>() as u32,
+                // Keys and values are taken as 16-bit numbers.
                 kv_tokens: round(physics.kv_tokens() / 2.0, 3) as u64,
                 configuration: configuration.clone(),
                 step: self.step(most, physics),

@@ -1,7 +1,7 @@
 //! Least squares for sums of positive terms.
 //!
-//! A prediction is `sum_k value_k * exp(sum_j x_kj * theta_j)`: each term is a physical cost times an efficiency whose
-//! logarithm is a sum of effects. The fit minimises
+//! A prediction is `sum_k value_k * exp(sum_j x_kj * theta_j)`: each term is a physical cost times an efficiency with a
+//! logarithm that is a sum of effects. The fit minimises
 //!
 //! ```text
 //! sum over rows of ln(1 + (e / scale)^2)  +  sum over effects of stiffness_j * (theta_j - start_j)^2
@@ -37,7 +37,7 @@ pub(super) struct Prior {
 /// Most steps of the fit.
 const STEPS: usize = 40;
 /// Most conjugate gradients of a step, and the share of the first residual at which they end.
-const GRADIENTS: usize = 200;
+const GRADIENTS: usize = 60;
 const SOLVED: f64 = 1e-8;
 /// Relative improvement at which the fit ends.
 const ENOUGH: f64 = 2e-4;

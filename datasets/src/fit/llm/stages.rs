@@ -89,7 +89,7 @@ impl<'a> Physics<'a> {
         operations / 1e9 / (self.system.tflops.bf16 * f64::from(self.of.devices()))
     }
 
-    /// Layers.
+    /// Number of layers of the model.
     pub(super) fn layers(self) -> f64 {
         f64::from(self.model.layers)
     }

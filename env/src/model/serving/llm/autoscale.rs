@@ -17,7 +17,7 @@ pub struct ColdStart {
     pub schedule_secs: f64,
     /// Time to pull its image, seconds.
     pub pull_secs: f64,
-    /// Weights, GB.
+    /// Weights that are read, GB.
     pub weights_gb: f64,
     /// Bandwidth at which they are read, GB a second.
     pub load_gb_per_sec: f64,
@@ -37,7 +37,7 @@ impl ColdStart {
 pub struct ScaleRule {
     /// Fewest replicas, at least 1; they are ready at the start.
     pub least: u32,
-    /// Most replicas.
+    /// Most replicas at a time.
     pub most: u32,
     /// Outstanding tokens of a replica that the rule aims at.
     pub tokens: u64,
@@ -52,11 +52,11 @@ pub struct ScaleRule {
 /// A replay with a changing number of replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledReplay {
-    /// What became of each request.
+    /// Outcome of each request.
     pub outcomes: Vec<Outcome>,
     /// Time of all replicas from the order to start until they stop, hours.
     pub replica_hours: f64,
-    /// Cold starts.
+    /// Number of cold starts.
     pub starts: u32,
 }
 

@@ -1,18 +1,18 @@
-//! Blocks of prompts whose keys and values a replica keeps after the answer, the least recently used given up first.
+//! Blocks of prompts that a replica keeps in memory after the answer, the least recently used given up first.
 //!
 //! vLLM and Mooncake name a block by a hash of all tokens up to its end, so that equal names mean equal prefixes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-/// Kept blocks of one replica.
+/// Blocks that one replica keeps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixCache {
-    /// Most blocks.
+    /// Most blocks that are kept.
     most: usize,
     /// Tokens of a block.
     block: u32,
     uses: u64,
-    last_use: HashMap<u64, u64>,
+    last_use: BTreeMap<u64, u64>,
     by_use: BTreeMap<u64, u64>,
 }
 

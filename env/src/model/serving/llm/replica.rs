@@ -20,7 +20,7 @@ pub struct Limits {
     pub sequences: u32,
     /// Most tokens of a step.
     pub tokens: u32,
-    /// Tokens whose keys and values fit into memory.
+    /// Tokens of which keys and values fit into memory.
     pub kv_tokens: u64,
     /// Tokens of a block of memory.
     pub block: u32,
@@ -37,17 +37,17 @@ pub enum LimitsError {
     /// A step cannot hold a token of every sequence and one of a prompt.
     #[error("the token budget of a step is {tokens}, expected at least the number of sequences, {sequences}")]
     Budget {
-        /// Token budget.
+        /// Token budget of a step.
         tokens: u32,
-        /// Sequences.
+        /// Most sequences at a time.
         sequences: u32,
     },
     /// A service has more replicas at least than at most.
     #[error("at least {least} and at most {most} replicas contradict each other")]
     Replicas {
-        /// Fewest replicas.
+        /// Fewest replicas at a time.
         least: u32,
-        /// Most replicas.
+        /// Most replicas at a time.
         most: u32,
     },
 }
@@ -242,7 +242,7 @@ impl Replica {
         for prompt in &mut self.prompts {
             compute(prompt, &mut budget);
         }
-        // A step that preempts admits nobody.
+        // A step that preempts admits no request.
         while budget > 0 && !preempted && self.running() < self.limits.sequences as usize {
             let Some(head) = self.waiting.front().filter(|head| head.request.arrival_ps <= self.now_ps) else { break };
             let blocks = self.decoding.blocks(head.prompt());

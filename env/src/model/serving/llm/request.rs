@@ -10,7 +10,7 @@ pub struct LlmRequest {
     pub arrival_ps: u64,
     /// Tokens of the prompt, at least 1.
     pub input: u32,
-    /// Tokens of the prompt whose keys and values the replica holds already, fewer than `input`.
+    /// Tokens of the prompt that the replica holds in memory already, fewer than `input`.
     pub cached: u32,
     /// Tokens of the answer, at least 1.
     pub output: u32,
@@ -31,7 +31,7 @@ pub struct Served {
     pub preemptions: u32,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All tokens were made.

@@ -13,7 +13,7 @@ use super::request::LlmRequest;
 pub(super) struct Sequence {
     /// Number of the request.
     pub(super) id: u32,
-    /// What it asks for.
+    /// Request as it arrived.
     pub(super) request: LlmRequest,
     /// Tokens of the answer that were made.
     pub(super) made: u32,
@@ -29,7 +29,7 @@ impl Sequence {
         self.request.input + self.made
     }
 
-    /// Tokens of the prompt whose keys and values are there at the start. A preempted request computes all again.
+    /// Tokens of the prompt that are in memory at the start. A preempted request computes all again.
     pub(super) fn cached(&self) -> u32 {
         if self.preemptions == 0 { self.request.cached } else { 0 }
     }
@@ -111,13 +111,13 @@ impl Sequences {
         self.ends.peek().map_or(0, |Reverse((end, _, _))| end - self.step)
     }
 
-    /// Plays steps.
+    /// Plays a number of steps.
     pub(super) fn advance(&mut self, steps: u64) {
         self.step += steps;
         self.context += u64::from(self.count) * steps;
     }
 
-    /// Adds a sequence with tokens left to make, whose prompt and answer so far less the newest token are in memory.
+    /// Adds a sequence with tokens left to make. Its prompt and its answer, less the newest token, are in memory.
     pub(super) fn add(&mut self, sequence: Sequence, admitted: u64) {
         let Some(slot) = self.free.pop() else { return };
         let tokens = sequence.request.input + sequence.made - 1;
