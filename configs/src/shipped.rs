@@ -15,7 +15,7 @@ const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
 
 /// Every file that ships: experiments, scenarios, leaderboards, studies of forecasters, and live deployments.
 #[rustfmt::skip] // a line a file
-pub const SHIPPED: [ShippedConfig; 50] = [
+pub const SHIPPED: [ShippedConfig; 51] = [
     shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
@@ -50,6 +50,7 @@ pub const SHIPPED: [ShippedConfig; 50] = [
     shipped("scenario/key-jobs", include_str!("../scenario/key-jobs.toml")),
     shipped("scenario/lending", include_str!("../scenario/lending.toml")),
     shipped("scenario/lending-slow", include_str!("../scenario/lending-slow.toml")),
+    shipped("scenario/llm-training", include_str!("../scenario/llm-training.toml")),
     shipped("scenario/long-jobs", include_str!("../scenario/long-jobs.toml")),
     shipped("scenario/mixed-types", include_str!("../scenario/mixed-types.toml")),
     shipped("scenario/priority-ageing", include_str!("../scenario/priority-ageing.toml")),

@@ -38,6 +38,7 @@ pub mod import;
 pub mod inspect;
 #[cfg(feature = "traces")]
 pub mod jobs;
+pub mod language_models;
 #[cfg(feature = "traces")]
 pub mod requests;
 #[cfg(feature = "traces")]

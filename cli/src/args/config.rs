@@ -91,6 +91,8 @@ pub enum What {
     Reproductions,
     /// Accelerator types with what is published about them.
     Accelerators,
+    /// Applications that jobs train: batch size, sizes, accelerator types with a speed, and sources.
+    Applications,
     /// Placement strategies for whole and shared accelerators.
     Placements,
     /// Conventions of published simulators.
