@@ -8,6 +8,7 @@ mod afs_direction;
 mod contended;
 pub mod deepboot;
 pub mod fgd;
+mod fgd_lists;
 pub mod fgd_policies;
 pub mod gavel;
 mod gavel_deviations;
@@ -116,6 +117,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     deepboot::ELASTICITY,
     themis_fairness::TABLE,
     fgd::TABLE,
+    fgd_lists::LISTS,
     fgd::TIES,
     fgd_policies::POLICIES,
     pipeswitch::TABLE,
