@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::common::{comparison, many_policies};
+use goodput_eval::report::origin::markdown_results;
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::{ComparisonResults, Interval, Report, ReportError};
 
