@@ -111,6 +111,23 @@ proptest! {
     }
 }
 
+#[test]
+fn a_job_that_has_to_be_split_stays_where_it_is() {
+    let job = |gpus, slices: &[(u16, u32)], pinned| Wanted {
+        gpus,
+        held: slices.iter().map(|&(node, gpus)| (NodeId(node), gpus)).collect(),
+        pinned,
+    };
+    // No node is empty, for pinned jobs are everywhere; the emptiest nodes are 1 and 2.
+    let held = [
+        job(4, &[(0, 4)], true),
+        job(2, &[(1, 2)], true),
+        job(2, &[(2, 2)], true),
+        job(8, &[(0, 4), (2, 4)], false),
+    ];
+    assert_eq!(of(3, 8).stay(&held)[3], held[3].held);
+}
+
 fn of(nodes: u32, size: u32) -> Nodes {
     Nodes::new(NodeId::first(nodes as usize).map(|node| (node, size)), size)
 }

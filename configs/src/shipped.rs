@@ -52,6 +52,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("scenario/key-jobs", include_str!("../scenario/key-jobs.toml")),
     shipped("scenario/lending", include_str!("../scenario/lending.toml")),
     shipped("scenario/lending-slow", include_str!("../scenario/lending-slow.toml")),
+    shipped("scenario/llm-training", include_str!("../scenario/llm-training.toml")),
     shipped("scenario/long-jobs", include_str!("../scenario/long-jobs.toml")),
     shipped("scenario/mixed-types", include_str!("../scenario/mixed-types.toml")),
     shipped("scenario/priority-ageing", include_str!("../scenario/priority-ageing.toml")),

@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use goodput_env::application::{Application, EpochTable, GradientTable, IterationTable};
-use goodput_env::job::WHOLE;
+use goodput_env::job::{JobSpec, WHOLE, Work};
 use goodput_env::model::{BatchLimits, TensorSizes, ThroughputParams};
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
+use crate::language_models::LanguageModels;
 
 /// Accelerator type of the public measurements: nodes with four T4 GPUs each.
 pub const ACCELERATOR: &str = "t4";
@@ -28,11 +29,13 @@ const SHIPPED: &str = "datasets/catalog/applications.toml";
 /// Applications, and for each the configurations known to be tuned.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// Applications in order of name; jobs refer to them by index.
+    /// Applications; jobs refer to them by index.
     pub applications: Vec<Arc<Application>>,
     tuned: Vec<Vec<Tuned>>,
     /// Whether jobs are as long as their duration says, and not as the training of the application.
     by_duration: bool,
+    /// Number of applications at the end that train language models by published plans.
+    language_models: usize,
 }
 
 /// A size and batch size at which a careful user would submit an application.
@@ -106,7 +109,13 @@ impl Catalog {
         static CATALOG: OnceLock<Catalog> = OnceLock::new();
         CATALOG.get_or_init(|| {
             let parsed = Self::parse(Path::new(SHIPPED), include_str!("../catalog/applications.toml"));
-            parsed.expect("the shipped catalog is valid: a test reads it")
+            let mut catalog = parsed.expect("the shipped catalog is valid: a test reads it");
+            let models = LanguageModels::shipped().and_then(|models| models.applications());
+            for (application, tuned) in models.expect("the shipped measurements are valid: a test reads them") {
+                catalog.push(application, tuned);
+                catalog.language_models += 1;
+            }
+            catalog
         })
     }
 
@@ -160,6 +169,31 @@ impl Catalog {
     /// Tuned configurations of an application, in ascending order of replicas; none if unknown.
     pub fn tuned(&self, name: &str) -> &[Tuned] {
         self.index(name).and_then(|index| self.tuned.get(usize::from(index))).map_or(&[], Vec::as_slice)
+    }
+
+    /// Applications without those at the end that train language models by published plans.
+    pub fn adaptive(&self) -> &[Arc<Application>] {
+        &self.applications[..self.applications.len() - self.language_models]
+    }
+
+    /// Fewest and most accelerators that a job of application `index` may ask for: those of published plans, without
+    /// limit for others.
+    pub fn sizes(&self, index: u16) -> (u32, u32) {
+        match self.applications.get(usize::from(index)) {
+            Some(of) if usize::from(index) >= self.adaptive().len() => (of.min_replicas(), of.max_replicas),
+            _ => (1, u32::MAX),
+        }
+    }
+
+    /// Applications of a workload: all where one of `jobs` trains a language model, otherwise [`Self::adaptive`], so
+    /// that the charts of other workloads do not list language models.
+    pub fn applications_of(&self, jobs: &[JobSpec]) -> Vec<Arc<Application>> {
+        let adaptive = self.adaptive();
+        let beyond = |job: &JobSpec| match job.work {
+            Work::Application { index, .. } => usize::from(index) >= adaptive.len(),
+            Work::Fixed { .. } | Work::Steps { .. } => false,
+        };
+        if jobs.iter().any(beyond) { self.applications.clone() } else { adaptive.to_vec() }
     }
 
     /// Names of all applications.

@@ -296,6 +296,18 @@ pub enum RowProblem {
         /// Most accelerators that the row names.
         max: u32,
     },
+    /// A size at which no plan of the application was measured.
+    #[error("{application} cannot run on {found} accelerators: its published plans have {least} to {most}")]
+    Plans {
+        /// Application of the job.
+        application: String,
+        /// Size that the row names.
+        found: u32,
+        /// Accelerators of the smallest plan.
+        least: u32,
+        /// Accelerators of the largest plan.
+        most: u32,
+    },
     /// Sizes that contradict each other.
     #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
     Sizes {
@@ -318,7 +330,7 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "unknown application",
             Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
-            Self::Sizes { .. } | Self::SharedSizes { .. } => "sizes",
+            Self::Sizes { .. } | Self::SharedSizes { .. } | Self::Plans { .. } => "sizes",
             Self::Request => "inference request",
             Self::Extra { .. } => "extra row",
         }
@@ -336,6 +348,7 @@ impl RowProblem {
             Self::Request => "name the original file as the workload instead of importing it",
             Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
+            Self::Plans { .. } => "give gpus, gpu_min and gpu_max within the sizes of the plans",
             Self::SharedSizes { .. } => "drop gpu_min and gpu_max of jobs with a share",
         }
     }

@@ -27,6 +27,7 @@ use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
 use crate::import::pollux_profiles::{self, ApplicationProfile};
 use crate::import::sia_profiles;
+use crate::language_models;
 
 /// Phases of a training run at most.
 pub const MOST_PHASES: usize = 20;
@@ -155,8 +156,11 @@ pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> 
     if !(limits.min_local..=limits.max_local).contains(&batch.atomic) {
         return None;
     }
-    let shape = packed_shape(replicas, GPUS_PER_NODE);
-    let step = application.pace(ACCELERATOR)?.step_time(&shape, batch.atomic).ok()?;
+    let (kind, per_node) = match application.params.contains_key(ACCELERATOR) {
+        true => (ACCELERATOR, GPUS_PER_NODE),
+        false => (application.reference.as_str(), language_models::GPUS_PER_NODE),
+    };
+    let step = application.pace(kind)?.step_time(&packed_shape(replicas, per_node), batch.atomic).ok()?;
     let mut secs = 0.0;
     let mut before = 0.0;
     for (epoch, &progress) in application.epochs.iter().enumerate() {

@@ -66,7 +66,7 @@ pub fn into_workload(rows: Vec<JobRow>, catalog: &Catalog) -> Result<(Workload, 
         let tenant = tenant_index(&tenants, &row);
         jobs.push(job(row, tenant, catalog)?);
     }
-    Ok((Workload { models, ..Workload::new(catalog.applications.clone(), jobs) }, tenants))
+    Ok((Workload { models, ..Workload::new(catalog.applications_of(&jobs), jobs) }, tenants))
 }
 
 /// Models that the trace names and the catalog does not have, by job.
@@ -113,12 +113,14 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
     let known = application.and_then(|name| catalog.index(name));
     match (known, application, row.duration) {
         (Some(index), ..) => {
+            let trained = &*catalog.applications[usize::from(index)];
+            check_plans(row, trained, catalog.sizes(index))?;
             let elasticity = match (row.gpu_min, row.gpu_max) {
                 _ if row.share.is_some() => Elasticity::Rigid,
-                (None, None) => application_elasticity(&catalog.applications[usize::from(index)], row.gpus),
+                (None, None) => application_elasticity(trained, row.gpus),
                 (min, max) => {
-                    let most = catalog.applications[usize::from(index)].max_replicas.max(row.gpus);
-                    elasticity(row, min.unwrap_or(1), max.unwrap_or(most))?
+                    let most = trained.max_replicas.max(row.gpus);
+                    elasticity(row, min.unwrap_or(trained.min_replicas()), max.unwrap_or(most))?
                 }
             };
             let by_duration = || catalog.work_by_duration(index, row.gpus, row.batch_size, row.duration?);
@@ -133,6 +135,16 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
             Err(RowProblem::UnknownApplication { name: name.to_owned(), known: catalog.names().join(", ") })
         }
         (None, None, None) => Err(RowProblem::NoWork),
+    }
+}
+
+/// Checks that the sizes of a job that trains by published plans are within those of the plans: it cannot run on fewer
+/// accelerators than the smallest plan, and its speed on more than the largest plan has is unknown.
+fn check_plans(row: &JobRow, application: &Application, (least, most): (u32, u32)) -> Result<(), RowProblem> {
+    let sizes = [Some(row.gpus), row.gpu_min, row.gpu_max];
+    match sizes.into_iter().flatten().find(|size| !(least..=most).contains(size)) {
+        Some(found) => Err(RowProblem::Plans { application: application.name.clone(), found, least, most }),
+        None => Ok(()),
     }
 }
 
@@ -158,9 +170,9 @@ fn check_share(row: &JobRow, share: ShareRequest) -> Result<(), RowProblem> {
 /// A request beyond what it scales to stands, because schedulers without elasticity grant it as it
 /// is.
 pub(crate) fn application_elasticity(application: &Application, gpus: u32) -> Elasticity {
-    match application.max_replicas.max(gpus) {
-        1 => Elasticity::Rigid,
-        max => Elasticity::Elastic { min: 1, max },
+    match (application.min_replicas(), application.max_replicas.max(gpus)) {
+        (min, max) if min == max => Elasticity::Rigid,
+        (min, max) => Elasticity::Elastic { min, max },
     }
 }
 

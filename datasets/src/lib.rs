@@ -40,6 +40,7 @@ pub mod import;
 pub mod inspect;
 #[cfg(feature = "traces")]
 pub mod jobs;
+pub mod language_models;
 pub mod llm;
 #[cfg(feature = "traces")]
 pub mod requests;

@@ -49,7 +49,8 @@ pub struct ScalingAssumption {
 enum AssumedBehaviour {
     /// Behaviour of one application of the catalog, by its index.
     Application(u16),
-    /// Behaviour of an application drawn by the hash of the job's name, all with one probability.
+    /// Behaviour of an application with an adapted batch size, drawn by the hash of the job's name, all with one
+    /// probability.
     Mixture,
 }
 
@@ -83,7 +84,7 @@ impl ScalingAssumption {
         let Some(behaviour) = self.named.get(name).or(self.other.as_ref()) else { return false };
         let index = match behaviour {
             AssumedBehaviour::Application(index) => usize::from(*index),
-            AssumedBehaviour::Mixture => (hash(&job.job_id) % catalog.applications.len() as u64) as usize,
+            AssumedBehaviour::Mixture => (hash(&job.job_id) % catalog.adaptive().len() as u64) as usize,
         };
         scaled(job, index, catalog).is_some()
     }
@@ -92,7 +93,10 @@ impl ScalingAssumption {
     pub fn describe(&self, catalog: &Catalog) -> String {
         let name = |behaviour: &AssumedBehaviour| match behaviour {
             AssumedBehaviour::Application(index) => catalog.applications[usize::from(*index)].name.clone(),
-            AssumedBehaviour::Mixture => format!("one of {} by the hash of the job's name", catalog.names().join(", ")),
+            AssumedBehaviour::Mixture => {
+                let names: Vec<&str> = catalog.adaptive().iter().map(|of| of.name.as_str()).collect();
+                format!("one of {} by the hash of the job's name", names.join(", "))
+            }
         };
         let mut text = String::new();
         for (known, behaviour) in &self.named {

@@ -24,7 +24,7 @@ fn the_shipped_file_is_what_the_measurements_give() {
 #[test]
 fn tuned_configurations_are_the_published_ones() {
     let json = crate::shared::json("reference/pollux/fitted_params.json");
-    for application in &Catalog::shipped().applications {
+    for application in Catalog::shipped().adaptive() {
         let published = json[&application.name]["tuned_configurations"].as_array().unwrap();
         let ours = Catalog::shipped().tuned(&application.name);
         assert_eq!(published.len(), ours.len(), "{}", application.name);
@@ -40,7 +40,7 @@ fn tuned_configurations_are_the_published_ones() {
 #[test]
 fn shipped_and_measured_applications_differ_only_in_what_is_fitted() {
     let measured = pollux_profiles::catalog(&profiles(), None).unwrap();
-    for (truth, shipped) in measured.applications.iter().zip(&Catalog::shipped().applications) {
+    for (truth, shipped) in measured.applications.iter().zip(Catalog::shipped().adaptive()) {
         assert_eq!(truth.name, shipped.name);
         assert_eq!(
             (truth.limits, truth.max_replicas, truth.fixed_batch),
@@ -80,7 +80,7 @@ fn shipped_and_measured_applications_differ_only_in_what_is_fitted() {
 #[test]
 fn undisturbed_runs_take_as_long_as_measured() {
     let measured = pollux_profiles::catalog(&profiles(), None).unwrap();
-    for (truth, shipped) in measured.applications.iter().zip(&Catalog::shipped().applications) {
+    for (truth, shipped) in measured.applications.iter().zip(Catalog::shipped().adaptive()) {
         let fidelity = fidelity(truth, shipped);
         println!(
             "{}: mean {:.3} bias {:+.3} worst {:?}",

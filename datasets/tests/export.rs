@@ -139,6 +139,50 @@ fn slices_are_jobs_on_accelerators_and_in_the_queue() {
     let held: Vec<i64> =
         events.iter().filter(|event| event["ph"] == "C").map(|event| event["args"]["gpus"].as_i64().unwrap()).collect();
     assert_eq!(held, [2, 1, 1, 0]);
+    let restarts: Vec<u64> =
+        events.iter().filter(|event| event["ph"] == "i").map(|event| event["ts"].as_u64().unwrap()).collect();
+    assert_eq!(restarts, [10_000_000], "job a goes on with one accelerator");
     let first = events.iter().find(|event| event["ph"] == "X").unwrap();
     assert_eq!((&first["args"]["application"], &first["args"]["tenant"]), (&"bert".into(), &"0".into()));
+}
+
+#[test]
+fn nodes_are_tracks_where_the_run_logged_placements() {
+    let directory = run_directory();
+    let choice = RunChoice { policy: Some("fifo".to_owned()), ..RunChoice::default() };
+    let mut schedule = RunSchedule::read(directory.path(), &choice).unwrap();
+    assert_eq!(schedule.changes[0].placement, None);
+    let path = directory.path().join("events.parquet");
+    let mut events = Table::read_parquet(&path).unwrap();
+    let placements = ["0:1 2:1", "2:1", "", "2:1", "", "", "", ""];
+    events.columns.push(Column::new("placement", placements.map(str::to_owned).to_vec()));
+    events.write_parquet(&path).unwrap();
+    schedule = RunSchedule::read(directory.path(), &choice).unwrap();
+    assert_eq!(schedule.changes[0].placement, Some(vec![(0, 1), (2, 1)]));
+    let mut text = Vec::new();
+    perfetto::write(&schedule, &mut text).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    let named = |event: &&serde_json::Value| (event["pid"].as_u64().unwrap(), event["args"]["name"].clone());
+    let names: Vec<_> = of("M").iter().map(named).collect();
+    assert_eq!(names[2..], [(10, "node 0".into()), (12, "node 2".into())], "nodes that jobs held");
+    let slice = |event: &&serde_json::Value| {
+        let whole = |key: &str| event[key].as_u64().unwrap();
+        (
+            event["name"].as_str().unwrap().to_owned(),
+            whole("pid"),
+            whole("tid"),
+            whole("ts") / 1_000_000,
+            whole("dur") / 1_000_000,
+        )
+    };
+    let slices: Vec<_> = of("X").iter().map(slice).collect();
+    let expected =
+        [("a", 10, 0, 0, 10), ("a", 12, 0, 0, 10), ("a", 12, 0, 10, 10), ("b", 12, 0, 20, 10), ("b", 2, 0, 5, 15)];
+    assert_eq!(slices, expected.map(|(job, node, lane, from, secs)| (job.to_owned(), node, lane, from, secs)));
+    let restart = |event: &&serde_json::Value| (event["pid"].as_u64().unwrap(), event["args"]["job"].clone());
+    assert_eq!(of("i").iter().map(restart).collect::<Vec<_>>(), [(12, "a".into())]);
+    let held: Vec<i64> = of("C").iter().map(|event| event["args"]["gpus"].as_i64().unwrap()).collect();
+    assert_eq!(held, [2, 1, 1, 0]);
 }

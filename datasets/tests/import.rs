@@ -105,7 +105,7 @@ fn running_is_strict_and_names_the_line() {
     assert_eq!(with("a,NaN,cifar10,1,128\n"), "w.csv:2: time is `NaN`, expected a time in seconds of at least 0");
     assert_eq!(
         with("a,1,resnet,1,128\n"),
-        "w.csv:2: application `resnet` is not in the catalog (bert, cifar10, deepspeech2, imagenet, ncf, yolov3)"
+        format!("w.csv:2: application `resnet` is not in the catalog ({})", Catalog::shipped().names().join(", "))
     );
     assert_eq!(with("a,1,cifar10,0,128\n"), "w.csv:2: num_replicas is `0`, expected a whole number of at least 1");
     assert_eq!(with("a,1,cifar10,1\n"), "w.csv:2: the row has 4 fields, the header 5");

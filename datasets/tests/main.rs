@@ -8,6 +8,7 @@ mod gavel;
 mod import;
 mod inspect;
 mod job_csv;
+mod language_models;
 mod llm;
 mod memory;
 mod openb;

@@ -126,6 +126,11 @@ impl Application {
         self.epochs.last().copied().unwrap_or(0.0)
     }
 
+    /// Fewest replicas that the application runs on: those of the smallest placement that was measured.
+    pub fn min_replicas(&self) -> u32 {
+        self.measured.values().map(|measured| measured.least_replicas()).min().unwrap_or(1)
+    }
+
     /// Progress at the end of epoch number `epoch`, from 0. Epochs beyond the last measured one
     /// have the length of that one.
     pub fn epoch_end(&self, epoch: u32) -> f64 {

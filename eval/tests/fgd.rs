@@ -104,8 +104,8 @@ fn placing_and_releasing_the_trace_leaves_no_trace() {
 }
 
 #[test]
-fn both_tables_are_listed() {
-    for name in ["fgd-openb", "fgd-ties"] {
+fn the_tables_are_listed() {
+    for name in ["fgd-openb", "fgd-lists", "fgd-ties"] {
         assert!(REPRODUCTIONS.iter().any(|table| table.name == name), "{name}");
     }
 }

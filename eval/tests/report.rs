@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::common::{comparison, many_policies};
+use goodput_eval::report::origin::markdown_results;
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::{ComparisonResults, Interval, Report, ReportError};
 
@@ -97,11 +98,25 @@ fn a_single_run_of_a_single_policy_makes_a_page() {
 fn few_seeds_are_no_confidence() {
     let page = report().render(&results()).unwrap();
     assert!(page.contains("bootstrap ranges over 6 seeds") && !page.contains("95\u{a0}% interval"), "six seeds");
-    let eight = comparison(8, 6);
-    let page = Report { title: "Eight".into(), ..Report::default() }
-        .render(&eight.run(&|_, _| {}).unwrap().results())
-        .unwrap();
+    assert_eq!(results().summary.statistics.confidence, None);
+    assert!(!results().summary.to_json().contains("0.95"), "six seeds");
+    let eight = comparison(8, 6).run(&|_, _| {}).unwrap().results();
+    let page = Report { title: "Eight".into(), ..Report::default() }.render(&eight).unwrap();
     assert!(page.contains("95\u{a0}% intervals") && !page.contains("bootstrap ranges"), "eight seeds");
+    assert_eq!(eight.summary.statistics.confidence, Some(0.95));
+    let [few, many] = [results(), eight].map(|results| markdown_results(&results.summary, &["jct_mean_secs"], None));
+    assert!(few.contains("bootstrap ranges over 6 seeds, which show the spread") && !many.contains("ranges"));
+}
+
+#[test]
+fn an_assumption_about_scaling_is_with_the_results() {
+    let mut results = results();
+    assert!(!report().render(&results).unwrap().contains("Assumption:"));
+    results.summary.workloads[0].assumption = Some("vgg16 scales as imagenet".into());
+    let page = report().render(&results).unwrap();
+    assert!(page.contains("vgg16 scales as imagenet. The results rest on it."));
+    assert!(results.summary.to_json().contains("\"assumption\": \"vgg16 scales as imagenet\""));
+    assert!(markdown_results(&results.summary, &["jct_mean_secs"], None).contains("vgg16 scales as imagenet"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! after another training. What a person has added under [`NOTES`] is kept.
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_eval::report::interval_name;
 use goodput_eval::report::leaderboard::ranking;
 use goodput_eval::run::summary::Summary;
 
@@ -64,9 +65,10 @@ impl ModelCard<'_> {
     }
 
     fn results(&self) -> String {
-        let mut text = String::from(
-            "## Results\n\nMean completion time on held-out seeds, with 95 % intervals; `longer by` is a policy's mean over that of the reference, paired by \
+        let mut text = format!(
+            "## Results\n\nMean completion time on held-out seeds, with {}; `longer by` is a policy's mean over that of the reference, paired by \
              seed.\n\n| workload | policy | mean JCT | longer by | p99 JCT |\n|---|---|---|---|---|\n",
+            interval_name(self.results)
         );
         for workload in &self.results.workloads {
             for policy in ranking(self.results) {

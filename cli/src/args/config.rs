@@ -93,6 +93,8 @@ pub enum What {
     Accelerators,
     /// Replicas of language models with the fitted costs of a step.
     LlmReplicas,
+    /// Applications that jobs train: batch size, sizes, accelerator types with a speed, and sources.
+    Applications,
     /// Placement strategies for whole and shared accelerators.
     Placements,
     /// Conventions of published simulators.

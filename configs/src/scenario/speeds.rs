@@ -60,12 +60,29 @@ pub(super) fn check<'a>(
         return problem(first, format!("at least one type on which the applications have speeds: {}", list()));
     }
     let runs = |of: &Application| names().any(|name| name == ANY || of.params.contains_key(name));
+    let known = |of: &Application| of.params.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     match applications.iter().find(|of| !runs(of)) {
-        Some(of) => {
-            let known = of.params.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            problem(first, format!("at least one type on which {} has a speed: {known}", of.name))
-        }
-        None => Ok(()),
+        Some(of) => problem(first, format!("at least one type on which {} has a speed: {}", of.name, known(of))),
+        None => applications.iter().try_for_each(|of| check_size(cluster, of, &known(of))),
+    }
+}
+
+/// Checks that one type has as many accelerators as the smallest published plan of an application, for a job runs on
+/// accelerators of one type.
+fn check_size(cluster: &Cluster, application: &Application, known: &str) -> Result<(), SetupError> {
+    let has_speed = |name: &str| name == ANY || application.params.contains_key(name);
+    let types = cluster.types.iter().enumerate().filter(|(_, of)| has_speed(&of.name));
+    let of_type = |index: usize| -> u32 {
+        cluster.nodes.iter().filter(|node| node.accelerator.index() == index).map(|node| node.gpus).sum()
+    };
+    let most = types.map(|(index, _)| of_type(index)).max().unwrap_or(0);
+    match application.min_replicas() {
+        least if least <= most => Ok(()),
+        least => Err(SetupError::Value {
+            key: "cluster.groups",
+            value: format!("at most {most} accelerators of one type on which {} has a speed", application.name),
+            expected: format!("at least {least}, as its smallest published plan has, of one of {known}"),
+        }),
     }
 }
 
@@ -79,7 +96,7 @@ mod tests {
 
     fn checked(cluster: &str) -> Result<(), String> {
         let cluster = Cluster::parse(cluster).map_err(|error| error.to_string())?;
-        let applications = Catalog::shipped().applications.iter().map(|of| &**of);
+        let applications = Catalog::shipped().adaptive().iter().map(|of| &**of);
         check(&cluster, applications).map_err(|error| error.to_string())
     }
 
@@ -94,6 +111,21 @@ mod tests {
         assert!(checked("vck5000:1x4").is_err_and(|text| text.contains("at least one type")));
         let misspelt = checked("t4:1x4,A100:1x8");
         assert!(misspelt.is_err_and(|text| text.contains("\"A100\"") && text.ends_with("(did you mean \"a100\"?)")));
+    }
+
+    #[test]
+    fn a_cluster_below_the_smallest_plan_is_found_before_a_run() {
+        let of = |cluster: &str, name: &str| {
+            let cluster = Cluster::parse(cluster).map_err(|error| error.to_string())?;
+            let application = Catalog::shipped().get(name).ok_or("an application")?;
+            check(&cluster, std::iter::once(&**application)).map_err(|error| error.to_string())
+        };
+        // Two types with 16 accelerators each do not make one with the 24 of the smallest plan.
+        let error = of("a800:2x8,h100:2x8", "llama-30b");
+        assert!(error.is_err_and(|text| text.contains("at least 24, as its smallest published plan has")));
+        assert_eq!(of("a800:3x8,h100:2x8", "llama-30b"), Ok(()));
+        assert_eq!(of("h100:1x8,t4:4x8", "llama2-70b-lora"), Ok(()));
+        assert!(of("h100:1x4,t4:4x8", "llama2-70b-lora").is_err());
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct HoldingChange {
     pub job: String,
     /// Accelerators held from then on.
     pub gpus: u32,
+    /// Nodes by number, with the accelerators held on each from then on; `None` where the run did not log them.
+    pub placement: Option<Vec<(u32, u32)>>,
 }
 
 /// Selection of one run of a directory.
@@ -152,12 +154,24 @@ fn jobs(path: &Path, table: &Table) -> Result<Vec<ScheduledJob>, DataError> {
 fn changes(path: &Path, table: &Table) -> Result<Vec<HoldingChange>, DataError> {
     let (times, jobs) = (numbers(path, table, "time_secs")?, texts(path, table, "job_id")?);
     let gpus = numbers(path, table, "gpus")?;
-    let change = |((at, job), gpus): ((Option<f64>, String), Option<f64>)| HoldingChange {
+    // Runs of earlier versions do not have the column.
+    let logged = table.column("placement").map(|_| texts(path, table, "placement")).transpose()?;
+    let change = |(row, ((at, job), gpus)): (usize, ((Option<f64>, String), Option<f64>))| HoldingChange {
         at_secs: at.unwrap_or_default(),
         job,
         gpus: gpus.unwrap_or_default() as u32,
+        placement: logged.as_ref().and_then(|logged| placement(&logged[row])),
     };
-    Ok(times.into_iter().zip(jobs).zip(gpus).map(change).collect())
+    Ok(times.into_iter().zip(jobs).zip(gpus).enumerate().map(change).collect())
+}
+
+/// Nodes and accelerators of a placement, `node:accelerators` each; `None` where it is written in another way.
+fn placement(text: &str) -> Option<Vec<(u32, u32)>> {
+    let slice = |part: &str| {
+        let (node, gpus) = part.split_once(':')?;
+        Some((node.parse().ok()?, gpus.parse().ok()?))
+    };
+    text.split_whitespace().map(slice).collect()
 }
 
 fn column<'a>(path: &Path, table: &'a Table, name: &str) -> Result<&'a Values, DataError> {

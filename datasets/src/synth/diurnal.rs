@@ -174,6 +174,12 @@ impl Process {
         self.settings.lengths.is_none()
     }
 
+    /// Applications with a share of the mix.
+    pub(super) fn mixed(&self) -> Vec<u16> {
+        let shares = self.choices.iter().zip(self.settings.mix.values());
+        shares.filter(|(_, share)| **share > 0.0).map(|(choice, _)| choice.index).collect()
+    }
+
     pub(super) fn parts(&self) -> &[CardPart] {
         self.settings.lengths.as_ref().map_or(&[], |lengths| &lengths.parts)
     }

@@ -208,8 +208,9 @@ impl Generator {
                 JobRequest { name, tenant, submit, gpus, batch_size, elasticity, share, ..JobRequest::default() };
             JobSpec { request, work }
         });
-        let jobs = jobs.collect();
-        Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
+        let jobs: Vec<JobSpec> = jobs.collect();
+        let applications = self.applications.catalog.applications_of(&jobs);
+        Workload { applications, jobs, ..Workload::default() }
     }
 
     /// Jobs of `seed` as rows of the job table.
@@ -241,13 +242,19 @@ impl Generator {
         self.draws(seed).into_iter().enumerate().map(row).collect()
     }
 
-    /// Applications that jobs may train; none where jobs have a duration alone.
+    /// Applications that jobs may train; none where jobs have a duration alone. Beside language models, these are the
+    /// applications of the mix only.
     pub fn trained(&self) -> impl Iterator<Item = &Application> {
-        let trains = match &self.draws {
-            JobSampler::Pollux(_) => true,
-            JobSampler::Diurnal(process) => process.trains(),
+        let catalog = &self.applications.catalog;
+        let adaptive = catalog.adaptive().len();
+        let (trains, mixed) = match &self.draws {
+            JobSampler::Pollux(_) => (true, Vec::new()),
+            JobSampler::Diurnal(process) => (process.trains(), process.mixed()),
         };
-        self.applications.catalog.applications.iter().map(|application| &**application).filter(move |_| trains)
+        let plans = mixed.iter().any(|&index| usize::from(index) >= adaptive);
+        let used = move |index: usize| if plans { mixed.contains(&(index as u16)) } else { index < adaptive };
+        let all = catalog.applications.iter().map(|application| &**application).enumerate();
+        all.filter(move |(index, _)| trains && used(*index)).map(|(_, application)| application)
     }
 
     /// Parts of an accelerator that jobs may ask for.
@@ -324,7 +331,10 @@ impl Choices {
         let weighted: Vec<(u32, u32, f64)> = match sizes {
             Sizes::Tuned => catalog.tuned(name).iter().map(|tuned| (tuned.replicas, tuned.batch_size, 1.0)).collect(),
             Sizes::Realistic => {
-                gpus.iter().map(|&(gpus, count)| (gpus, realistic_batch(limits, gpus), f64::from(count))).collect()
+                let (least, most) = catalog.sizes(index);
+                let within = |&&(gpus, _): &&(u32, u32)| (least..=most).contains(&gpus);
+                let sizes = gpus.iter().filter(within);
+                sizes.map(|&(gpus, count)| (gpus, realistic_batch(limits, gpus), f64::from(count))).collect()
             }
         };
         if weighted.is_empty() {

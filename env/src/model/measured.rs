@@ -11,6 +11,7 @@
 //! searches and no allocation.
 
 mod curve;
+mod plans;
 mod surface;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use self::curve::{Curve, Curves, Point};
+pub use self::plans::PlanSample;
 use self::surface::Surface;
 
 /// Number of nodes beyond which the published profiles assume constant step times (Pollux artifact
@@ -194,6 +196,11 @@ impl MeasuredStepTimes {
     /// accelerator's memory.
     pub fn max_local(&self) -> u32 {
         self.max_local
+    }
+
+    /// Fewest replicas on any placement.
+    pub fn least_replicas(&self) -> u32 {
+        self.spreads.keys().iter().map(|&(_, replicas)| replicas).min().unwrap_or(1)
     }
 
     /// Most samples per replica that were measured on `shape`; `None` where no measurements

@@ -51,7 +51,8 @@ pub use goodput::{Choice, GoodputModel};
 pub use interference::slowdown;
 pub use learning_rate::LearningRateRule;
 pub use measured::{
-    InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, ProfileError, ScalabilitySample, StepTime,
+    InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, PlanSample, ProfileError,
+    ScalabilitySample, StepTime,
 };
 pub use rental::{Rental, SizeRule, Spot};
 pub use switching::SwitchCost;

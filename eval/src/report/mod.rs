@@ -21,7 +21,7 @@ pub mod tables;
 pub mod timeseries;
 mod words;
 
-pub use words::few_seeds;
+pub use words::{few_seeds, interval_name};
 
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
@@ -95,6 +95,7 @@ struct ReportPage<'a> {
     facts: Vec<String>,
     reference: &'a str,
     intervals: String,
+    assumptions: Vec<String>,
     workloads: &'a [WorkloadSummary],
     table: grids::Grid,
     unequal: Vec<String>,
@@ -136,6 +137,7 @@ impl Report {
             facts: words::facts(summary),
             reference: &summary.reference,
             intervals: words::tied(&words::interval_note(summary)),
+            assumptions: words::assumptions(summary),
             workloads: &summary.workloads,
             table: grids::headline_table(results, focus),
             unequal: words::unequal_information(summary),

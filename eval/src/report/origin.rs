@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::leaderboard::leaderboard_of;
+use super::words::{few_seeds, interval_name, seeds};
 use crate::run::summary::Summary;
 
 /// Origin of the results of one run.
@@ -38,6 +39,10 @@ pub fn markdown_results(summary: &Summary, columns: &[&str], origin: Option<&Res
     if unequal.clone().any(|versus| !versus.same_information) {
         text += &format!("\n\\* ran at another information level than {}.\n", summary.reference);
     }
+    if few_seeds(summary) && seeds(summary) > 1 {
+        text +=
+            &format!("\nSquare brackets are {}, which show the spread and no confidence.\n", interval_name(summary));
+    }
     text.push('\n');
     for workload in &summary.workloads {
         let (seeds, jobs) = (workload.seeds.len(), workload.jobs.iter().sum::<usize>());
@@ -48,6 +53,9 @@ pub fn markdown_results(summary: &Summary, columns: &[&str], origin: Option<&Res
             workload.cluster_gpus,
             workload.cluster_nodes
         );
+        if let Some(assumption) = &workload.assumption {
+            text += &format!("- Assumption of `{}`: {assumption}.\n", workload.name);
+        }
     }
     if let Some(ResultOrigin { command, version, commit, date }) = origin {
         let commit = commit.as_ref().map(|commit| format!(", commit `{commit}`")).unwrap_or_default();

@@ -117,9 +117,15 @@ pub(super) fn with_parts(mut jobs: Table) -> Table {
     jobs
 }
 
-/// One row per change of an allocation in a run that logged them.
+/// One row per change of an allocation in a run that logged them. `placement` has `node:accelerators` for each node
+/// that the job holds from then on.
 pub fn allocation_rows(run: &PolicyRun, name: RunName<'_>) -> Table {
     let (changes, jobs) = (&run.outcome.allocations, &run.scenario.workload.jobs);
+    // A run logs the placement of each change beside the change.
+    let placements = run.outcome.placements.iter().map(|change| {
+        let held = change.slices.iter().map(|slice| format!("{}:{}", slice.node.index(), slice.gpus));
+        held.collect::<Vec<_>>().join(" ")
+    });
     let mut columns = name.columns(changes.len());
     columns.extend([
         Column::new("time_secs", number(changes, |change| change.at.as_secs_f64())),
@@ -129,6 +135,7 @@ pub fn allocation_rows(run: &PolicyRun, name: RunName<'_>) -> Table {
         ),
         Column::new("gpus", whole(changes, |change| i64::from(change.gpus))),
         Column::new("nodes", whole(changes, |change| i64::from(change.nodes))),
+        Column::new("placement", placements.collect::<Vec<String>>()),
     ]);
     Table::new(columns)
 }

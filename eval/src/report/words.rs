@@ -3,11 +3,7 @@
 use crate::metrics::HEADLINE;
 use crate::report::format::significant;
 use crate::report::leaderboard::{ranking, shown};
-use crate::run::summary::{PolicySummary, Summary};
-
-/// Seeds of a workload from which on a bootstrap interval is called one. With 8 paired seeds the
-/// smallest two-sided p-value of Wilcoxon's test is 0.0078; with 5 it is 0.0625.
-const ENOUGH_SEEDS: usize = 8;
+use crate::run::summary::{ENOUGH_SEEDS, PolicySummary, Summary};
 
 /// Number of seeds of each workload.
 pub(super) fn seeds(summary: &Summary) -> usize {
@@ -20,10 +16,10 @@ pub fn few_seeds(summary: &Summary) -> bool {
 }
 
 /// Name of the intervals of this comparison, in the plural: intervals of a confidence, or ranges.
-pub(super) fn interval_name(summary: &Summary) -> String {
+pub fn interval_name(summary: &Summary) -> String {
     match few_seeds(summary) {
         true => format!("bootstrap ranges over {} seeds", seeds(summary)),
-        false => format!("{} % intervals", summary.statistics.confidence * 100.0),
+        false => format!("{} % intervals", summary.statistics.coverage() * 100.0),
     }
 }
 
@@ -80,7 +76,7 @@ pub(super) fn verdict(summary: &Summary, focus: Option<&str>) -> String {
                     "{start}, {against} (range {near} to {far} % over {seeds} seeds, which are too few to say how sure that is)."
                 );
             }
-            let confidence = summary.statistics.confidence * 100.0;
+            let confidence = summary.statistics.coverage() * 100.0;
             format!("{start}, {against} ({confidence} % interval {near} to {far} %, {runs} paired runs).")
         }
         Some(_) => format!("{start}, {against}, but {runs} paired runs cannot tell the two apart."),
@@ -90,7 +86,7 @@ pub(super) fn verdict(summary: &Summary, focus: Option<&str>) -> String {
 /// p-value of the policy's difference, where the corrected test does not establish the difference.
 fn doubtful(summary: &Summary, policy: &PolicySummary) -> Option<f64> {
     let headline = policy.versus_reference.as_ref()?.headline.as_ref()?;
-    headline.wilcoxon_p_holm.filter(|&p| p > 1.0 - summary.statistics.confidence)
+    headline.wilcoxon_p_holm.filter(|&p| p > 1.0 - summary.statistics.coverage())
 }
 
 /// The size of the comparison, in a line.
@@ -107,6 +103,14 @@ pub(super) fn facts(summary: &Summary) -> Vec<String> {
         format!("{} per policy", plural(jobs, "job", "jobs")),
         format!("{} GPUs", gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" / ")),
     ]
+}
+
+/// Assumptions that the results rest on, by workload where there are several.
+pub(super) fn assumptions(summary: &Summary) -> Vec<String> {
+    let named = summary.workloads.iter().filter_map(|workload| Some((&workload.name, workload.assumption.as_ref()?)));
+    let several = summary.workloads.len() > 1;
+    let text = |(name, text): (&String, &String)| if several { format!("{name}: {text}") } else { text.clone() };
+    named.map(text).collect()
 }
 
 /// Names of policies that knew more or less than the reference.

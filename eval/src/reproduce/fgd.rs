@@ -157,9 +157,14 @@ impl Openb {
 /// # Errors
 /// Where a file is unusable.
 pub fn table(data: &Path, seeds: u64) -> Result<Vec<ReproducedFigure>, ReproduceError> {
+    of_lists(data, &["default", "gpushare40", "multigpu20"], seeds)
+}
+
+/// The six strategies on these lists of pods, means over `seeds`.
+pub(super) fn of_lists(data: &Path, lists: &[&str], seeds: u64) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let published = published(&data.join(PUBLISHED))?;
     let mut figures = Vec::new();
-    for list in ["default", "gpushare40", "multigpu20"] {
+    for list in lists {
         let trace = Openb::read(data, list)?;
         for (name, theirs) in STRATEGIES {
             let ours = trace.by_seed(seeds, TieBreak::FixedRandom, || named(name, &trace.typical));

@@ -9,6 +9,7 @@ mod contended;
 pub mod deepboot;
 pub mod elasticflow;
 pub mod fgd;
+mod fgd_lists;
 pub mod fgd_policies;
 pub mod gavel;
 mod gavel_deviations;
@@ -119,6 +120,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     elasticflow::TESTBED,
     themis_fairness::TABLE,
     fgd::TABLE,
+    fgd_lists::LISTS,
     fgd::TIES,
     fgd_policies::POLICIES,
     pipeswitch::TABLE,

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use goodput_agents::compose::lookahead_base;
 use goodput_agents::policies::external::ExternalProgram;
 use goodput_configs::experiment::Experiment;
+use goodput_configs::scenario::WorkloadConfig;
+use goodput_datasets::assumption_of;
 use goodput_env::scenario::Scenario;
 use rayon::prelude::*;
 
@@ -241,7 +243,12 @@ impl Sweep {
         let mut files = ResultFiles::create(dir, &heads, jobs_csv)?;
         let read = |index| Ok::<_, SweepError>(store.read(key(index))?.rows);
         let write = |rows: &RunRows| Ok(files.write(rows)?);
-        let results = ComparisonResults::collect(self.layout.clone(), heads, Default::default(), read, write)?;
+        let mut results = ComparisonResults::collect(self.layout.clone(), heads, Default::default(), read, write)?;
+        for (workload, experiment) in results.summary.workloads.iter_mut().zip(&self.experiments) {
+            if let WorkloadConfig::File(file) = &experiment.workload {
+                workload.assumption = assumption_of(&file.path)?;
+            }
+        }
         files.finish(&results)?;
         Ok(results)
     }

@@ -69,8 +69,8 @@ impl<'a> Room<'a> {
             if !self.fits(gpus) {
                 self.make_room(gpus);
             }
-            let place = self.find(gpus).unwrap_or_else(|| self.place_on_fragments(gpus));
-            self.settle(at, place);
+            let place = self.find(gpus).or_else(|| self.held_again(at));
+            self.settle(at, place.unwrap_or_else(|| self.place_on_fragments(gpus)));
         }
         self.places
     }
@@ -172,6 +172,15 @@ impl<'a> Room<'a> {
                 self.unsettle(at);
             }
         }
+    }
+
+    /// The present placement of a job that cannot be tidy, where it is still free: another one would be no better, and
+    /// cost a restart.
+    fn held_again(&self, at: usize) -> Option<Placement> {
+        let Wanted { held, gpus, .. } = &self.jobs[at];
+        let is_free = |node: NodeId, gpus: u32| self.ids.binary_search(&node).is_ok_and(|node| gpus <= self.free[node]);
+        let stays = held.gpus() == *gpus && held.slices().iter().all(|slice| is_free(slice.node, slice.gpus));
+        stays.then(|| held.clone())
     }
 
     /// Any free accelerators, from the emptiest nodes: the last resort of sizes that are no power

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 pub use self::evaluation::{metrics, reproductions};
 pub use self::formats::{formats, job_table};
-pub use self::models::{accelerators, llm_replicas, switch_costs};
+pub use self::models::{accelerators, applications, llm_replicas, switch_costs};
 pub use self::policies::{parameters, placements, policies, zoo};
 pub use self::presets::presets;
 use crate::args::{List, What};
@@ -29,6 +29,7 @@ pub fn run(args: &List) -> Result<ExitCode, CommandError> {
         What::Metrics => metrics(),
         What::Reproductions => reproductions(),
         What::Accelerators => accelerators(),
+        What::Applications => applications()?,
         What::LlmReplicas => llm_replicas(),
         What::Placements => placements(),
         What::Presets => presets(),

@@ -1,9 +1,13 @@
-//! Accelerator types and models of switching costs.
+//! Accelerator types, applications and models of switching costs.
 
-use goodput_console::{Cell, Listing};
+use goodput_console::{Cell, CommandError, Listing};
+use goodput_datasets::Catalog;
 use goodput_datasets::accelerators::Accelerators;
+use goodput_datasets::language_models::LanguageModels;
 use goodput_datasets::llm::ReplicaCatalog;
 use goodput_env::model::switching::{NAMED, Switch};
+
+use crate::command::sim::data_fault;
 
 /// Listing of `goodput list accelerators`.
 pub fn accelerators() -> Listing {
@@ -52,6 +56,33 @@ pub fn llm_replicas() -> Listing {
         ]);
     }
     rows
+}
+
+/// Listing of `goodput list applications`. A fixed batch size holds under every policy; another one is the batch size that
+/// a policy may change.
+pub fn applications() -> Result<Listing, CommandError> {
+    const BRIEF: &[&str] = &["application", "batch", "batch_size", "sample", "gpus", "tuned_gpus", "types"];
+    let models = LanguageModels::shipped().map_err(data_fault)?;
+    let mut rows = Listing::new(&[BRIEF, &["sources"]].concat()).brief(BRIEF);
+    for application in &Catalog::shipped().applications {
+        let model = models.models().iter().find(|model| model.name == application.name);
+        let tuned = Catalog::shipped().tuned(&application.name).iter().map(|tuned| tuned.replicas.to_string());
+        let sources = match model {
+            Some(model) => models.sources(&model.name).join("; "),
+            None => "fitted to the Pollux and Sia artifacts; TPUs, H100, H200 and L40S derived by MLPerf".to_owned(),
+        };
+        rows.push(vec![
+            application.name.as_str().into(),
+            if application.fixed_batch.is_some() { "fixed" } else { "adapted" }.into(),
+            Cell::Whole(application.fixed_batch.unwrap_or(application.limits.init).into()),
+            model.map_or("sample", |model| model.sample.as_str()).into(),
+            format!("{} to {}", application.min_replicas(), application.max_replicas).into(),
+            tuned.collect::<Vec<_>>().join(" ").into(),
+            application.params.keys().map(String::as_str).collect::<Vec<_>>().join(" ").into(),
+            sources.into(),
+        ]);
+    }
+    Ok(rows)
 }
 
 /// Listing of `goodput list switch-costs`: seconds that BERT and ResNet-50 stand still, by event. The

@@ -64,15 +64,24 @@ pub fn formats() -> String {
     page
 }
 
-/// Page of accelerator types, switching costs, presets and reproductions.
-pub fn models() -> String {
+/// Page of accelerator types, applications, switching costs, presets and reproductions.
+pub fn models() -> Result<String, CommandError> {
     let mut page = head(
-        "Accelerators, switching costs, presets and reproductions",
-        "`goodput list accelerators`, `goodput list switch-costs`, `goodput list presets` and `goodput list\n\
-         reproductions` print these tables.",
+        "Accelerators, applications, switching costs, presets and reproductions",
+        "`goodput list accelerators`, `goodput list applications`, `goodput list switch-costs`, `goodput list\n\
+         presets` and `goodput list reproductions` print these tables.",
     );
     page.push_str("\n## Accelerator types\n\n");
     page.push_str(&list::accelerators().markdown(&[]));
+    page.push_str(
+        "\n## Applications\n\n\
+         A name is a value of the column `application` of a job table, and a key of `workload.synthetic.diurnal.mix`.\n\
+         An adapted batch size is one that a policy may change. `gpus` is the range of sizes at which a job can run.\n\n",
+    );
+    let applications = list::applications()?;
+    page.push_str(&applications.markdown(&["application", "batch", "batch_size", "sample", "gpus", "types"]));
+    page.push_str("\n## Sources of applications\n\n");
+    page.push_str(&applications.markdown(&["application", "sources"]));
     page.push_str(
         "\n## Switching costs\n\n\
          A name is a value of `environment.switch_cost`. The figures are seconds that a job stands still: when\n\
@@ -100,5 +109,5 @@ pub fn models() -> String {
          `goodput reproduce NAME --data DIR` reads the public files below `DIR`.\n\n",
     );
     page.push_str(&list::reproductions().markdown(&[]));
-    page
+    Ok(page)
 }

@@ -31,6 +31,6 @@ fn pages() -> Result<[(&'static str, String); 6], CommandError> {
         ("policies.md", listings::policies()?),
         ("metrics.md", listings::metrics()),
         ("formats.md", listings::formats()),
-        ("models.md", listings::models()),
+        ("models.md", listings::models()?),
     ])
 }

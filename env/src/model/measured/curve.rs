@@ -69,6 +69,11 @@ impl<K: Ord + Copy> Curves<K> {
         table
     }
 
+    /// Keys of the curves, ascending.
+    pub(super) fn keys(&self) -> &[K] {
+        &self.keys
+    }
+
     pub(super) fn get(&self, key: K) -> Option<Curve<'_>> {
         let index = self.keys.binary_search(&key).ok()?;
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

@@ -141,7 +141,7 @@ impl Federation {
             .collect();
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
         let statistics = Statistics::default();
-        let bootstrap = Bootstrap::of_seeds(seeds, statistics.resamples, statistics.confidence, statistics.seed);
+        let bootstrap = Bootstrap::of_seeds(seeds, statistics.resamples, statistics.coverage(), statistics.seed);
         let names = self.config.clusters.iter().map(|cluster| Some(cluster.name.clone()));
         let mut rows = Vec::new();
         for (at, cluster) in names.chain([None]).enumerate() {
