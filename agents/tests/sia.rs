@@ -113,7 +113,7 @@ proptest! {
 
 #[test]
 fn a_job_that_has_to_be_split_stays_where_it_is() {
-    let job = |gpus, slices: &[(u16, u32)], pinned| Wanted {
+    let job = |gpus, slices: &[(u32, u32)], pinned| Wanted {
         gpus,
         held: slices.iter().map(|&(node, gpus)| (NodeId(node), gpus)).collect(),
         pinned,
