@@ -119,12 +119,8 @@ fn a_job_that_has_to_be_split_stays_where_it_is() {
         pinned,
     };
     // No node is empty, for pinned jobs are everywhere; the emptiest nodes are 1 and 2.
-    let held = [
-        job(4, &[(0, 4)], true),
-        job(2, &[(1, 2)], true),
-        job(2, &[(2, 2)], true),
-        job(8, &[(0, 4), (2, 4)], false),
-    ];
+    let held =
+        [job(4, &[(0, 4)], true), job(2, &[(1, 2)], true), job(2, &[(2, 2)], true), job(8, &[(0, 4), (2, 4)], false)];
     assert_eq!(of(3, 8).stay(&held)[3], held[3].held);
 }
 

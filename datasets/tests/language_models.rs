@@ -1,5 +1,5 @@
 //! Applications that train language models: what ships follows from the published measurements.
-#![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; a table for the reader")]
 
 use std::fmt::Write as _;
 

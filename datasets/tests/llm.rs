@@ -1,4 +1,5 @@
 //! Language models: the formats of traces, the fit to measured times, and the shipped replicas.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::PathBuf;

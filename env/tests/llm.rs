@@ -1,4 +1,5 @@
 //! Replicas of language models against a replica that is played step by step, and against sums by hand.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::model::serving::llm::{
     ColdStart, Limits, LlmRequest, LlmService, Outcome, ScaleRule, StepCosts, StepTime, replay_scaled,

@@ -1,5 +1,5 @@
 //! ElasticFlow and its baselines on the public traces, beside the published shares of deadlines that are met.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use std::path::Path;
 

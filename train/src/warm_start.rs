@@ -79,7 +79,7 @@ pub fn imitate(
         (hooks.progress)(Progress {
             phase: "imitate",
             done: decisions.min(total),
-            total: total,
+            total,
             unit: "decisions",
             validation_jct_secs: None,
             best_heuristic_jct_secs: None,

@@ -45,7 +45,7 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
     let uri = |path: &Path| format!("file://{}", std::path::absolute(path).unwrap_or_else(|_| path.into()).display());
     folder.write(
         "meta.yaml",
-        &format!(
+        format!(
             "artifact_location: {}\ncreation_time: {ended}\nexperiment_id: '{experiment_id}'\nlast_update_time: {ended}\n\
              lifecycle_stage: active\nname: {}\n",
             uri(&folder.0),
@@ -57,7 +57,7 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
     let name = name.into_iter().rev().collect::<Vec<_>>().join("/");
     folder.write(
         "meta.yaml",
-        &format!(
+        format!(
             "artifact_uri: {}\nend_time: {ended}\nentry_point_name: ''\nexperiment_id: '{experiment_id}'\n\
              lifecycle_stage: active\nrun_id: {run_id}\nrun_name: {}\nrun_uuid: {run_id}\nsource_name: ''\nsource_type: 4\n\
              source_version: ''\nstart_time: {ended}\nstatus: 3\ntags: []\nuser_id: ''\n",

@@ -156,13 +156,13 @@ fn changes(path: &Path, table: &Table) -> Result<Vec<HoldingChange>, DataError> 
     let gpus = numbers(path, table, "gpus")?;
     // Runs of earlier versions do not have the column.
     let logged = table.column("placement").map(|_| texts(path, table, "placement")).transpose()?;
-    let change = |(row, ((at, job), gpus)): (usize, ((Option<f64>, String), Option<f64>))| HoldingChange {
-        at_secs: at.unwrap_or_default(),
+    let change = |(row, job): (usize, String)| HoldingChange {
+        at_secs: times[row].unwrap_or_default(),
         job,
-        gpus: gpus.unwrap_or_default() as u32,
+        gpus: gpus[row].unwrap_or_default() as u32,
         placement: logged.as_ref().and_then(|logged| placement(&logged[row])),
     };
-    Ok(times.into_iter().zip(jobs).zip(gpus).enumerate().map(change).collect())
+    Ok(jobs.into_iter().enumerate().map(change).collect())
 }
 
 /// Nodes and accelerators of a placement, `node:accelerators` each; `None` where it is written in another way.
