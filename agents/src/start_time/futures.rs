@@ -118,7 +118,12 @@ impl<'a> StartQuestion<'a> {
             let end = seen.now + SimTime::from_millis(STRETCH.as_millis() << stretch);
             specs.extend(arrivals(seen.now, end));
             starts.resize(specs.len(), None);
-            let run = self.stretch(specs.clone(), &seen, end, policy, asked)?;
+            let run = match self.stretch(specs.clone(), &seen, end, policy, asked) {
+                Ok(run) => run,
+                // Nothing runs and nothing comes that would let the policy start the job.
+                Err(SimError::Stalled { .. }) => return Ok(FutureStart::default()),
+                Err(error) => return Err(error),
+            };
             // A job that ended in an earlier stretch is not in the books of this one.
             starts.iter_mut().enumerate().for_each(|(at, start)| *start = start.or(run.start_of(JobId::at(at))));
             ends.iter_mut().zip(run.records()).for_each(|(end, record)| *end = end.or(record.finish));
