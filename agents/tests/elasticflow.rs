@@ -51,7 +51,7 @@ fn a_job_without_hope_is_refused_and_the_others_keep_their_deadlines() {
     let finished = finishes(&found);
     assert!(finished[..2].iter().all(|at| at.is_some_and(|at| at <= 100.0)), "{finished:?}");
     assert_eq!((finished[2], found.jobs[2].refused), (None, Some(SimTime::from_secs(1))));
-    // Without admission control the third job runs late, and nobody is sent away.
+    // Without admission control the third job runs late, and no job is refused.
     let all = outcome("edf-elastic", 1, 4, jobs());
     assert!(all.jobs.iter().all(|job| job.refused.is_none() && job.finish.is_some()));
 }

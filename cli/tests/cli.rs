@@ -172,7 +172,7 @@ fn the_shipped_files_are_valid() {
             let path = entry.unwrap().path();
             let text = run(&folder, &["config", "check", path.to_str().unwrap()]);
             if path.ends_with("leaderboard/elasticflow.toml") {
-                // The only file whose traces the user fetches.
+                // The only file with traces that the user fetches.
                 assert!(text.starts_with("exit: 2") && text.contains("microsoft/elasticflow-traces"), "{text}");
                 continue;
             }

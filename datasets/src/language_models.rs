@@ -125,7 +125,7 @@ impl LanguageModels {
         &self.file.application
     }
 
-    /// Types whose speeds are derived from those of others.
+    /// Types with speeds that are derived from those of other types.
     pub fn derived(&self) -> &[DerivedType] {
         &self.file.derived
     }

@@ -95,8 +95,8 @@ fn errors(pairs: &[(f64, f64)]) -> [f64; 3] {
     [mean(&f64::abs), mean(&|error| error), largest]
 }
 
-/// Prints the table of `docs/src/results/language-models.md`: how far the times of a placement that was not measured, and
-/// the fitted parameters, are from the fastest published plans.
+/// Prints the table of `docs/src/results/language-models.md`: how far the times of a placement that was not measured,
+/// and the fitted parameters, are from the fastest published plans.
 #[test]
 fn estimates_are_near_the_fastest_plans() {
     let models = LanguageModels::shipped().unwrap();

@@ -8,7 +8,7 @@ use goodput_datasets::fit::llm::TwoStages;
 use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
 use goodput_datasets::import::{llm_requests, silicon};
 use goodput_datasets::llm::{LlmFacts, ReplicaCatalog};
-use goodput_env::model::serving::llm::{Limits, LlmService, Outcome, StepTime};
+use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmService, ReplicaLimits};
 
 use crate::shared::shared;
 
@@ -84,13 +84,13 @@ fn the_mooncake_hour_is_served_by_a_shipped_replica() {
     let (trace, _) = llm_requests::read(&path).unwrap();
     assert_eq!((trace.requests.len(), trace.blocks.len()), (12_031, 12_031));
     let replica = ReplicaCatalog::shipped().replica("Llama-3.1-70B-fp8/vllm/h100_sxm/tp4").unwrap();
-    let limits = Limits { sequences: 256, tokens: 8192, kv_tokens: 1_000_000, block: 16, timeout_ps: u64::MAX };
-    let step = StepTime::new(&replica.step, limits.tokens).unwrap();
+    let limits = ReplicaLimits { sequences: 256, tokens: 8192, kv_tokens: 1_000_000, block: 16, timeout_ps: u64::MAX };
+    let step = BatchTime::new(&replica.step, limits.tokens).unwrap();
     let play = |kept: usize| {
         let mut service = LlmService::new(8, limits, &step).unwrap().with_prefixes(512, kept);
         let outcomes = service.replay(&trace.requests, &trace.blocks);
         let mean = outcomes.iter().map(|outcome| match outcome {
-            Outcome::Served(served) => served.ttft_secs(),
+            LlmOutcome::Served(served) => served.ttft_secs(),
             other => panic!("{other:?}"),
         });
         (mean.sum::<f64>() / trace.requests.len() as f64, service.reused_tokens())

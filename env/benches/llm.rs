@@ -7,7 +7,7 @@ mod clock;
 #[path = "../tests/support/llm_steps.rs"]
 mod llm_steps;
 
-use goodput_env::model::serving::llm::{Limits, LlmRequest, LlmService, StepCosts, StepTime};
+use goodput_env::model::serving::llm::{BatchTime, LlmRequest, LlmService, ReplicaLimits, StepCosts};
 use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 
@@ -20,8 +20,8 @@ fn main() {
         pair_ms: 1e-7,
         ..StepCosts::default()
     };
-    let step = StepTime::new(&costs, 8192).expect("costs of a step");
-    let limits = Limits { sequences: 256, tokens: 8192, kv_tokens: 500_000, block: 16, timeout_ps: u64::MAX };
+    let step = BatchTime::new(&costs, 8192).expect("costs of a step");
+    let limits = ReplicaLimits { sequences: 256, tokens: 8192, kv_tokens: 500_000, block: 16, timeout_ps: u64::MAX };
     println!("{:>10} {:>14} {:>14} {:>8}", "gap_ms", "requests/s", "by single step", "ratio");
     for gap_ms in [150_u64, 300, 1000] {
         let mut random = rng(1, Stream::Workload);

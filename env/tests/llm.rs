@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::model::serving::llm::{
-    ColdStart, Limits, LlmRequest, LlmService, Outcome, ScaleRule, StepCosts, StepTime, replay_scaled,
+    BatchTime, ColdStart, LlmOutcome, LlmRequest, LlmService, ReplicaLimits, ScaleRule, StepCosts, replay_scaled,
 };
 use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
@@ -11,7 +11,7 @@ use crate::support::llm_steps;
 
 const MILLI: u64 = 1_000_000_000;
 
-fn step() -> StepTime {
+fn step() -> BatchTime {
     let costs = StepCosts {
         fixed_ms: 8.0,
         experts_ms: 4.0,
@@ -21,10 +21,11 @@ fn step() -> StepTime {
         prompt_ms: 0.04,
         pair_ms: 3e-7,
     };
-    StepTime::new(&costs, 2048).unwrap()
+    BatchTime::new(&costs, 2048).unwrap()
 }
 
-const ROOMY: Limits = Limits { sequences: 64, tokens: 512, kv_tokens: 1 << 20, block: 16, timeout_ps: u64::MAX };
+const ROOMY: ReplicaLimits =
+    ReplicaLimits { sequences: 64, tokens: 512, kv_tokens: 1 << 20, block: 16, timeout_ps: u64::MAX };
 
 fn requests(count: u64, gap_ms: u64, seed: u64) -> Vec<LlmRequest> {
     let mut random = rng(seed, Stream::Workload);
@@ -38,15 +39,15 @@ fn requests(count: u64, gap_ms: u64, seed: u64) -> Vec<LlmRequest> {
     (0..count).map(&mut request).collect()
 }
 
-fn replay(limits: Limits, requests: &[LlmRequest]) -> Vec<Outcome> {
+fn replay(limits: ReplicaLimits, requests: &[LlmRequest]) -> Vec<LlmOutcome> {
     LlmService::new(1, limits, &step()).unwrap().replay(requests, &[])
 }
 
 #[test]
 fn steps_in_closed_form_end_when_single_steps_end() {
-    let tight = Limits { kv_tokens: 6000, ..ROOMY };
-    let hasty = Limits { timeout_ps: 900 * MILLI, kv_tokens: 20_000, ..ROOMY };
-    let narrow = Limits { sequences: 4, tokens: 4, block: 7, kv_tokens: 10_000, ..ROOMY };
+    let tight = ReplicaLimits { kv_tokens: 6000, ..ROOMY };
+    let hasty = ReplicaLimits { timeout_ps: 900 * MILLI, kv_tokens: 20_000, ..ROOMY };
+    let narrow = ReplicaLimits { sequences: 4, tokens: 4, block: 7, kv_tokens: 10_000, ..ROOMY };
     let (mut preempted, mut late) = (0, 0);
     for (seed, limits) in (1..).zip([ROOMY, tight, hasty, narrow]) {
         for gap_ms in [5, 60, 400] {
@@ -55,9 +56,9 @@ fn steps_in_closed_form_end_when_single_steps_end() {
             for (at, (found, expected)) in found.iter().zip(llm_steps::replay(limits, &step(), &requests)).enumerate() {
                 assert_eq!(*found, expected, "request {at} of {limits:?} at {gap_ms} ms");
                 match found {
-                    Outcome::Served(served) => preempted += served.preemptions,
-                    Outcome::TimedOut => late += 1,
-                    Outcome::TooLong => {}
+                    LlmOutcome::Served(served) => preempted += served.preemptions,
+                    LlmOutcome::TimedOut => late += 1,
+                    LlmOutcome::TooLong => {}
                 }
             }
         }
@@ -68,10 +69,10 @@ fn steps_in_closed_form_end_when_single_steps_end() {
 #[test]
 fn a_request_alone_takes_the_sum_of_its_steps() {
     let costs = StepCosts { fixed_ms: 10.0, context_ms: 0.001, prompt_ms: 0.1, ..StepCosts::default() };
-    let step = StepTime::new(&costs, 2048).unwrap();
+    let step = BatchTime::new(&costs, 2048).unwrap();
     let request = LlmRequest { arrival_ps: 5 * MILLI, input: 700, cached: 0, output: 3 };
     let outcome = LlmService::new(1, ROOMY, &step).unwrap().replay(&[request], &[]);
-    let [Outcome::Served(served)] = outcome[..] else { panic!("{outcome:?}") };
+    let [LlmOutcome::Served(served)] = outcome[..] else { panic!("{outcome:?}") };
     // Chunks of 512 and 188 tokens: 2 x 10 ms + 700 x 0.1 ms. Then two steps over 701 and 702 tokens of context.
     assert_eq!(served.first_ps - served.arrival_ps, 90 * MILLI);
     assert_eq!(served.last_ps - served.first_ps, 20 * MILLI + 1403 * MILLI / 1000);
@@ -85,7 +86,7 @@ fn a_router_sends_to_the_fewest_outstanding_tokens() {
     let mut alone = LlmService::new(3, ROOMY, &step()).unwrap();
     let outcomes = alone.replay(&requests, &[]);
     let firsts = outcomes.iter().map(|outcome| match outcome {
-        Outcome::Served(served) => served.first_ps - served.arrival_ps,
+        LlmOutcome::Served(served) => served.first_ps - served.arrival_ps,
         other => panic!("{other:?}"),
     });
     let firsts: Vec<u64> = firsts.collect();
@@ -104,11 +105,11 @@ fn a_prompt_computes_what_the_prefixes_of_its_replica_lack() {
 
 #[test]
 fn a_request_that_can_never_fit_is_refused() {
-    let limits = Limits { kv_tokens: 1000, ..ROOMY };
+    let limits = ReplicaLimits { kv_tokens: 1000, ..ROOMY };
     let request = |input| LlmRequest { arrival_ps: 0, input, cached: 0, output: 100 };
     let outcomes = replay(limits, &[request(901), request(800)]);
-    assert!(matches!(outcomes[..], [Outcome::TooLong, Outcome::Served(_)]), "{outcomes:?}");
-    let none = Limits { sequences: 600, ..limits };
+    assert!(matches!(outcomes[..], [LlmOutcome::TooLong, LlmOutcome::Served(_)]), "{outcomes:?}");
+    let none = ReplicaLimits { sequences: 600, ..limits };
     assert!(LlmService::new(1, none, &step()).unwrap_err().to_string().contains("token budget of a step is 512"));
 }
 
@@ -120,7 +121,7 @@ fn a_fixed_number_of_replicas_is_a_rule_that_never_changes() {
     assert_eq!(scaled.outcomes, LlmService::new(3, ROOMY, &step()).unwrap().replay(&requests, &[]));
     assert_eq!(scaled.starts, 0);
     let last = scaled.outcomes.iter().map(|outcome| match outcome {
-        Outcome::Served(served) => served.last_ps,
+        LlmOutcome::Served(served) => served.last_ps,
         other => panic!("{other:?}"),
     });
     let periods = last.max().unwrap().div_ceil(1000 * MILLI);
@@ -141,7 +142,7 @@ fn a_burst_starts_replicas_that_serve_after_their_cold_start() {
     let mean = |cold_secs| {
         let scaled = replay_scaled(&burst, ROOMY, &step(), rule(cold_secs)).unwrap();
         let times = scaled.outcomes.iter().map(|outcome| match outcome {
-            Outcome::Served(served) => served.ttft_secs(),
+            LlmOutcome::Served(served) => served.ttft_secs(),
             other => panic!("{other:?}"),
         });
         assert!(scaled.starts >= 1, "{} cold starts", scaled.starts);

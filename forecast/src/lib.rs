@@ -55,7 +55,7 @@ mod lender;
 mod linalg;
 mod model;
 mod models;
-mod nelder_mead;
+pub mod nelder_mead;
 mod quantile;
 mod resample;
 mod scores;

@@ -1,11 +1,11 @@
-//! Nelder-Mead search: a minimum without derivatives, for the few parameters of a smoother.
+//! Nelder-Mead search: a minimum of a function of a few parameters, without derivatives.
 //!
 //! Nelder and Mead, "A simplex method for function minimization", The Computer Journal 7(4), 1965,
 //! with the usual coefficients 1, 2, 1/2, 1/2.
 
 /// Best point found from `start`, and its cost, with a first simplex of size `size` and
 /// `evaluations` evaluations or a few more. A cost of NaN is the worst of all.
-pub(crate) fn minimise<const N: usize>(
+pub fn minimise<const N: usize>(
     mut cost: impl FnMut(&[f64; N]) -> f64,
     start: [f64; N],
     size: f64,

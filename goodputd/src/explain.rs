@@ -8,14 +8,14 @@ use crate::client::Client;
 use crate::listings::place;
 use crate::starts::ToldStart;
 
-/// What a daemon says of one job.
-struct Explained {
+/// Answer of a daemon about one job.
+struct ExplainedJob {
     told: api::JobExplanation,
     /// Predicted start of the job, where the job waits.
     start: Option<ToldStart>,
 }
 
-impl Explained {
+impl ExplainedJob {
     fn ask(client: &Client, job: &str) -> Result<Self, CommandError> {
         let told: api::JobExplanation = client.get(&format!("/v1/jobs/{job}"))?;
         let waits = matches!(told.job.phase.as_str(), "held" | "released");
@@ -36,7 +36,7 @@ impl Explained {
 
 /// Prints what the daemon says of the job with this key or name.
 pub fn run(client: &Client, job: &str, as_json: bool) -> Result<(), CommandError> {
-    let explained = Explained::ask(client, job)?;
+    let explained = ExplainedJob::ask(client, job)?;
     let text = match as_json {
         true => serde_json::to_string_pretty(&explained.json()).map_err(CommandError::failed)?,
         false => explained.words(),
@@ -44,9 +44,9 @@ pub fn run(client: &Client, job: &str, as_json: bool) -> Result<(), CommandError
     print(&format!("{text}\n"))
 }
 
-/// What the daemon says of the job with this key or name, in words.
+/// Answer of the daemon about the job with this key or name, in words.
 pub fn words(client: &Client, job: &str) -> Result<String, CommandError> {
-    Ok(Explained::ask(client, job)?.words())
+    Ok(ExplainedJob::ask(client, job)?.words())
 }
 
 /// Text about one job: its phase and reason, its placement, its speed, and its latest orders.

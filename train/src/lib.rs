@@ -74,7 +74,7 @@ pub struct Progress {
     pub done: u64,
     /// Units of work in all.
     pub total: u64,
-    /// What a unit is, in the plural: `decisions`, `episodes`.
+    /// Name of the unit, in the plural: `decisions`, `episodes`.
     pub unit: &'static str,
     /// Mean completion time on validation seeds, seconds, once known.
     pub validation_jct_secs: Option<f64>,

@@ -32,7 +32,7 @@ pub struct Provenance {
     pub argv: Vec<String>,
     /// Master seed of the training run.
     pub seed: u64,
-    /// What the policy learned from: a number of decisions for a net, of episodes for parameters that were searched.
+    /// Amount of experience: a number of decisions for a net, of episodes for parameters that were searched.
     pub steps: u64,
     /// SHA-256, in hexadecimal, of the resolved configuration.
     pub config_sha256: String,

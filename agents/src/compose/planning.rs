@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use goodput_env::policy::Policy;
 
-use super::lookahead::{Lookahead, LookaheadParameters, Rival};
+use super::lookahead::{Lookahead, LookaheadParameters, RivalPolicy};
 use super::naming::{PolicyNameError, parameters_text, parts, wrong};
 use super::registry::policies;
 use crate::heuristic::parameters::{ParameterValues, PolicyMaker, checked};
@@ -62,13 +62,13 @@ impl Planning {
 
 /// The policy that looks ahead around a base of this name, with the rivals that are not the base itself.
 pub(super) fn lookahead(base: PolicyMaker, name: &str, parameters: &LookaheadParameters, seed: u64) -> Lookahead {
-    let others = parameters.rivals.iter().map(|rival: &Rival| rival.name()).filter(|rival| *rival != name);
+    let others = parameters.rivals.iter().map(|rival: &RivalPolicy| rival.name()).filter(|rival| *rival != name);
     let entries = others.filter_map(|rival| policies().find(|entry| entry.name == rival));
     let makers = entries.map(|entry| -> PolicyMaker { Arc::new(move |seed| entry.build(seed)) });
     Lookahead::new(base, makers.collect(), parameters.clone(), seed)
 }
 
-/// What is inside of a parenthesis that has been opened, and what follows it.
+/// Text inside of a parenthesis that has been opened, and the text behind it.
 fn closed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 1;
     for (at, letter) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! What may come of a cluster, drawn from what has been seen of it.
+//! Draws of the time to come of a cluster, from what has been seen of it.
 //!
 //! - `run_times`: the work of jobs that have ended, and draws for those that have not.
 //! - `arrivals`: jobs that may come, drawn from the past.

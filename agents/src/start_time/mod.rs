@@ -2,8 +2,8 @@
 //!
 //! How long jobs run and which jobs will come is not known. So the cluster as it is now is simulated many times under
 //! its policy. Each time the run times are drawn anew from jobs that have ended, and the arrivals from days that have
-//! passed ([`crate::futures`]); what differs from future to future is what is not known. The earlier predictions and what became of them
-//! then say how wide the interval has to be.
+//! passed ([`crate::futures`]); what differs from future to future is what is not known. The earlier predictions and
+//! what became of them then say how wide the interval has to be.
 //!
 //! Files, each of which uses only those above it:
 //!

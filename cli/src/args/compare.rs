@@ -25,8 +25,8 @@ pub struct Eval {
     #[arg(long)]
     pub bound: bool,
     /// Print how much is left for each workload: the best published policy, the best of the others, a probe that knows
-    /// the future, and the bound. The probe is a reference that nobody can deploy. It plays every policy to the end of
-    /// the run again and again, which takes minutes.
+    /// the future, and the bound. The probe is a reference, and no policy that can be deployed. It plays every policy
+    /// to the end of the run again and again, which takes minutes.
     #[arg(long)]
     pub headroom: bool,
     /// Directory for the results. Finished runs of an evaluation that was stopped are in its folder `cells`, and are

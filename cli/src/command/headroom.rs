@@ -1,4 +1,4 @@
-//! What `goodput eval --headroom` prints: the policies of a comparison beside a probe that knows the future, and the
+//! Table of `goodput eval --headroom`: the policies of a comparison beside a probe that knows the future, and the
 //! bound.
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};

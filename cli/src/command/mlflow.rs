@@ -9,10 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_configs::reader::Document;
 use goodput_console::{CommandError, counted, say};
 use goodput_eval::report::origin::ResultOrigin;
 use goodput_eval::run::summary::Summary;
 use goodput_train::run_dir::sha256;
+use goodputd::config_file::command_error;
 
 /// Longest value of a parameter that MLflow reads, bytes.
 const LONGEST: usize = 6_000;
@@ -28,9 +30,15 @@ const ARTIFACTS: [&str; 6] =
 pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
     let summary: Summary = json(&run.join("summary.json"))?;
     let origin: ResultOrigin = json(&run.join("origin.json"))?;
-    let config = fs::read_to_string(run.join("config.toml")).unwrap_or_default();
-    let settings: toml::Table = toml::from_str(&config)
-        .map_err(|error| CommandError::input(format!("{}: {error}", run.join("config.toml").display())))?;
+    let config = run.join("config.toml");
+    // A comparison of more than one file has none of its own.
+    let settings: toml::Table = match config.is_file() {
+        true => {
+            let document = Document::read(&config, &[]).map_err(command_error)?;
+            document.parse(document.kind()).map_err(command_error)?
+        }
+        false => toml::Table::new(),
+    };
     let progress = fs::read_to_string(run.join("progress.csv")).unwrap_or_default();
     let ended = ended_ms(&run.join("summary.json"));
 

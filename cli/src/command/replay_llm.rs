@@ -10,7 +10,8 @@ use goodput_datasets::llm::replicas::read_costs;
 use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
 use goodput_env::model::serving::llm::request::SECOND_PS;
 use goodput_env::model::serving::llm::{
-    ColdStart, Limits, LlmService, Outcome, ScaleRule, ScaledReplay, Served, StepCosts, StepTime, replay_scaled,
+    BatchTime, ColdStart, LlmOutcome, LlmService, ReplicaLimits, ScaleRule, ScaledReplay, ServedTokens, StepCosts,
+    replay_scaled,
 };
 
 use crate::args::ReplayLlm;
@@ -38,7 +39,7 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
             .map_err(|error| CommandError::input(format!("cannot write {}: {error}", out.display())))?;
         say(&format!("wrote costs of a step with a distance of {distance:.4} to {}", out.display()));
     }
-    let step = StepTime::new(&costs, asked.budget).map_err(CommandError::input)?;
+    let step = BatchTime::new(&costs, asked.budget).map_err(CommandError::input)?;
     let played = match asked.scale.most {
         Some(most) => scaled(asked, most, &trace, limits, &step)?,
         None => fixed(asked, &trace, limits, &step)?,
@@ -48,30 +49,35 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
 }
 
 /// A replay and what it took.
-struct Played {
-    outcomes: Vec<Outcome>,
+struct PlayedTrace {
+    outcomes: Vec<LlmOutcome>,
     reused_tokens: u64,
     /// Time of all replicas, hours, and cold starts, where their number changed.
     scaled: Option<(f64, u32)>,
 }
 
-fn fixed(asked: &ReplayLlm, trace: &LlmTrace, limits: Limits, step: &StepTime) -> Result<Played, CommandError> {
+fn fixed(
+    asked: &ReplayLlm,
+    trace: &LlmTrace,
+    limits: ReplicaLimits,
+    step: &BatchTime,
+) -> Result<PlayedTrace, CommandError> {
     let mut service = LlmService::new(asked.replicas, limits, step).map_err(CommandError::input)?;
     if !trace.blocks.is_empty() {
         let most = asked.prefix_tokens / u64::from(trace.block_tokens);
         service = service.with_prefixes(trace.block_tokens, most as usize);
     }
     let outcomes = service.replay(&trace.requests, &trace.blocks);
-    Ok(Played { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
+    Ok(PlayedTrace { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
 }
 
 fn scaled(
     asked: &ReplayLlm,
     most: u32,
     trace: &LlmTrace,
-    limits: Limits,
-    step: &StepTime,
-) -> Result<Played, CommandError> {
+    limits: ReplicaLimits,
+    step: &BatchTime,
+) -> Result<PlayedTrace, CommandError> {
     let scale = &asked.scale;
     let cold = ColdStart {
         schedule_secs: scale.cold_schedule,
@@ -95,7 +101,7 @@ fn scaled(
     };
     let replay = replay_scaled(&trace.requests, limits, step, rule).map_err(CommandError::input)?;
     let ScaledReplay { outcomes, replica_hours, starts } = replay;
-    Ok(Played { outcomes, reused_tokens: 0, scaled: Some((replica_hours, starts)) })
+    Ok(PlayedTrace { outcomes, reused_tokens: 0, scaled: Some((replica_hours, starts)) })
 }
 
 /// Costs of a step, and tokens that fit into memory.
@@ -125,29 +131,30 @@ fn on_device(costs: StepCosts, memory: f64, compute: f64) -> StepCosts {
     }
 }
 
-fn limits(asked: &ReplayLlm, kv_tokens: u64) -> Result<Limits, CommandError> {
+fn limits(asked: &ReplayLlm, kv_tokens: u64) -> Result<ReplicaLimits, CommandError> {
     let timeout = asked.timeout.unwrap_or(f64::INFINITY);
     if !(timeout > 0.0 && asked.memory > 0.0 && asked.compute > 0.0) {
         return Err(CommandError::input("--timeout, --memory and --compute must be above 0"));
     }
     // A float too large for the type becomes its greatest number, which is no timeout.
     let timeout_ps = (timeout * SECOND_PS as f64) as u64;
-    let limits = Limits { sequences: asked.sequences, tokens: asked.budget, kv_tokens, block: asked.block, timeout_ps };
+    let limits =
+        ReplicaLimits { sequences: asked.sequences, tokens: asked.budget, kv_tokens, block: asked.block, timeout_ps };
     limits.check().map_err(CommandError::input)?;
     Ok(limits)
 }
 
 /// The table of a replay.
-fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &Played) -> Listing {
+fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &PlayedTrace) -> Listing {
     let outcomes = &played.outcomes;
-    let served: Vec<(usize, &Served)> = (0..)
+    let served: Vec<(usize, &ServedTokens)> = (0..)
         .zip(outcomes)
         .filter_map(|(at, outcome)| match outcome {
-            Outcome::Served(served) => Some((at, served)),
-            Outcome::TimedOut | Outcome::TooLong => None,
+            LlmOutcome::Served(served) => Some((at, served)),
+            LlmOutcome::TimedOut | LlmOutcome::TooLong => None,
         })
         .collect();
-    let count = |is: fn(&Outcome) -> bool| Cell::Whole(outcomes.iter().filter(|outcome| is(outcome)).count() as i64);
+    let count = |is: fn(&LlmOutcome) -> bool| Cell::Whole(outcomes.iter().filter(|outcome| is(outcome)).count() as i64);
     let columns = ["figure", "replayed", "measured", "difference"];
     let mut rows = Listing::new(if asked.check { &columns } else { &columns[..2] });
     let mut add = |figure: String, value: Cell, measured: Option<(f64, f64)>| {
@@ -158,14 +165,15 @@ fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &Played) -> Listing {
         }
         rows.push(row);
     };
-    let kept =
-        |served: &Served| served.ttft_secs() <= asked.ttft && served.tpot_secs().is_none_or(|tpot| tpot <= asked.tpot);
+    let kept = |served: &ServedTokens| {
+        served.ttft_secs() <= asked.ttft && served.tpot_secs().is_none_or(|tpot| tpot <= asked.tpot)
+    };
     let good = served.iter().filter(|(_, served)| kept(served)).count();
     let span = served.iter().map(|(_, served)| served.last_ps).max().unwrap_or(0) as f64 / SECOND_PS as f64;
     add("requests".into(), Cell::Whole(outcomes.len() as i64), None);
     add("served".into(), Cell::Whole(served.len() as i64), None);
-    add("timed_out".into(), count(|outcome| matches!(outcome, Outcome::TimedOut)), None);
-    add("too_long".into(), count(|outcome| matches!(outcome, Outcome::TooLong)), None);
+    add("timed_out".into(), count(|outcome| matches!(outcome, LlmOutcome::TimedOut)), None);
+    add("too_long".into(), count(|outcome| matches!(outcome, LlmOutcome::TooLong)), None);
     let preemptions = served.iter().map(|(_, served)| i64::from(served.preemptions)).sum();
     add("preemptions".into(), Cell::Whole(preemptions), None);
     add("reused_tokens".into(), Cell::Whole(played.reused_tokens as i64), None);

@@ -9,8 +9,8 @@
 //! | instant `restart` | a job that goes on with another placement than before |
 //! | counter `accelerators held` | accelerators that jobs hold |
 //!
-//! A run says how many accelerators of a node a job holds, and not which ones: a job takes the lowest ones that are free.
-//! Where the run did not log changes, a job holds its mean number from its start to its end.
+//! A run says how many accelerators of a node a job holds, and not which ones: a job takes the lowest ones that are
+//! free. Where the run did not log changes, a job holds its mean number from its start to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

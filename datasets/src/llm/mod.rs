@@ -13,4 +13,4 @@ pub mod trace;
 pub use configuration::{Configuration, LoadShape, Precision};
 pub use facts::LlmFacts;
 pub use replicas::{ReplicaCatalog, ReplicaEntry};
-pub use trace::{LlmTrace, Measured};
+pub use trace::{LlmTrace, MeasuredTimes};

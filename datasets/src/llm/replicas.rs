@@ -99,13 +99,13 @@ pub fn read_costs(path: &Path) -> Result<StepCosts, DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use goodput_env::model::serving::llm::StepTime;
+    use goodput_env::model::serving::llm::BatchTime;
 
     #[test]
     fn shipped_replicas_have_steps_and_names_of_their_own() {
         let catalog = ReplicaCatalog::shipped();
         for replica in &catalog.replicas {
-            assert!(StepTime::new(&replica.step, 8192).is_ok(), "{}", replica.name);
+            assert!(BatchTime::new(&replica.step, 8192).is_ok(), "{}", replica.name);
             assert_eq!(replica.name, replica.configuration.to_string());
             assert_eq!(catalog.replica(&replica.name), Some(replica));
         }

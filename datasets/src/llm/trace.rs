@@ -4,7 +4,7 @@ use goodput_env::model::serving::llm::LlmRequest;
 
 /// Times that were measured for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredTimes {
     /// Time to the first token, seconds.
     pub ttft_secs: f64,
     /// Time from arrival to the last token, seconds.
@@ -21,5 +21,5 @@ pub struct LlmTrace {
     /// Tokens of a block.
     pub block_tokens: u32,
     /// Measured times of each request; empty where the trace has none.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredTimes>,
 }

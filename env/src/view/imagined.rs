@@ -1,4 +1,4 @@
-//! What a simulation of the time to come may start from: the cluster and its jobs as a view shows them, without what
+//! Start of a simulation of the time to come: the cluster and its jobs as a view shows them, without what
 //! the run hides.
 
 use std::sync::Arc;
@@ -65,8 +65,8 @@ impl ClusterView<'_> {
     }
 
     /// Scenario of a time to come until `until` on the machines of `seen`, with `jobs` in place of those of the run.
-    /// The options are those of the run, but nothing fails and no node is rented. Where `applications` are given, they take
-    /// the place of those of the catalog.
+    /// The options are those of the run, but nothing fails and no node is rented. Where `applications` are given, they
+    /// take the place of those of the catalog.
     pub fn imagined(
         &self,
         seen: &Observed,

@@ -1,6 +1,6 @@
 //! A replica of a language model played step by step with plain vectors: the oracle of `model::serving::llm::Replica`.
 
-use goodput_env::model::serving::llm::{Limits, LlmRequest, Outcome, Served, StepTime};
+use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmRequest, ReplicaLimits, ServedTokens};
 
 /// A request that holds memory.
 #[derive(Clone, Copy)]
@@ -28,10 +28,10 @@ impl Running {
 }
 
 /// Plays requests in order of arrival on one replica, a step at a time.
-pub fn replay(limits: Limits, step: &StepTime, requests: &[LlmRequest]) -> Vec<Outcome> {
+pub fn replay(limits: ReplicaLimits, step: &BatchTime, requests: &[LlmRequest]) -> Vec<LlmOutcome> {
     let total = limits.kv_tokens / u64::from(limits.block);
     let fits = |request: &LlmRequest| u64::from(request.input + request.output) <= total * u64::from(limits.block);
-    let mut outcomes = vec![Outcome::TooLong; requests.len()];
+    let mut outcomes = vec![LlmOutcome::TooLong; requests.len()];
     let fresh = |(id, request): (usize, &LlmRequest)| Running {
         id,
         request: *request,
@@ -52,7 +52,7 @@ pub fn replay(limits: Limits, step: &StepTime, requests: &[LlmRequest]) -> Vec<O
         while waiting.first().is_some_and(|head| {
             head.first_ps.is_none() && now > head.request.arrival_ps.saturating_add(limits.timeout_ps)
         }) {
-            outcomes[waiting.remove(0).id] = Outcome::TimedOut;
+            outcomes[waiting.remove(0).id] = LlmOutcome::TimedOut;
         }
         let mut preempted = false;
         let begun = |running: &[Running]| {
@@ -117,7 +117,8 @@ pub fn replay(limits: Limits, step: &StepTime, requests: &[LlmRequest]) -> Vec<O
             let LlmRequest { arrival_ps, output, .. } = one.request;
             let first_ps = one.first_ps.expect("a first token before the last");
             let preemptions = one.preemptions;
-            outcomes[one.id] = Outcome::Served(Served { arrival_ps, first_ps, last_ps: now, output, preemptions });
+            outcomes[one.id] =
+                LlmOutcome::Served(ServedTokens { arrival_ps, first_ps, last_ps: now, output, preemptions });
             false
         });
     }

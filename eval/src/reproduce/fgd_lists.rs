@@ -1,6 +1,6 @@
-//! Allocated accelerators after the other lists of pods of the openb trace (Weng et al., ATC'23): those that differ from
-//! the default list in pods without accelerators (`cpu`), in pods on parts of accelerators (`gpushare`), in pods that
-//! name a model of accelerator (`gpuspec`), and in pods on several accelerators (`multigpu`).
+//! Allocated accelerators after the other lists of pods of the openb trace (Weng et al., ATC'23): those that differ
+//! from the default list in pods without accelerators (`cpu`), in pods on parts of accelerators (`gpushare`), in pods
+//! that name a model of accelerator (`gpuspec`), and in pods on several accelerators (`multigpu`).
 
 use super::Reproduction;
 use super::fgd::{self, PUBLISHED, SEEDS};

@@ -148,7 +148,8 @@ pub struct Headline {
     pub probability_of_improvement: Estimate,
     /// Share of seeds where the policy has the lower mean JCT.
     pub win_rate: f64,
-    /// Two-sided Wilcoxon signed-rank test of the differences of seeds, each the mean over workloads; `None` where all are zero.
+    /// Two-sided Wilcoxon signed-rank test of the differences of seeds, each the mean over workloads; `None` where all
+    /// are zero.
     pub wilcoxon_p: Option<f64>,
     /// Wilcoxon p-value after Holm's correction for the number of policies compared.
     pub wilcoxon_p_holm: Option<f64>,

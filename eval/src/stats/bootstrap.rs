@@ -44,8 +44,8 @@ impl Bootstrap {
         Self::stratified(seeds, 1, resamples, confidence, master)
     }
 
-    /// As [`Self::of_seeds`], but each task of a matrix of shape `seeds` x `tasks` is drawn on its own, for tasks whose
-    /// scores are independent (rliable's `StratifiedBootstrap`).
+    /// As [`Self::of_seeds`], but each task of a matrix of shape `seeds` x `tasks` is drawn on its own, for tasks with
+    /// independent scores (rliable's `StratifiedBootstrap`).
     pub fn stratified(seeds: usize, tasks: usize, resamples: usize, confidence: f64, master: u64) -> Self {
         let mut rng = rng(master, Stream::Bootstrap);
         let draw = |_| Array2::from_shape_simple_fn((seeds, tasks), || rng.random_range(0..seeds as u32));

@@ -2,10 +2,10 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the user wants.
+/// Wish of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Leave.
+    /// End the program.
     Quit,
     /// The view with this number.
     View(usize),
@@ -36,7 +36,7 @@ pub enum Wish {
 /// Rows that a page key moves.
 const PAGE: i64 = 20;
 
-/// What the screen says about its keys.
+/// Line about the keys.
 pub const HELP: &str =
     "q quit  1-4 or Tab view  ↑↓ PgUp PgDn move  / filter  s sort  r reverse  Enter explain  space hold";
 

@@ -1,4 +1,4 @@
-//! What the daemon says at one moment, and the thread that asks it again and again.
+//! Answer of the daemon at one moment, and the thread that asks it again and again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -17,7 +17,7 @@ pub struct Reading {
     pub status: DaemonStatus,
     /// Nodes of the cluster.
     pub nodes: Vec<NodeSeen>,
-    /// Inference services.
+    /// Inference services of the cluster.
     pub services: Vec<ServiceSeen>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
@@ -39,15 +39,15 @@ impl Reading {
 }
 
 /// Question of the screen to the daemon.
-pub enum Asked {
+pub enum ScreenQuestion {
     /// The state now, not only at the next turn.
     State,
-    /// Why the job of this key is where it is.
+    /// The reasons for the state of the job with this key.
     Job(String),
 }
 
 /// Answer for the screen.
-pub enum Told {
+pub enum ScreenNews {
     /// The state of the daemon.
     State(Box<Reading>),
     /// Text about a job.
@@ -58,20 +58,20 @@ pub enum Told {
 
 /// Asks the daemon for its state `every` so often, and whatever comes through the first channel, on a thread that ends
 /// with the channels. A daemon that is slow delays no key.
-pub fn follow(client: Client, every: Duration) -> (Sender<Asked>, Receiver<Told>) {
+pub fn follow(client: Client, every: Duration) -> (Sender<ScreenQuestion>, Receiver<ScreenNews>) {
     let ((ask, asked), (tell, told)) = (channel(), channel());
     thread::spawn(move || {
         let mut next = Instant::now() + every;
         loop {
             let answer = match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(Asked::Job(key)) => explain::words(&client, &key).map(Told::Job),
-                Ok(Asked::State) | Err(RecvTimeoutError::Timeout) => {
+                Ok(ScreenQuestion::Job(key)) => explain::words(&client, &key).map(ScreenNews::Job),
+                Ok(ScreenQuestion::State) | Err(RecvTimeoutError::Timeout) => {
                     next = Instant::now() + every;
-                    Reading::of(&client).map(|reading| Told::State(Box::new(reading)))
+                    Reading::of(&client).map(|reading| ScreenNews::State(Box::new(reading)))
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if tell.send(answer.unwrap_or_else(|error| Told::Silent(error.message().to_owned()))).is_err() {
+            if tell.send(answer.unwrap_or_else(|error| ScreenNews::Silent(error.message().to_owned()))).is_err() {
                 return;
             }
         }

@@ -13,7 +13,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
 use super::keys::{HELP, Wish, wish};
-use super::reading::{Asked, Reading, Told, follow};
+use super::reading::{Reading, ScreenNews, ScreenQuestion, follow};
 use super::table::View;
 use super::text;
 use crate::client::Client;
@@ -31,7 +31,7 @@ const VIEWS: [&str; 4] = ["jobs", "nodes", "services", "alerts"];
 /// [`CommandError`] where the terminal cannot be written.
 pub fn run(client: Client, reading: Reading, every: Duration) -> Result<(), CommandError> {
     let (ask, told) = follow(client, every);
-    let mut screen = Screen::new(reading);
+    let mut screen = TopScreen::new(reading);
     let mut terminal = ratatui::try_init().map_err(terminal_failed)?;
     let ended = loop {
         if let Err(error) = terminal.draw(|frame| screen.draw(frame)) {
@@ -53,7 +53,7 @@ fn terminal_failed(error: io::Error) -> CommandError {
 }
 
 /// Everything that the screen shows.
-pub(super) struct Screen {
+pub(super) struct TopScreen {
     reading: Reading,
     listings: [Listing; 4],
     views: [View; 4],
@@ -66,7 +66,7 @@ pub(super) struct Screen {
     silent: Option<String>,
 }
 
-impl Screen {
+impl TopScreen {
     pub(super) fn new(reading: Reading) -> Self {
         let listings = listings_of(&reading);
         let views = Default::default();
@@ -74,7 +74,7 @@ impl Screen {
     }
 
     /// Takes what the daemon has told and waits a moment for a key. `false` once the user quits.
-    fn turn(&mut self, ask: &Sender<Asked>, told: &Receiver<Told>) -> io::Result<bool> {
+    fn turn(&mut self, ask: &Sender<ScreenQuestion>, told: &Receiver<ScreenNews>) -> io::Result<bool> {
         while let Ok(news) = told.try_recv() {
             self.hear(news);
         }
@@ -83,29 +83,29 @@ impl Screen {
         }
         Ok(match event::read()? {
             Event::Key(key) if key.kind == KeyEventKind::Press => match self.press(key) {
-                Answer::Quit => false,
+                KeyAnswer::Quit => false,
                 // A thread that has ended has told its last words already.
-                Answer::Ask(asked) => ask.send(asked).is_ok() || self.silent.is_some(),
-                Answer::Nothing => true,
+                KeyAnswer::Ask(asked) => ask.send(asked).is_ok() || self.silent.is_some(),
+                KeyAnswer::Nothing => true,
             },
             _ => true,
         })
     }
 
-    pub(super) fn hear(&mut self, news: Told) {
+    pub(super) fn hear(&mut self, news: ScreenNews) {
         match news {
-            Told::State(reading) if !self.is_held => {
+            ScreenNews::State(reading) if !self.is_held => {
                 self.silent = None;
                 self.reading = *reading;
                 self.listings = listings_of(&self.reading);
             }
-            Told::State(_) => self.silent = None,
-            Told::Job(text) => self.on_top = Some(text),
-            Told::Silent(problem) => self.silent = Some(problem),
+            ScreenNews::State(_) => self.silent = None,
+            ScreenNews::Job(text) => self.on_top = Some(text),
+            ScreenNews::Silent(problem) => self.silent = Some(problem),
         }
     }
 
-    pub(super) fn press(&mut self, key: KeyEvent) -> Answer {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyAnswer {
         let (view, listing) = (&mut self.views[self.at], &self.listings[self.at]);
         if self.is_typing {
             match key.code {
@@ -115,11 +115,11 @@ impl Screen {
                 KeyCode::Char(letter) => view.filter.extend(letter.to_lowercase()),
                 _ => {}
             }
-            return Answer::Nothing;
+            return KeyAnswer::Nothing;
         }
         let count = view.rows(listing).len();
         match wish(key) {
-            Some(Wish::Quit) => return Answer::Quit,
+            Some(Wish::Quit) => return KeyAnswer::Quit,
             Some(Wish::View(at)) => self.at = at,
             Some(Wish::NextView) => self.at = (self.at + 1) % VIEWS.len(),
             Some(Wish::Move(rows)) => view.go(rows, count),
@@ -129,14 +129,14 @@ impl Screen {
             Some(Wish::Reverse) => view.reverse(),
             Some(Wish::Filter) => self.is_typing = true,
             Some(Wish::Pause) => self.is_held = !self.is_held,
-            Some(Wish::Refresh) => return Answer::Ask(Asked::State),
+            Some(Wish::Refresh) => return KeyAnswer::Ask(ScreenQuestion::State),
             Some(Wish::Explain) if self.at == 0 => {
-                return view.chosen(listing).map_or(Answer::Nothing, |key| Answer::Ask(Asked::Job(key)));
+                return view.chosen(listing).map_or(KeyAnswer::Nothing, |key| KeyAnswer::Ask(ScreenQuestion::Job(key)));
             }
             Some(Wish::Close) if self.on_top.take().is_none() => view.filter.clear(),
             Some(Wish::Close | Wish::Explain) | None => {}
         }
-        Answer::Nothing
+        KeyAnswer::Nothing
     }
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
@@ -182,11 +182,11 @@ impl Screen {
     }
 }
 
-/// What a key asks of others.
-pub(super) enum Answer {
+/// Effect of a key outside the screen.
+pub(super) enum KeyAnswer {
     Nothing,
     Quit,
-    Ask(Asked),
+    Ask(ScreenQuestion),
 }
 
 fn listings_of(reading: &Reading) -> [Listing; 4] {

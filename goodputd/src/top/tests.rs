@@ -7,8 +7,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 
-use super::reading::{Asked, Reading, Told};
-use super::screen::{Answer, Screen};
+use super::reading::{Reading, ScreenNews, ScreenQuestion};
+use super::screen::{KeyAnswer, TopScreen};
 
 const HEIGHT: u16 = 30;
 
@@ -40,16 +40,16 @@ fn reading() -> Reading {
 }
 
 /// A screen, and what it shows.
-struct Shown(Screen, Terminal<TestBackend>);
+struct ShownScreen(TopScreen, Terminal<TestBackend>);
 
-impl Shown {
+impl ShownScreen {
     fn new() -> Self {
-        Self(Screen::new(reading()), Terminal::new(TestBackend::new(110, HEIGHT)).unwrap())
+        Self(TopScreen::new(reading()), Terminal::new(TestBackend::new(110, HEIGHT)).unwrap())
     }
 
-    fn press(&mut self, keys: &[KeyCode]) -> Answer {
+    fn press(&mut self, keys: &[KeyCode]) -> KeyAnswer {
         let press = |code: &KeyCode| self.0.press(KeyEvent::new(*code, KeyModifiers::NONE));
-        keys.iter().map(press).last().unwrap_or(Answer::Nothing)
+        keys.iter().map(press).last().unwrap_or(KeyAnswer::Nothing)
     }
 
     fn text(&mut self) -> String {
@@ -62,7 +62,7 @@ impl Shown {
 
 #[test]
 fn it_shows_the_daemon_the_views_and_a_part_of_the_queue() {
-    let shown = Shown::new().text();
+    let shown = ShownScreen::new().text();
     assert!(shown.starts_with("agents · act · leads, term 3 · policy tiresias · 7 decisions"), "{shown}");
     assert!(shown.contains("jobs 10 running, 4990 waiting"), "{shown}");
     assert!(shown.contains(" 1 jobs 5000  2 nodes 1000  3 services 0  4 alerts 2"), "{shown}");
@@ -71,7 +71,7 @@ fn it_shows_the_daemon_the_views_and_a_part_of_the_queue() {
 
 #[test]
 fn keys_move_through_all_rows() {
-    let mut screen = Shown::new();
+    let mut screen = ShownScreen::new();
     screen.press(&[KeyCode::Char('2'), KeyCode::End]);
     let shown = screen.text();
     assert!(shown.contains("node0999") && shown.contains("node0980") && !shown.contains("node0500"), "{shown}");
@@ -82,7 +82,7 @@ fn keys_move_through_all_rows() {
 
 #[test]
 fn rows_are_sorted_by_the_column_that_is_asked_for() {
-    let mut screen = Shown::new();
+    let mut screen = ShownScreen::new();
     // node, accelerator, gpus, free.
     screen.press(&[KeyCode::Char('2'), KeyCode::Char('s'), KeyCode::Char('s'), KeyCode::Char('s'), KeyCode::Char('s')]);
     let shown = screen.text();
@@ -94,7 +94,7 @@ fn rows_are_sorted_by_the_column_that_is_asked_for() {
 
 #[test]
 fn a_filter_keeps_the_rows_that_contain_it() {
-    let mut screen = Shown::new();
+    let mut screen = ShownScreen::new();
     screen.press(&[KeyCode::Char('/')]);
     screen.press(&"TRAIN-4999q".chars().map(KeyCode::Char).collect::<Vec<_>>());
     screen.press(&[KeyCode::Backspace, KeyCode::Enter]);
@@ -109,10 +109,10 @@ fn a_filter_keeps_the_rows_that_contain_it() {
 
 #[test]
 fn enter_asks_for_the_chosen_job_and_its_text_lies_on_top() {
-    let mut screen = Shown::new();
+    let mut screen = ShownScreen::new();
     let asked = screen.press(&[KeyCode::Down, KeyCode::Down, KeyCode::Down, KeyCode::Enter]);
-    assert!(matches!(asked, Answer::Ask(Asked::Job(key)) if key == "2"));
-    screen.0.hear(Told::Job("it waits for room".into()));
+    assert!(matches!(asked, KeyAnswer::Ask(ScreenQuestion::Job(key)) if key == "2"));
+    screen.0.hear(ScreenNews::Job("it waits for room".into()));
     assert!(screen.text().contains("it waits for room"));
     screen.press(&[KeyCode::Esc]);
     assert!(!screen.text().contains("it waits for room"));
@@ -120,16 +120,16 @@ fn enter_asks_for_the_chosen_job_and_its_text_lies_on_top() {
 
 #[test]
 fn a_screen_that_is_held_keeps_its_picture_and_a_silent_daemon_is_named() {
-    let mut screen = Shown::new();
-    let emptied = || Told::State(Box::new(Reading { queue: Vec::new(), ..reading() }));
+    let mut screen = ShownScreen::new();
+    let emptied = || ScreenNews::State(Box::new(Reading { queue: Vec::new(), ..reading() }));
     screen.press(&[KeyCode::Char(' ')]);
     screen.0.hear(emptied());
     let shown = screen.text();
     assert!(shown.contains("jobs 5000") && shown.contains("HELD"), "{shown}");
     screen.press(&[KeyCode::Char(' ')]);
     screen.0.hear(emptied());
-    screen.0.hear(Told::Silent("connection refused".into()));
+    screen.0.hear(ScreenNews::Silent("connection refused".into()));
     let shown = screen.text();
     assert!(shown.contains("jobs 0") && shown.contains("! connection refused"), "{shown}");
-    assert!(matches!(screen.press(&[KeyCode::Char('q')]), Answer::Quit));
+    assert!(matches!(screen.press(&[KeyCode::Char('q')]), KeyAnswer::Quit));
 }

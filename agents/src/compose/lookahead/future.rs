@@ -13,15 +13,15 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::halving::Played;
+use super::halving::PlayedFuture;
 use super::parameters::LookaheadParameters;
-use super::seen::Seen;
+use super::seen::SeenRun;
 use crate::futures::{PossibleWork, draw_arrivals};
 
 /// The present moment, from which futures are drawn.
 pub(super) struct Present<'a> {
     view: &'a ClusterView<'a>,
-    seen: &'a Seen,
+    seen: &'a SeenRun,
     parameters: &'a LookaheadParameters,
     observed: Observed,
     possible: Vec<PossibleWork>,
@@ -37,7 +37,7 @@ pub(super) struct Future {
 
 impl<'a> Present<'a> {
     /// The present as `view` shows it after all that was `seen`.
-    pub fn new(view: &'a ClusterView<'a>, seen: &'a Seen, parameters: &'a LookaheadParameters, seed: u64) -> Self {
+    pub fn new(view: &'a ClusterView<'a>, seen: &'a SeenRun, parameters: &'a LookaheadParameters, seed: u64) -> Self {
         let possible = view.jobs().map(|job| seen.possible(view, &job)).collect();
         Self { view, seen, parameters, observed: view.observed(), possible, seed }
     }
@@ -99,7 +99,7 @@ impl Future {
     ///
     /// # Errors
     /// Where the simulation fails.
-    pub fn play(&self, policy: &mut dyn Policy, held: SimTime) -> Result<Played, SimError> {
+    pub fn play(&self, policy: &mut dyn Policy, held: SimTime) -> Result<PlayedFuture, SimError> {
         let mut run = Simulator::resume(self.scenario.clone(), &self.start)?;
         while run.run_until_decision()? == Status::Decision {
             let mut plan = policy.decide(&run.view());
@@ -109,7 +109,7 @@ impl Future {
             run.apply(&plan)?;
             run.wake_at(policy.wake_at());
         }
-        Ok(Played { cost: run.job_millis() as f64 / 1e3 + left(&run.view()), steps: run.steps() })
+        Ok(PlayedFuture { cost: run.job_millis() as f64 / 1e3 + left(&run.view()), steps: run.steps() })
     }
 }
 

@@ -5,7 +5,7 @@ use super::paired::chance_of_less;
 /// Bounds of one look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Most futures.
+    /// Number of futures at which a look ends.
     pub futures: u32,
     /// Most events and decisions that are simulated.
     pub budget: u64,
@@ -15,7 +15,7 @@ pub(super) struct Bounds {
 
 /// Cost of a candidate in one future.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Played {
+pub(super) struct PlayedFuture {
     /// Cost, the less the better.
     pub cost: f64,
     /// Events and decisions that were simulated.
@@ -27,9 +27,9 @@ pub(super) struct Played {
 ///
 /// Candidates meet futures in one order, so that their costs are paired. After each of the rounds the worse half of
 /// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has
-/// an equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of those
-/// that might have won (Bonferroni).
-pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<Played>) -> usize {
+/// an equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of
+/// those that might have won (Bonferroni).
+pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<PlayedFuture>) -> usize {
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); count];
     let mut left: Vec<usize> = (0..count).collect();
     let rounds = count.next_power_of_two().trailing_zeros().max(1);
@@ -77,10 +77,10 @@ mod tests {
     const BOUNDS: Bounds = Bounds { futures: 16, budget: 1_000_000, level: 0.05 };
 
     /// Cost of a candidate: that of the future, which all share, and its own.
-    fn cost(own: f64, noise: f64, at: usize, future: u32) -> Option<Played> {
+    fn cost(own: f64, noise: f64, at: usize, future: u32) -> Option<PlayedFuture> {
         let shared = 100.0 * keyed(1, Stream::Futures, u64::from(future)).random::<f64>();
         let alone = keyed(2 + at as u64, Stream::Futures, u64::from(future)).random::<f64>() - 0.5;
-        Some(Played { cost: shared + own + noise * alone, steps: 10 })
+        Some(PlayedFuture { cost: shared + own + noise * alone, steps: 10 })
     }
 
     #[test]

@@ -29,8 +29,8 @@ use goodput_env::view::ClusterView;
 use crate::heuristic::parameters::PolicyMaker;
 use future::{Future, Present, hold};
 use halving::Bounds;
-pub use parameters::{LookaheadParameters, Rival};
-use seen::Seen;
+pub use parameters::{LookaheadParameters, RivalPolicy};
+use seen::SeenRun;
 
 /// A policy around a base, which plays the base or a rival as the futures of the cluster say.
 pub struct Lookahead {
@@ -40,8 +40,8 @@ pub struct Lookahead {
     players: Vec<PolicyMaker>,
     /// The policy that is played.
     played: Box<dyn Policy>,
-    manner: Candidate,
-    seen: Seen,
+    manner: WayOn,
+    seen: SeenRun,
     next_look: SimTime,
     looks: u64,
     keeps_allocation: bool,
@@ -54,7 +54,7 @@ pub struct Lookahead {
 
 /// A way to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Candidate {
+struct WayOn {
     /// Index of the policy that is played.
     player: usize,
     /// Whether running jobs stay as they are until the next look.
@@ -85,30 +85,30 @@ impl Lookahead {
             players: [vec![base], rivals].concat(),
             parameters,
             played,
-            manner: Candidate { player: 0, held: false },
-            seen: Seen::default(),
+            manner: WayOn { player: 0, held: false },
+            seen: SeenRun::default(),
             next_look: SimTime::ZERO,
             looks: 0,
         }
     }
 
     /// Ways to go on from here; the first is the policy that is played.
-    fn candidates(&self, view: &ClusterView<'_>) -> Vec<Candidate> {
-        let now = Candidate { held: false, ..self.manner };
+    fn candidates(&self, view: &ClusterView<'_>) -> Vec<WayOn> {
+        let now = WayOn { held: false, ..self.manner };
         let mut found = vec![now];
         found.extend((0..self.players.len()).filter(|&player| player != now.player).filter_map(|player| {
             let policy = (self.players[player])(self.seed);
             let may = view.information.allows(policy.needs()) && (!self.keeps_allocation || policy.keeps_allocation());
-            may.then_some(Candidate { player, held: false })
+            may.then_some(WayOn { player, held: false })
         }));
         if self.parameters.hold {
-            found.push(Candidate { held: true, ..now });
+            found.push(WayOn { held: true, ..now });
         }
         found
     }
 
     /// The way to go on that costs least in futures of this moment.
-    fn look(&self, view: &ClusterView<'_>) -> Candidate {
+    fn look(&self, view: &ClusterView<'_>) -> WayOn {
         let candidates = self.candidates(view);
         let seed = self.seed.wrapping_add(self.looks.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let present = Present::new(view, &self.seen, &self.parameters, seed);
@@ -120,7 +120,7 @@ impl Lookahead {
                 Some(known) => drawn.insert(known),
                 None => drawn.insert((index, present.future(index))),
             };
-            let Candidate { player, held } = candidates[at];
+            let WayOn { player, held } = candidates[at];
             let mut policy = (self.players[player])(self.seed);
             future.play(&mut *policy, if held { until } else { SimTime::ZERO }).ok()
         });

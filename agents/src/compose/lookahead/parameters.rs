@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::heuristic::parameters::secs;
 
-/// Published policy whose plans are candidates beside those of the base.
+/// Published policy that is a candidate beside the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
-pub enum Rival {
+pub enum RivalPolicy {
     /// Pollux, by local search.
     PolluxFast,
-    /// Sia.
+    /// Sia, by its integer program.
     Sia,
     /// AFS with lengths that are told.
     AfsL,
@@ -23,11 +23,11 @@ pub enum Rival {
     Srtf,
     /// Least attained service first.
     Las,
-    /// Optimus.
+    /// Optimus, by marginal gain.
     Optimus,
 }
 
-impl Rival {
+impl RivalPolicy {
     /// Name of the policy in the list of policies.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,10 +46,9 @@ impl Rival {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookaheadParameters {
-    /// Policies whose plans are candidates beside those of the base, where the information level of the run is enough
-    /// for them.
+    /// Policies that are candidates beside the base, where the information level of the run is enough for them.
     #[schemars(extend("x-source" = "a choice of this repository: strong published policies of elastic training"))]
-    pub rivals: Vec<Rival>,
+    pub rivals: Vec<RivalPolicy>,
     /// Whether a candidate is also to leave all running jobs as they are until the next look, and to start jobs only.
     #[schemars(extend("x-source" = "a choice of this repository"))]
     pub hold: bool,
@@ -91,7 +90,7 @@ pub struct LookaheadParameters {
 impl Default for LookaheadParameters {
     fn default() -> Self {
         Self {
-            rivals: vec![Rival::PolluxFast, Rival::Sia, Rival::AfsL, Rival::Srtf],
+            rivals: vec![RivalPolicy::PolluxFast, RivalPolicy::Sia, RivalPolicy::AfsL, RivalPolicy::Srtf],
             hold: true,
             futures: 12,
             horizon: SimTime::from_secs(7200),

@@ -1,4 +1,4 @@
-//! What a run has shown so far: the jobs that came, the work of those that are gone, and speeds that were measured.
+//! Memory of a run: the jobs that came, the work of those that are gone, and speeds that were measured.
 
 use goodput_env::job::{JobId, JobSpec, Workload};
 use goodput_env::scenario::Information;
@@ -9,9 +9,9 @@ use goodput_env::view::{ClusterView, JobView};
 use super::speeds::MeasuredSpeeds;
 use crate::futures::{PossibleWork, RunTimeHistory, ToldWork};
 
-/// What a run has shown so far.
+/// Memory of what a run has shown.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenRun {
     /// Jobs that came, with the kind of their work and no amount.
     pub workload: Workload,
     pub history: RunTimeHistory,
@@ -19,20 +19,20 @@ pub(super) struct Seen {
     /// Ids of the jobs that came, ascending, in the order of those of the workload.
     ids: Vec<JobId>,
     /// Jobs of the last decision.
-    active: Vec<Progress>,
+    active: Vec<JobProgress>,
     at: SimTime,
 }
 
 /// Progress of a job at the last decision.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct JobProgress {
     job: JobId,
     done: f64,
     /// Work per second on the accelerators that the job holds.
     rate: f64,
 }
 
-impl Seen {
+impl SeenRun {
     /// Takes note of what has changed since the last decision.
     pub fn observe(&mut self, view: &ClusterView<'_>) {
         if self.ids.is_empty() {
@@ -55,7 +55,7 @@ impl Seen {
             }
             let runs = job.state.phase == Phase::Running;
             let rate = if runs { job.rate(job.gpus()).unwrap_or(0.0) } else { 0.0 };
-            self.active.push(Progress { job: job.id(), done: job.state.done(view.now), rate });
+            self.active.push(JobProgress { job: job.id(), done: job.state.done(view.now), rate });
             self.speeds.observe(&job);
         }
         self.at = view.now;

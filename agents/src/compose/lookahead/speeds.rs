@@ -67,7 +67,7 @@ impl MeasuredSpeeds {
     }
 }
 
-/// How far measurements reach: the most replicas, then the number of them.
+/// Reach of the measurements: the most replicas, then the number of measurements.
 fn reach(profile: &Profile) -> (u32, usize) {
     (profile.max_replicas(), profile.types().iter().map(|seen| seen.samples().len()).sum())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 
-use super::course::{Course, Demand};
+use super::course::{Course, DeadlineDemand};
 
 /// Jobs that were judged, and the way in which they are.
 ///
@@ -13,13 +13,13 @@ use super::course::{Course, Demand};
 /// not kept. A late job, admitted or not, therefore has every arrival refused until it ends. As published, arrivals
 /// are judged one by one, in order of submission, and only what a job makes late counts against it.
 #[derive(Clone, Debug)]
-pub struct Admission {
+pub struct DeadlineAdmission {
     together: bool,
     admitted: BTreeSet<JobId>,
     refused: BTreeSet<JobId>,
 }
 
-impl Admission {
+impl DeadlineAdmission {
     /// Admission as published.
     pub fn published() -> Self {
         Self { together: false, admitted: BTreeSet::new(), refused: BTreeSet::new() }
@@ -39,8 +39,8 @@ impl Admission {
     /// now. `courses` plans for the given jobs.
     pub fn refuse<'a>(
         &mut self,
-        demands: &'a [Demand],
-        courses: impl Fn(&mut dyn Iterator<Item = &'a Demand>) -> Vec<Course>,
+        demands: &'a [DeadlineDemand],
+        courses: impl Fn(&mut dyn Iterator<Item = &'a DeadlineDemand>) -> Vec<Course>,
     ) -> Vec<JobId> {
         let is_active = |job: &JobId| demands.iter().any(|demand| demand.job == *job);
         let is_new = |job: JobId| !self.admitted.contains(&job) && !self.refused.contains(&job);
@@ -48,7 +48,7 @@ impl Admission {
         self.admitted.retain(is_active);
         self.refused.retain(is_active);
         let late = |among: &BTreeSet<JobId>| {
-            let chosen: Vec<&Demand> = demands.iter().filter(|demand| among.contains(&demand.job)).collect();
+            let chosen: Vec<&DeadlineDemand> = demands.iter().filter(|demand| among.contains(&demand.job)).collect();
             let ends = courses(&mut chosen.iter().copied());
             let late = chosen.iter().zip(ends).filter(|(demand, course)| course.end() > demand.deadline);
             late.map(|(demand, _)| demand.job).collect::<BTreeSet<JobId>>()

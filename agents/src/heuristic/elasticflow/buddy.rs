@@ -10,9 +10,10 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::placement::{Free, Packer};
 
-/// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none. A job that keeps its
-/// size moves only where another job would be spread over more nodes than it needs otherwise. On nodes whose number of
-/// accelerators is no power of two a job may be spread, and gets what one type has left. A job on parts of cards stays.
+/// Writes the changes into `plan` that take every job of `sizes` to its number of accelerators, 0 for none. A job that
+/// keeps its size moves only where another job would be spread over more nodes than it needs otherwise. On nodes with a
+/// number of accelerators that is no power of two, a job may be spread, and gets what one type has left. A job on parts
+/// of cards stays.
 pub fn place(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
     // What a job on parts of cards holds is not free for another job when the job moves.
     let on_parts = |job: &JobView<'_>| job.state.placement.share().is_some();

@@ -11,8 +11,8 @@ const SLACK: f64 = 1e-9;
 
 /// Number of accelerators that a job can run on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
-    /// Accelerators.
+pub struct SizeLevel {
+    /// Accelerators of the job at this level.
     pub gpus: u32,
     /// Work per second on these.
     pub rate: f64,
@@ -20,20 +20,20 @@ pub struct Level {
 
 /// Sizes that a job is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sizes {
+pub enum SizeChoice {
     /// Powers of two at which the job runs, slower ones included.
     All,
     /// Of these, the ones that are faster than every smaller one.
     Faster,
 }
 
-/// What a job needs until its deadline.
+/// Need of a job until its deadline.
 #[derive(Clone, Debug)]
-pub struct Demand {
+pub struct DeadlineDemand {
     /// Id of the job.
     pub job: JobId,
     /// Sizes of the job in ascending order: buddy placement wants powers of two.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SizeLevel>,
     /// Work that is left, in the unit of the rates.
     pub work: f64,
     /// Time by which the job has to be done; [`SimTime::NEVER`]: best effort.
@@ -47,9 +47,9 @@ pub struct Demand {
 /// Accelerators of a job for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Beginning.
+    /// Time from which the job holds them.
     pub from: SimTime,
-    /// End.
+    /// Time until which the job holds them.
     pub until: SimTime,
     /// Accelerators, at least 1.
     pub gpus: u32,
@@ -99,27 +99,27 @@ impl Course {
 /// Sizes of a job in ascending order, on a cluster of `capacity` accelerators. Where no power of two is in the job's
 /// range, the smallest size of the job stands in. A job of unknown speed has its smallest
 /// size, as if it did one unit of work a second there.
-pub fn levels(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Vec<Level> {
+pub fn levels(job: &JobView<'_>, capacity: u32, sizes: SizeChoice) -> Vec<SizeLevel> {
     let (min, max) = (job.min_gpus(), job.max_gpus().min(capacity));
     let powers = (0..u32::BITS).map(|power| 1 << power).filter(|gpus| (min..=max).contains(gpus));
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<SizeLevel> = Vec::new();
     for gpus in powers.chain([min]) {
         let Some(rate) = job.rate(gpus).filter(|rate| *rate > 0.0) else { continue };
-        let fits = |last: &Level| gpus > last.gpus && (sizes == Sizes::All || rate > last.rate);
+        let fits = |last: &SizeLevel| gpus > last.gpus && (sizes == SizeChoice::All || rate > last.rate);
         if levels.last().is_none_or(fits) {
-            levels.push(Level { gpus, rate });
+            levels.push(SizeLevel { gpus, rate });
         }
     }
     if levels.is_empty() {
-        levels.push(Level { gpus: min, rate: 1.0 });
+        levels.push(SizeLevel { gpus: min, rate: 1.0 });
     }
     levels
 }
 
-impl Demand {
+impl DeadlineDemand {
     /// Demand of an active job on a cluster of `capacity` accelerators. The plan leaves the time of one more restart
     /// before the deadline.
-    pub fn of(job: &JobView<'_>, capacity: u32, sizes: Sizes) -> Self {
+    pub fn of(job: &JobView<'_>, capacity: u32, sizes: SizeChoice) -> Self {
         let restart_secs = job.restart_secs();
         let margin = SimTime::from_secs_f64(restart_secs);
         let deadline = job.request().deadline.map_or(SimTime::NEVER, |deadline| deadline - margin);
@@ -135,7 +135,9 @@ impl Demand {
     /// Seconds that the work takes at a level that is counted from 1, with a restart where the job does not hold that
     /// many accelerators; infinite at level 0.
     pub fn secs_at(&self, level: usize) -> f64 {
-        let Some(&Level { gpus, rate }) = level.checked_sub(1).map(|at| &self.levels[at]) else { return f64::INFINITY };
+        let Some(&SizeLevel { gpus, rate }) = level.checked_sub(1).map(|at| &self.levels[at]) else {
+            return f64::INFINITY;
+        };
         self.work / rate + if gpus == self.held { 0.0 } else { self.restart_secs }
     }
 
@@ -160,7 +162,7 @@ impl Demand {
             if level == 0 {
                 continue;
             }
-            let Level { gpus, rate } = self.levels[level - 1];
+            let SizeLevel { gpus, rate } = self.levels[level - 1];
             if course.stretches.is_empty() && gpus != held {
                 work += rate * self.restart_secs;
             }

@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::buddy;
-use super::course::{Sizes, levels};
+use super::course::{SizeChoice, levels};
 use crate::placement::Free;
 
 /// Earliest deadline first over a cluster. Jobs are in ascending order of (deadline, id), those without a deadline
@@ -30,7 +30,7 @@ impl Policy for Edf {
         for job in order.iter().filter_map(|(_, id)| view.job(*id)) {
             let size = match left {
                 0 => None,
-                _ => levels(&job, capacity, Sizes::All).into_iter().rfind(|level| level.gpus <= left),
+                _ => levels(&job, capacity, SizeChoice::All).into_iter().rfind(|level| level.gpus <= left),
             };
             let gpus = size.map_or(0, |level| level.gpus);
             left -= gpus;

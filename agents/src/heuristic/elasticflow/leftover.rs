@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use goodput_env::time::SimTime;
 
-use super::course::{Course, Demand};
+use super::course::{Course, DeadlineDemand};
 use crate::allocation::free_profile::FreeProfile;
 
 /// Return of a job's next level, by the accelerator time (GPU-seconds) that the level saves over the whole course of
@@ -48,7 +48,7 @@ impl Ord for Raise {
 /// faster. A job that would hold nothing now comes first; ties go to the first job. A return is that of the moment at
 /// which the job was last raised.
 pub fn share_out(
-    demands: &[Demand],
+    demands: &[DeadlineDemand],
     courses: &mut [Course],
     free: &mut FreeProfile,
     now: SimTime,
@@ -73,7 +73,7 @@ pub fn share_out(
 
 /// Course of a job one level up, and the accelerators of that level; `None` where there is no higher level, too few
 /// accelerators are free now, or the job would be done no sooner.
-fn raised(demand: &Demand, course: &Course, free: &FreeProfile, now: SimTime) -> Option<(Course, u32)> {
+fn raised(demand: &DeadlineDemand, course: &Course, free: &FreeProfile, now: SimTime) -> Option<(Course, u32)> {
     let held = course.gpus_at(now);
     let level = demand.levels.partition_point(|level| level.gpus <= held) + 1;
     let gpus = demand.levels.get(level - 1)?.gpus;

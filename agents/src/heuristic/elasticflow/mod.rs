@@ -38,8 +38,8 @@ use crate::allocation::free_profile::FreeProfile;
 use crate::heuristic::parameters::Fixed;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
-use admission::Admission;
-use course::{Course, Demand, Sizes};
+use admission::DeadlineAdmission;
+use course::{Course, DeadlineDemand, SizeChoice};
 pub use edf::Edf;
 use leftover::{MarginalReturn, reserve, saved_per_accelerator, share_out};
 
@@ -60,7 +60,9 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "as edf, and a job that would make a deadline late is refused",
         source: "Gu et al. (ElasticFlow), ASPLOS 2023, figure 9",
         traits: TRAITS,
-        constructor: &Fixed(|_| Box::new(ElasticFlow::new(Filling::Largest, Some(Admission::published())))),
+        constructor: &Fixed(|_| {
+            Box::new(ElasticFlow::new(CourseFilling::Largest, Some(DeadlineAdmission::published())))
+        }),
         replica: None,
     },
     ListedPolicy {
@@ -76,16 +78,16 @@ pub const LISTED: &[ListedPolicy] = &[
         about: "fewest accelerators that keep each deadline, the rest by marginal return; hopeless jobs are refused",
         source: "Gu et al. (ElasticFlow), ASPLOS 2023; pkusys/ElasticFlow",
         traits: TRAITS,
-        constructor: &Fixed(|_| Box::new(ElasticFlow::new(MINIMUM_SHARE, Some(Admission::published())))),
+        constructor: &Fixed(|_| Box::new(ElasticFlow::new(MINIMUM_SHARE, Some(DeadlineAdmission::published())))),
         replica: Some(|_| Box::new(ElasticFlow::artifact())),
     },
 ];
 
-const MINIMUM_SHARE: Filling = Filling::MinimumShare(saved_per_accelerator);
+const MINIMUM_SHARE: CourseFilling = CourseFilling::MinimumShare(saved_per_accelerator);
 
-/// How a job's course is filled.
+/// Rule by which the course of a job is filled.
 #[derive(Clone, Copy, Debug)]
-enum Filling {
+enum CourseFilling {
     /// As many accelerators as the job runs on.
     Largest,
     /// As few as keep the deadline, and what is left by marginal return.
@@ -102,8 +104,8 @@ pub fn most_accelerator_time(saved_gpu_secs: f64, gpus: u32) -> f64 {
 /// (deadline, id). A decision falls at an arrival, at a completion, at a change of capacity, and where a plan says so.
 #[derive(Clone, Debug)]
 pub struct ElasticFlow {
-    filling: Filling,
-    admission: Option<Admission>,
+    filling: CourseFilling,
+    admission: Option<DeadlineAdmission>,
     /// Whether plans go as if a change of size took no time.
     forgets_restarts: bool,
     wake: Option<SimTime>,
@@ -113,19 +115,19 @@ pub struct ElasticFlow {
 }
 
 impl ElasticFlow {
-    fn new(filling: Filling, admission: Option<Admission>) -> Self {
+    fn new(filling: CourseFilling, admission: Option<DeadlineAdmission>) -> Self {
         Self { filling, admission, forgets_restarts: false, wake: None, capacity: 0, free: Free::default() }
     }
 
     /// ElasticFlow as its artifact behaves.
     pub fn artifact() -> Self {
-        let filling = Filling::MinimumShare(most_accelerator_time);
-        Self { forgets_restarts: true, ..Self::new(filling, Some(Admission::artifact())) }
+        let filling = CourseFilling::MinimumShare(most_accelerator_time);
+        Self { forgets_restarts: true, ..Self::new(filling, Some(DeadlineAdmission::artifact())) }
     }
 
-    fn demand(&self, job: &JobView<'_>, capacity: u32) -> Demand {
-        let sizes = if matches!(self.filling, Filling::Largest) { Sizes::All } else { Sizes::Faster };
-        let mut demand = Demand::of(job, capacity, sizes);
+    fn demand(&self, job: &JobView<'_>, capacity: u32) -> DeadlineDemand {
+        let sizes = if matches!(self.filling, CourseFilling::Largest) { SizeChoice::All } else { SizeChoice::Faster };
+        let mut demand = DeadlineDemand::of(job, capacity, sizes);
         let due = job.request().deadline.unwrap_or(SimTime::NEVER);
         if self.forgets_restarts {
             (demand.restart_secs, demand.deadline) = (0.0, due);
@@ -137,9 +139,9 @@ impl ElasticFlow {
     }
 
     /// Accelerators of each job now.
-    fn sizes(&mut self, demands: &[Demand], now: SimTime, capacity: u32) -> Vec<u32> {
+    fn sizes(&mut self, demands: &[DeadlineDemand], now: SimTime, capacity: u32) -> Vec<u32> {
         let (mut courses, mut free) = self.filling.courses(demands.iter(), now, capacity);
-        if let Filling::MinimumShare(returns) = self.filling {
+        if let CourseFilling::MinimumShare(returns) = self.filling {
             share_out(demands, &mut courses, &mut free, now, returns);
         }
         // Where nothing happens before, what was planned for later begins at its time.
@@ -149,12 +151,12 @@ impl ElasticFlow {
     }
 }
 
-impl Filling {
+impl CourseFilling {
     /// Courses of jobs that take turns in the given order on `capacity` accelerators, and what they leave free. A job
     /// that cannot keep its deadline takes the largest level that is free.
     fn courses<'a>(
         self,
-        demands: impl Iterator<Item = &'a Demand>,
+        demands: impl Iterator<Item = &'a DeadlineDemand>,
         now: SimTime,
         capacity: u32,
     ) -> (Vec<Course>, FreeProfile) {
@@ -184,7 +186,7 @@ impl Policy for ElasticFlow {
             return plan;
         }
         (self.wake, self.capacity) = (None, capacity);
-        let mut demands: Vec<Demand> = jobs.iter().map(|job| self.demand(job, capacity)).collect();
+        let mut demands: Vec<DeadlineDemand> = jobs.iter().map(|job| self.demand(job, capacity)).collect();
         demands.sort_by_key(|demand| (demand.deadline, demand.job));
         if let Some(admission) = &mut self.admission {
             plan.refuse = admission.refuse(&demands, |admitted| self.filling.courses(admitted, view.now, capacity).0);

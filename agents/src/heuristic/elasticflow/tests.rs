@@ -4,19 +4,19 @@
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 
-use super::admission::Admission;
-use super::course::{Course, Demand, Level, Stretch};
+use super::admission::DeadlineAdmission;
+use super::course::{Course, DeadlineDemand, SizeLevel, Stretch};
 use super::leftover::{saved_per_accelerator, share_out};
-use super::{Filling, MINIMUM_SHARE, most_accelerator_time};
+use super::{CourseFilling, MINIMUM_SHARE, most_accelerator_time};
 use crate::allocation::free_profile::FreeProfile;
 
 fn secs(secs: f64) -> SimTime {
     SimTime::from_secs_f64(secs)
 }
 
-fn demand(job: u32, levels: &[(u32, f64)], work: f64, deadline: f64) -> Demand {
-    let levels = levels.iter().map(|&(gpus, rate)| Level { gpus, rate }).collect();
-    Demand { job: JobId(job), levels, work, deadline: secs(deadline), held: 0, restart_secs: 0.0 }
+fn demand(job: u32, levels: &[(u32, f64)], work: f64, deadline: f64) -> DeadlineDemand {
+    let levels = levels.iter().map(|&(gpus, rate)| SizeLevel { gpus, rate }).collect();
+    DeadlineDemand { job: JobId(job), levels, work, deadline: secs(deadline), held: 0, restart_secs: 0.0 }
 }
 
 fn stretches(course: &Course) -> Vec<(f64, f64, u32)> {
@@ -59,18 +59,18 @@ fn what_is_not_free_is_not_planned_for() {
 }
 
 /// Two jobs of work 3 on two accelerators that speed a job up by a half (the example of section 2.2 in these numbers).
-fn pair() -> [Demand; 2] {
+fn pair() -> [DeadlineDemand; 2] {
     let levels = &[(1, 1.0), (2, 1.5)];
     [demand(0, levels, 3.0, 3.0), demand(1, levels, 3.0, 3.5)]
 }
 
 #[test]
 fn earliest_deadline_first_misses_what_the_minimum_share_keeps() {
-    let ends = |filling: Filling| {
+    let ends = |filling: CourseFilling| {
         let (courses, _) = filling.courses(pair().iter(), SimTime::ZERO, 2);
         courses.iter().map(|course| course.end().as_secs_f64()).collect::<Vec<_>>()
     };
-    assert_eq!(ends(Filling::Largest), [2.0, 4.0]);
+    assert_eq!(ends(CourseFilling::Largest), [2.0, 4.0]);
     let shared = ends(MINIMUM_SHARE);
     assert!(shared[0] <= 3.0 && shared[1] <= 3.5, "{shared:?}");
 }
@@ -92,8 +92,8 @@ fn what_is_left_goes_to_the_job_that_scales() {
 
 #[test]
 fn a_job_is_refused_where_a_deadline_could_not_be_kept() {
-    let plan = |of: &mut dyn Iterator<Item = &Demand>| MINIMUM_SHARE.courses(of, SimTime::ZERO, 2).0;
-    let mut admission = Admission::published();
+    let plan = |of: &mut dyn Iterator<Item = &DeadlineDemand>| MINIMUM_SHARE.courses(of, SimTime::ZERO, 2).0;
+    let mut admission = DeadlineAdmission::published();
     let [first, second] = pair();
     // A third job of that length leaves no room for the others.
     let third = demand(2, &[(1, 1.0), (2, 1.5)], 3.0, 3.2);
@@ -105,17 +105,17 @@ fn a_job_is_refused_where_a_deadline_could_not_be_kept() {
     let small = demand(3, &[(1, 1.0)], 1.0, 20.0);
     assert!(admission.refuse(&[late.clone(), second.clone(), small.clone()], plan).is_empty());
     // The artifact refuses all that arrive together, because one deadline is not kept.
-    let mut artifact = Admission::artifact();
+    let mut artifact = DeadlineAdmission::artifact();
     assert_eq!(artifact.refuse(&all, plan).len(), 3);
 }
 
 #[test]
 fn a_job_without_a_deadline_is_never_refused_and_comes_last() {
-    let best_effort = Demand { deadline: SimTime::NEVER, ..demand(0, CONCAVE, 100.0, 0.0) };
+    let best_effort = DeadlineDemand { deadline: SimTime::NEVER, ..demand(0, CONCAVE, 100.0, 0.0) };
     let [first, second] = pair();
     let demands = [first, second, best_effort];
-    let plan = |of: &mut dyn Iterator<Item = &Demand>| MINIMUM_SHARE.courses(of, SimTime::ZERO, 2).0;
-    assert!(Admission::published().refuse(&demands, plan).is_empty());
+    let plan = |of: &mut dyn Iterator<Item = &DeadlineDemand>| MINIMUM_SHARE.courses(of, SimTime::ZERO, 2).0;
+    assert!(DeadlineAdmission::published().refuse(&demands, plan).is_empty());
     let ends: Vec<f64> = plan(&mut demands.iter()).iter().map(|course| course.end().as_secs_f64()).collect();
     assert!(ends[0] <= 3.0 && ends[1] <= 3.5 && ends[2] > 90.0, "{ends:?}");
 }

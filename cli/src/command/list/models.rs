@@ -58,8 +58,8 @@ pub fn llm_replicas() -> Listing {
     rows
 }
 
-/// Listing of `goodput list applications`. A fixed batch size holds under every policy; another one is the batch size that
-/// a policy may change.
+/// Listing of `goodput list applications`. A fixed batch size holds under every policy; another one is the batch size
+/// that a policy may change.
 pub fn applications() -> Result<Listing, CommandError> {
     const BRIEF: &[&str] = &["application", "batch", "batch_size", "sample", "gpus", "tuned_gpus", "types"];
     let models = LanguageModels::shipped().map_err(data_fault)?;

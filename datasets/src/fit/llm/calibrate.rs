@@ -4,12 +4,15 @@
 //! further token over its mean. The simplex of Nelder and Mead (Computer Journal 1965) moves over the logarithms of
 //! the costs.
 
-use goodput_env::model::serving::llm::{Limits, LlmService, Outcome, StepCosts, StepTime};
+use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmService, ReplicaLimits, StepCosts};
+use goodput_forecast::nelder_mead::minimise;
 
 use crate::llm::LlmTrace;
 
 /// Replays at most.
-const REPLAYS: usize = 600;
+const REPLAYS: usize = 3_000;
+/// Sizes of the first simplex of each search, one after the other.
+const SIMPLEXES: [f64; 3] = [0.4, -0.2, 0.1];
 /// Costs that are fitted.
 const COSTS: usize = 5;
 
@@ -17,7 +20,7 @@ type Point = [f64; COSTS];
 
 /// The costs near `start` that replay the measured times of `trace` best on `replicas` replicas, and their distance.
 /// A cost that is 0 at the start stays 0.
-pub fn calibrate(trace: &LlmTrace, replicas: u32, limits: Limits, start: &StepCosts) -> (StepCosts, f64) {
+pub fn calibrate(trace: &LlmTrace, replicas: u32, limits: ReplicaLimits, start: &StepCosts) -> (StepCosts, f64) {
     let with = |point: &Point| {
         let [fixed, sequence, context, prompt, pair] = point.map(f64::exp);
         StepCosts {
@@ -31,17 +34,21 @@ pub fn calibrate(trace: &LlmTrace, replicas: u32, limits: Limits, start: &StepCo
         }
     };
     let far = |point: &Point| distance(trace, replicas, limits, &with(point)).unwrap_or(f64::INFINITY);
-    let (point, least) = simplex(far);
+    // A simplex that has become flat moves no more, so the search begins again from its best point with a new one.
+    let (mut point, mut least) = ([0.0; COSTS], f64::INFINITY);
+    for size in SIMPLEXES {
+        (point, least) = minimise(far, point, size, REPLAYS / SIMPLEXES.len());
+    }
     (with(&point), least)
 }
 
 /// Distance of a replay from the measured times; `None` where the costs or limits are impossible.
-pub fn distance(trace: &LlmTrace, replicas: u32, limits: Limits, costs: &StepCosts) -> Option<f64> {
-    let step = StepTime::new(costs, limits.tokens).ok()?;
+pub fn distance(trace: &LlmTrace, replicas: u32, limits: ReplicaLimits, costs: &StepCosts) -> Option<f64> {
+    let step = BatchTime::new(costs, limits.tokens).ok()?;
     let outcomes = LlmService::new(replicas, limits, &step).ok()?.replay(&trace.requests, &[]);
     let (mut first, mut each) = ([0.0; 2], [0.0; 2]);
     for ((outcome, measured), request) in outcomes.iter().zip(&trace.measured).zip(&trace.requests) {
-        let Outcome::Served(served) = outcome else { return None };
+        let LlmOutcome::Served(served) = outcome else { return None };
         first[0] += (served.ttft_secs() - measured.ttft_secs).abs();
         first[1] += measured.ttft_secs;
         let Some(tpot) = served.tpot_secs() else { continue };
@@ -52,61 +59,17 @@ pub fn distance(trace: &LlmTrace, replicas: u32, limits: Limits, costs: &StepCos
     Some(first[0] / first[1] + each[0] / each[1])
 }
 
-/// The least of a function near the origin.
-fn simplex(of: impl Fn(&Point) -> f64) -> (Point, f64) {
-    let corner = |at: usize| {
-        let mut point = [0.0; COSTS];
-        if at > 0 {
-            point[at - 1] = 0.4;
-        }
-        (point, of(&point))
-    };
-    let mut corners: Vec<(Point, f64)> = (0..=COSTS).map(corner).collect();
-    for _ in 0..REPLAYS / 2 {
-        corners.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let worst = corners[COSTS];
-        let centre: Point = std::array::from_fn(|axis| {
-            corners[..COSTS].iter().map(|(point, _)| point[axis]).sum::<f64>() / COSTS as f64
-        });
-        let along = |by: f64| {
-            let point: Point = std::array::from_fn(|axis| centre[axis] + by * (worst.0[axis] - centre[axis]));
-            (point, of(&point))
-        };
-        let reflected = along(-1.0);
-        let better = if reflected.1 < corners[0].1 {
-            let expanded = along(-2.0);
-            Some(if expanded.1 < reflected.1 { expanded } else { reflected })
-        } else if reflected.1 < corners[COSTS - 1].1 {
-            Some(reflected)
-        } else {
-            Some(along(if reflected.1 < worst.1 { -0.5 } else { 0.5 }))
-                .filter(|tried| tried.1 < worst.1.min(reflected.1))
-        };
-        match better {
-            Some(better) => corners[COSTS] = better,
-            None => {
-                let best = corners[0].0;
-                for (point, value) in &mut corners[1..] {
-                    *point = std::array::from_fn(|axis| 0.5 * (best[axis] + point[axis]));
-                    *value = of(point);
-                }
-            }
-        }
-    }
-    corners.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(([0.0; COSTS], f64::INFINITY))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::Measured;
+    use crate::llm::MeasuredTimes;
     use goodput_env::model::serving::llm::LlmRequest;
 
     #[test]
     fn costs_that_made_a_run_are_found_from_others() {
         let truth =
             StepCosts { fixed_ms: 12.0, sequence_ms: 0.05, context_ms: 1e-4, prompt_ms: 0.06, ..Default::default() };
-        let limits = Limits { sequences: 16, tokens: 512, kv_tokens: 1 << 20, block: 16, timeout_ps: u64::MAX };
+        let limits = ReplicaLimits { sequences: 16, tokens: 512, kv_tokens: 1 << 20, block: 16, timeout_ps: u64::MAX };
         let request = |at: u64| LlmRequest {
             arrival_ps: at * 150_000_000_000,
             input: 50 + (at * 977 % 1500) as u32,
@@ -114,10 +77,12 @@ mod tests {
             output: 10 + (at * 131 % 300) as u32,
         };
         let requests: Vec<LlmRequest> = (0..150).map(request).collect();
-        let step = StepTime::new(&truth, limits.tokens).unwrap();
+        let step = BatchTime::new(&truth, limits.tokens).unwrap();
         let outcomes = LlmService::new(1, limits, &step).unwrap().replay(&requests, &[]);
         let measured = outcomes.iter().map(|outcome| match outcome {
-            Outcome::Served(served) => Measured { ttft_secs: served.ttft_secs(), latency_secs: served.latency_secs() },
+            LlmOutcome::Served(served) => {
+                MeasuredTimes { ttft_secs: served.ttft_secs(), latency_secs: served.latency_secs() }
+            }
             other => panic!("{other:?}"),
         });
         let trace = LlmTrace { measured: measured.collect(), requests, ..LlmTrace::default() };

@@ -27,8 +27,8 @@ impl Effects {
         &self.priors
     }
 
-    /// Effects of a row on the cost `term`, with an efficiency of `exp(start)` before the fit. Effects that were not met
-    /// before are added.
+    /// Effects of a row on the cost `term`, with an efficiency of `exp(start)` before the fit. Effects that were not
+    /// met before are added.
     pub(super) fn of(&mut self, term: &str, start: f64, row: &SiliconRow) -> Vec<(usize, f64)> {
         let mut position = |(name, x, stiffness): (String, f64, f64)| {
             let at = *self.positions.entry(name).or_insert(self.priors.len());

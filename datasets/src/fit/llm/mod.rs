@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use goodput_env::model::serving::llm::StepCosts;
 
 use self::effects::Effects;
-use self::posynomial::{Observation, Term, predict};
+use self::posynomial::{MeasuredRow, PowerTerm, predict};
 use self::stages::Physics;
 use super::round;
 use crate::import::silicon::SiliconRow;
@@ -44,29 +44,29 @@ pub struct Predicted {
 /// A fitted model of both stages.
 #[derive(Clone, Debug)]
 pub struct TwoStages {
-    tpot: Stage,
-    ttft: Stage,
+    tpot: FittedStage,
+    ttft: FittedStage,
 }
 
 #[derive(Clone, Debug)]
-struct Stage {
+struct FittedStage {
     effects: Effects,
     fitted: Vec<f64>,
 }
 
-impl Stage {
+impl FittedStage {
     fn fit(rows: &[&SiliconRow], costs: impl Fn(&SiliconRow) -> Option<(Vec<stages::Cost>, f64)>, scale: f64) -> Self {
         let mut effects = Effects::default();
         let observation = |row: &&SiliconRow| {
             let (costs, measured) = costs(row)?;
-            Some(Observation { terms: stages::terms(costs, &mut effects, row), measured })
+            Some(MeasuredRow { terms: stages::terms(costs, &mut effects, row), measured })
         };
-        let observations: Vec<Observation> = rows.iter().filter_map(observation).collect();
+        let observations: Vec<MeasuredRow> = rows.iter().filter_map(observation).collect();
         let fitted = posynomial::fit(&observations, effects.priors(), scale);
         Self { effects, fitted }
     }
 
-    fn terms(&self, costs: Vec<stages::Cost>, row: &SiliconRow) -> Vec<Term> {
+    fn terms(&self, costs: Vec<stages::Cost>, row: &SiliconRow) -> Vec<PowerTerm> {
         stages::known(costs, &self.effects, row)
     }
 }
@@ -75,13 +75,13 @@ impl TwoStages {
     /// Fits both stages. Rows of models and systems that the catalog does not have are passed over.
     pub fn fit(rows: &[&SiliconRow]) -> Self {
         let costs = |row: &SiliconRow| Some((stages::tpot(row, Physics::of(&row.configuration)?), row.tpot_ms));
-        let tpot = Stage::fit(rows, costs, TPOT_SCALE);
+        let tpot = FittedStage::fit(rows, costs, TPOT_SCALE);
         let costs = |row: &SiliconRow| {
             let physics = Physics::of(&row.configuration)?;
             let each = predict(&tpot.terms(stages::tpot(row, physics), row), &tpot.fitted);
             Some((stages::ttft(row, physics, each), row.ttft_ms))
         };
-        let ttft = Stage::fit(rows, costs, TTFT_SCALE);
+        let ttft = FittedStage::fit(rows, costs, TTFT_SCALE);
         Self { tpot, ttft }
     }
 

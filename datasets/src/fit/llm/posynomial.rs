@@ -13,7 +13,7 @@
 
 /// A positive term of a prediction.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Term {
+pub(super) struct PowerTerm {
     /// Cost before the efficiency.
     pub(super) value: f64,
     /// Effects that multiply it: position, and the number that the effect is multiplied by.
@@ -22,8 +22,8 @@ pub(super) struct Term {
 
 /// A measurement and the terms of its prediction.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Observation {
-    pub(super) terms: Vec<Term>,
+pub(super) struct MeasuredRow {
+    pub(super) terms: Vec<PowerTerm>,
     pub(super) measured: f64,
 }
 
@@ -42,7 +42,7 @@ const SOLVED: f64 = 1e-8;
 /// Relative improvement at which the fit ends.
 const ENOUGH: f64 = 2e-4;
 
-impl Term {
+impl PowerTerm {
     /// The term with its efficiency.
     pub(super) fn cost(&self, effects: &[f64]) -> f64 {
         self.value * self.effects.iter().map(|&(at, x)| x * effects[at]).sum::<f64>().exp()
@@ -50,12 +50,12 @@ impl Term {
 }
 
 /// Sum of the terms.
-pub(super) fn predict(terms: &[Term], effects: &[f64]) -> f64 {
+pub(super) fn predict(terms: &[PowerTerm], effects: &[f64]) -> f64 {
     terms.iter().map(|term| term.cost(effects)).sum()
 }
 
 /// The effects that fit best.
-pub(super) fn fit(observations: &[Observation], priors: &[Prior], scale: f64) -> Vec<f64> {
+pub(super) fn fit(observations: &[MeasuredRow], priors: &[Prior], scale: f64) -> Vec<f64> {
     let mut effects: Vec<f64> = priors.iter().map(|prior| prior.start).collect();
     let mut damping: f64 = 1e-2;
     let mut best = loss(observations, priors, &effects, scale);
@@ -83,7 +83,7 @@ pub(super) fn fit(observations: &[Observation], priors: &[Prior], scale: f64) ->
     effects
 }
 
-fn loss(observations: &[Observation], priors: &[Prior], effects: &[f64], scale: f64) -> f64 {
+fn loss(observations: &[MeasuredRow], priors: &[Prior], effects: &[f64], scale: f64) -> f64 {
     let rows = observations.iter().map(|row| {
         let error = (predict(&row.terms, effects) / row.measured).ln() / scale;
         (error * error).ln_1p()
@@ -104,11 +104,11 @@ struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
-    fn new(observations: &[Observation], priors: &'a [Prior], effects: &[f64], scale: f64) -> Self {
+    fn new(observations: &[MeasuredRow], priors: &'a [Prior], effects: &[f64], scale: f64) -> Self {
         let held = |(prior, effect): (&Prior, &f64)| prior.stiffness * (effect - prior.start);
         let mut slope: Vec<f64> = priors.iter().zip(effects).map(held).collect();
         let mut diagonal: Vec<f64> = priors.iter().map(|prior| prior.stiffness).collect();
-        let row = |row: &Observation| {
+        let row = |row: &MeasuredRow| {
             let costs: Vec<f64> = row.terms.iter().map(|term| term.cost(effects)).collect();
             let whole: f64 = costs.iter().sum();
             let error = (whole / row.measured).ln();
@@ -180,14 +180,14 @@ mod tests {
     fn known_effects_are_found_among_outliers() {
         let truth = [0.7_f64, -1.2, 0.3];
         let row = |at: usize| {
-            let slow = Term { value: 5.0, effects: vec![(0, 1.0)] };
+            let slow = PowerTerm { value: 5.0, effects: vec![(0, 1.0)] };
             let group = if at.is_multiple_of(2) { vec![(1, 1.0), (2, 1.0)] } else { vec![(1, 1.0)] };
-            let grows = Term { value: 1.0 + at as f64, effects: group };
+            let grows = PowerTerm { value: 1.0 + at as f64, effects: group };
             let terms = vec![slow, grows];
             let measured = predict(&terms, &truth) * if at == 13 { 20.0 } else { 1.0 };
-            Observation { terms, measured }
+            MeasuredRow { terms, measured }
         };
-        let rows: Vec<Observation> = (0..60).map(row).collect();
+        let rows: Vec<MeasuredRow> = (0..60).map(row).collect();
         let found = fit(&rows, &[Prior { start: 0.0, stiffness: 1e-6 }; 3], 0.05);
         for (found, truth) in found.iter().zip(truth) {
             assert!((found - truth).abs() < 1e-3, "{found} {truth}");
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_effect_without_rows_stays_at_its_start() {
-        let rows = [Observation { terms: vec![Term { value: 2.0, effects: vec![(0, 1.0)] }], measured: 6.0 }];
+        let rows = [MeasuredRow { terms: vec![PowerTerm { value: 2.0, effects: vec![(0, 1.0)] }], measured: 6.0 }];
         let priors = [Prior { start: 0.0, stiffness: 1e-6 }, Prior { start: 0.4, stiffness: 1.0 }];
         let found = fit(&rows, &priors, 0.05);
         assert!((found[0] - 3.0_f64.ln()).abs() < 1e-3 && (found[1] - 0.4).abs() < 1e-9, "{found:?}");

@@ -13,7 +13,7 @@
 //! the requests need more memory than there is.
 
 use super::effects::Effects;
-use super::posynomial::Term;
+use super::posynomial::PowerTerm;
 use crate::import::silicon::SiliconRow;
 use crate::llm::facts::{ModelFacts, SystemFacts};
 use crate::llm::{Configuration, LlmFacts};
@@ -139,13 +139,13 @@ pub(super) fn ttft(row: &SiliconRow, physics: Physics<'_>, tpot_ms: f64) -> Vec<
 }
 
 /// Terms with the effects of a row, which are added where they are new.
-pub(super) fn terms(costs: Vec<Cost>, effects: &mut Effects, row: &SiliconRow) -> Vec<Term> {
-    let term = |(name, value, start): Cost| Term { value, effects: effects.of(name, start, row) };
+pub(super) fn terms(costs: Vec<Cost>, effects: &mut Effects, row: &SiliconRow) -> Vec<PowerTerm> {
+    let term = |(name, value, start): Cost| PowerTerm { value, effects: effects.of(name, start, row) };
     costs.into_iter().map(term).collect()
 }
 
 /// Terms with the effects of a row that are known.
-pub(super) fn known(costs: Vec<Cost>, effects: &Effects, row: &SiliconRow) -> Vec<Term> {
-    let term = |(name, value, _): Cost| Term { value, effects: effects.known(name, row) };
+pub(super) fn known(costs: Vec<Cost>, effects: &Effects, row: &SiliconRow) -> Vec<PowerTerm> {
+    let term = |(name, value, _): Cost| PowerTerm { value, effects: effects.known(name, row) };
     costs.into_iter().map(term).collect()
 }

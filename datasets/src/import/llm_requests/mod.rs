@@ -17,23 +17,23 @@ use super::ImportReport;
 use super::source::TraceSource;
 use crate::csv_rows::{excerpt, first_line};
 use crate::error::{DataError, RowProblem};
-use crate::llm::{LlmTrace, Measured};
+use crate::llm::{LlmTrace, MeasuredTimes};
 
 /// Most tokens of a prompt or an answer.
 const MOST_TOKENS: u32 = 1 << 24;
 
 /// A row of a trace.
 #[derive(Clone, Debug, PartialEq)]
-struct RequestRow {
+struct LlmRequestRow {
     /// Seconds from any start.
     arrival_secs: f64,
     input: u32,
     output: u32,
     blocks: Vec<u64>,
-    measured: Option<Measured>,
+    measured: Option<MeasuredTimes>,
 }
 
-type Rows = Vec<Result<RequestRow, (u64, RowProblem)>>;
+type Rows = Vec<Result<LlmRequestRow, (u64, RowProblem)>>;
 
 /// Reads a trace, which gzip or xz may have compressed, in the format that its first line tells.
 ///
@@ -67,10 +67,10 @@ pub fn read(path: &Path) -> Result<(LlmTrace, ImportReport), DataError> {
 }
 
 /// A trace of rows, which are brought into order of arrival.
-fn trace(mut rows: Vec<RequestRow>) -> LlmTrace {
+fn trace(mut rows: Vec<LlmRequestRow>) -> LlmTrace {
     rows.sort_by(|a, b| a.arrival_secs.total_cmp(&b.arrival_secs));
     let start = rows.first().map_or(0.0, |row| row.arrival_secs);
-    let request = |row: &RequestRow| LlmRequest {
+    let request = |row: &LlmRequestRow| LlmRequest {
         arrival_ps: ((row.arrival_secs - start) * 1e9).round() as u64 * (SECOND_PS / 1_000_000_000),
         input: row.input,
         cached: 0,
@@ -84,7 +84,7 @@ fn trace(mut rows: Vec<RequestRow>) -> LlmTrace {
 }
 
 /// Rows of a text with a JSON object a line.
-fn objects<T: serde::de::DeserializeOwned>(text: &[u8], row: impl Fn(T) -> Result<RequestRow, RowProblem>) -> Rows {
+fn objects<T: serde::de::DeserializeOwned>(text: &[u8], row: impl Fn(T) -> Result<LlmRequestRow, RowProblem>) -> Rows {
     let lines = (1..).zip(text.split(|&byte| byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty());
     let parse = |(number, line): (u64, &[u8])| {
         let object = serde_json::from_slice(line).map_err(|_| RowProblem::Value {
@@ -98,7 +98,7 @@ fn objects<T: serde::de::DeserializeOwned>(text: &[u8], row: impl Fn(T) -> Resul
 }
 
 /// A row with these values, where they are possible.
-fn checked(arrival_secs: f64, input: u32, output: u32) -> Result<RequestRow, RowProblem> {
+fn checked(arrival_secs: f64, input: u32, output: u32) -> Result<LlmRequestRow, RowProblem> {
     let wrong = |column, value: String, expected| Err(RowProblem::Value { column, value, expected });
     if !(0.0..1e10).contains(&arrival_secs) {
         return wrong("the time of arrival", arrival_secs.to_string(), "seconds of at least 0 and below 1e10");
@@ -108,5 +108,5 @@ fn checked(arrival_secs: f64, input: u32, output: u32) -> Result<RequestRow, Row
             return wrong(column, value.to_string(), "1 to 16777216 tokens");
         }
     }
-    Ok(RequestRow { arrival_secs, input, output, blocks: Vec::new(), measured: None })
+    Ok(LlmRequestRow { arrival_secs, input, output, blocks: Vec::new(), measured: None })
 }

@@ -3,13 +3,13 @@
 
 use serde::Deserialize;
 
-use super::{RequestRow, Rows, checked, objects};
+use super::{LlmRequestRow, Rows, checked, objects};
 
 /// Tokens of a block.
 pub(super) const BLOCK_TOKENS: u32 = 512;
 
 #[derive(Deserialize)]
-struct Object {
+struct MooncakeRequest {
     timestamp: f64,
     input_length: u32,
     output_length: u32,
@@ -19,13 +19,13 @@ struct Object {
 
 /// Whether the first line is of this format.
 pub(super) fn recognises(first: &[u8]) -> bool {
-    serde_json::from_slice::<Object>(first).is_ok()
+    serde_json::from_slice::<MooncakeRequest>(first).is_ok()
 }
 
 /// Rows of the text.
 pub(super) fn rows(text: &[u8]) -> Rows {
-    objects(text, |object: Object| {
+    objects(text, |object: MooncakeRequest| {
         let row = checked(object.timestamp / 1e3, object.input_length, object.output_length)?;
-        Ok(RequestRow { blocks: object.hash_ids, ..row })
+        Ok(LlmRequestRow { blocks: object.hash_ids, ..row })
     })
 }

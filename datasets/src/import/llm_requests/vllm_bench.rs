@@ -3,12 +3,12 @@
 
 use serde::Deserialize;
 
-use super::{RequestRow, Rows, checked, objects};
+use super::{LlmRequestRow, Rows, checked, objects};
 use crate::error::RowProblem;
-use crate::llm::Measured;
+use crate::llm::MeasuredTimes;
 
 #[derive(Deserialize)]
-struct Object {
+struct BenchRequest {
     input_toks: u32,
     output_toks: u32,
     /// Time at which the request joined the queue of the engine.
@@ -19,12 +19,12 @@ struct Object {
 
 /// Whether the first line is of this format.
 pub(super) fn recognises(first: &[u8]) -> bool {
-    serde_json::from_slice::<Object>(first).is_ok()
+    serde_json::from_slice::<BenchRequest>(first).is_ok()
 }
 
 /// Rows of the text.
 pub(super) fn rows(text: &[u8]) -> Rows {
-    objects(text, |object: Object| {
+    objects(text, |object: BenchRequest| {
         let row = checked(object.queued_ts, object.input_toks, object.output_toks)?;
         let [ttft_secs, latency_secs] =
             [object.first_token_ts, object.last_token_ts].map(|time| time - object.queued_ts);
@@ -33,6 +33,6 @@ pub(super) fn rows(text: &[u8]) -> Rows {
             let expected = "a time after queued_ts and not after last_token_ts";
             return Err(RowProblem::Value { column: "first_token_ts", value, expected });
         }
-        Ok(RequestRow { measured: Some(Measured { ttft_secs, latency_secs }), ..row })
+        Ok(LlmRequestRow { measured: Some(MeasuredTimes { ttft_secs, latency_secs }), ..row })
     })
 }

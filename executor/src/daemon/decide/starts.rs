@@ -5,7 +5,7 @@ use std::time::Instant;
 use goodput_configs::live::deployment::Mode;
 
 use crate::daemon::predict::answer::TriedSubmission;
-use crate::daemon::predict::predictor::Reply;
+use crate::daemon::predict::predictor::PredictorReply;
 use crate::daemon::predict::{AskedStart, StartScene};
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::{ClusterSnapshot, Engine, JobPhase, JobSeen, NodeHealth, Submission};
@@ -15,7 +15,7 @@ const NOT_SUBMITTED: &str = "(not submitted)";
 
 impl<E: Engine> Daemon<E> {
     /// Predicts the start of the job with this key. The loop goes on meanwhile; the answer goes to `reply`.
-    pub fn predict_start(&self, key: &str, reply: Reply) {
+    pub fn predict_start(&self, key: &str, reply: PredictorReply) {
         self.predict(AskedStart::Waits(key), None, reply);
     }
 
@@ -43,7 +43,7 @@ impl<E: Engine> Daemon<E> {
             ..JobSeen::held(NOT_SUBMITTED, job.spec.clone())
         };
         let note = self.last.as_ref().and_then(|(snapshot, _)| too_large(snapshot, seen.spec.request.min_gpus()));
-        let reply: Reply = Box::new(move |predicted| {
+        let reply: PredictorReply = Box::new(move |predicted| {
             reply(Ok(match predicted {
                 Ok(start) => TriedSubmission { start: Some(start), ..TriedSubmission::default() },
                 Err(no_start) => TriedSubmission { no_start, ..TriedSubmission::default() },
@@ -62,7 +62,7 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
-    fn predict(&self, asked: AskedStart<'_>, note: Option<String>, reply: Reply) {
+    fn predict(&self, asked: AskedStart<'_>, note: Option<String>, reply: PredictorReply) {
         let Some(starts) = &self.starts else {
             return reply(Err("the policy is a program of its own, and no futures are played with it".to_owned()));
         };

@@ -36,12 +36,12 @@ const NAMED: usize = 5;
 const UNSTATED_SIGMA: f64 = 2.0;
 
 /// Takes the prediction, or the reason why there is none.
-pub type Reply = Box<dyn FnOnce(Result<PredictedStart, String>) + Send>;
+pub type PredictorReply = Box<dyn FnOnce(Result<PredictedStart, String>) + Send>;
 
 /// Thread that predicts starts under one policy, one question at a time.
 #[derive(Debug)]
 pub struct StartPredictor {
-    ask: mpsc::SyncSender<(StartScene, Reply)>,
+    ask: mpsc::SyncSender<(StartScene, PredictorReply)>,
     /// Questions that are not answered yet.
     under_way: Arc<AtomicUsize>,
     /// Time of the last question of the daemon's own.
@@ -54,7 +54,7 @@ impl StartPredictor {
     /// # Errors
     /// No thread can be started.
     pub fn new(incumbent: (String, Maker), journal: PathBuf) -> std::io::Result<Self> {
-        let (ask, questions) = mpsc::sync_channel::<(StartScene, Reply)>(QUEUE);
+        let (ask, questions) = mpsc::sync_channel::<(StartScene, PredictorReply)>(QUEUE);
         let under_way = Arc::new(AtomicUsize::new(0));
         let answered = under_way.clone();
         std::thread::Builder::new().name("starts".into()).spawn(move || {
@@ -69,7 +69,7 @@ impl StartPredictor {
     }
 
     /// Asks for a prediction; the answer goes to `reply`.
-    pub fn ask(&self, scene: StartScene, reply: Reply) {
+    pub fn ask(&self, scene: StartScene, reply: PredictorReply) {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         let refused = match self.ask.try_send((scene, reply)) {
             Ok(()) => return,

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::replica::{Limits, LimitsError, Replica};
-use super::request::{LlmRequest, Outcome, SECOND_PS};
-use super::step::StepTime;
+use super::replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+use super::request::{LlmOutcome, LlmRequest, SECOND_PS};
+use super::step::BatchTime;
 
 /// Parts of a cold start.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub struct ScaleRule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledReplay {
     /// Outcome of each request.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<LlmOutcome>,
     /// Time of all replicas from the order to start until they stop, hours.
     pub replica_hours: f64,
     /// Number of cold starts.
@@ -61,7 +61,7 @@ pub struct ScaledReplay {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReplicaState {
     Off,
     /// Takes requests from this moment on.
     On {
@@ -73,7 +73,7 @@ enum State {
 
 struct Scaled {
     rule: ScaleRule,
-    replicas: Vec<(Replica, State)>,
+    replicas: Vec<(LlmReplica, ReplicaState)>,
     wanted: VecDeque<u32>,
     replica_periods: u64,
     starts: u32,
@@ -82,13 +82,13 @@ struct Scaled {
 /// Plays requests in order of arrival on replicas of which the rule decides the number.
 ///
 /// # Errors
-/// As [`Limits::check`], and where the rule has a zero or more replicas at least than at most.
+/// As [`ReplicaLimits::check`], and where the rule has a zero or more replicas at least than at most.
 pub fn replay_scaled(
     requests: &[LlmRequest],
-    limits: Limits,
-    step: &StepTime,
+    limits: ReplicaLimits,
+    step: &BatchTime,
     rule: ScaleRule,
-) -> Result<ScaledReplay, LimitsError> {
+) -> Result<ScaledReplay, ReplicaLimitsError> {
     let named = [
         ("the fewest replicas", u64::from(rule.least)),
         ("the target of outstanding tokens", rule.tokens),
@@ -96,19 +96,19 @@ pub fn replay_scaled(
         ("the window", u64::from(rule.window)),
     ];
     if let Some((name, _)) = named.into_iter().find(|(_, value)| *value == 0) {
-        return Err(LimitsError::Zero(name));
+        return Err(ReplicaLimitsError::Zero(name));
     }
     if rule.most < rule.least {
-        return Err(LimitsError::Replicas { least: rule.least, most: rule.most });
+        return Err(ReplicaLimitsError::Replicas { least: rule.least, most: rule.most });
     }
     let replica = |at: u32| {
-        let state = if at < rule.least { State::On { ready_ps: 0 } } else { State::Off };
-        Ok((Replica::new(limits, step.clone())?, state))
+        let state = if at < rule.least { ReplicaState::On { ready_ps: 0 } } else { ReplicaState::Off };
+        Ok((LlmReplica::new(limits, step.clone())?, state))
     };
     let replicas = (0..rule.most).map(replica).collect::<Result<_, _>>()?;
     let wanted = VecDeque::with_capacity(rule.window as usize + 1);
     let mut scaled = Scaled { rule, replicas, wanted, replica_periods: 0, starts: 0 };
-    let mut outcomes = vec![Outcome::TimedOut; requests.len()];
+    let mut outcomes = vec![LlmOutcome::TimedOut; requests.len()];
     let mut done = |id: u32, outcome| outcomes[id as usize] = outcome;
     let mut next_ps = rule.period_ps;
     for (id, &request) in (0..).zip(requests) {
@@ -136,27 +136,28 @@ impl Scaled {
         self.replicas.iter().map(|(replica, _)| replica.outstanding_tokens()).sum()
     }
 
-    fn advance(&mut self, until_ps: u64, done: &mut impl FnMut(u32, Outcome)) {
+    fn advance(&mut self, until_ps: u64, done: &mut impl FnMut(u32, LlmOutcome)) {
         for (replica, state) in &mut self.replicas {
-            if *state != State::Off {
+            if *state != ReplicaState::Off {
                 replica.advance(until_ps, done);
             }
         }
     }
 
     /// Sends a request to the ready replica with the fewest outstanding tokens. The first replicas are always ready.
-    fn push(&mut self, id: u32, request: LlmRequest) -> Option<Outcome> {
-        let ready = |state: &State| matches!(state, State::On { ready_ps } if *ready_ps <= request.arrival_ps);
+    fn push(&mut self, id: u32, request: LlmRequest) -> Option<LlmOutcome> {
+        let ready =
+            |state: &ReplicaState| matches!(state, ReplicaState::On { ready_ps } if *ready_ps <= request.arrival_ps);
         let open = self.replicas.iter_mut().filter(|(_, state)| ready(state));
         open.map(|(replica, _)| replica).min_by_key(|replica| replica.outstanding_tokens())?.push(id, request)
     }
 
     /// Counts the period that ends now, and decides.
     fn decide(&mut self, now_ps: u64) {
-        self.replica_periods += self.replicas.iter().filter(|(_, state)| *state != State::Off).count() as u64;
+        self.replica_periods += self.replicas.iter().filter(|(_, state)| *state != ReplicaState::Off).count() as u64;
         for (replica, state) in &mut self.replicas {
-            if *state == State::Stopping && replica.outstanding_tokens() == 0 {
-                *state = State::Off;
+            if *state == ReplicaState::Stopping && replica.outstanding_tokens() == 0 {
+                *state = ReplicaState::Off;
             }
         }
         let enough = self.outstanding().div_ceil(self.rule.tokens).min(u64::from(self.rule.most)) as u32;
@@ -168,12 +169,12 @@ impl Scaled {
         // The first replicas stay on, so that those that stop are always the last ones.
         for (at, (_, state)) in self.replicas.iter_mut().enumerate() {
             *state = match (*state, at < wanted) {
-                (State::Off, true) => {
+                (ReplicaState::Off, true) => {
                     self.starts += 1;
-                    State::On { ready_ps: now_ps + self.rule.cold_ps }
+                    ReplicaState::On { ready_ps: now_ps + self.rule.cold_ps }
                 }
-                (State::Stopping, true) => State::On { ready_ps: now_ps },
-                (State::On { .. }, false) => State::Stopping,
+                (ReplicaState::Stopping, true) => ReplicaState::On { ready_ps: now_ps },
+                (ReplicaState::On { .. }, false) => ReplicaState::Stopping,
                 (other, _) => other,
             };
         }

@@ -9,7 +9,8 @@
 //!
 //! Iterations in place of whole requests are batched since Orca (Yu et al., OSDI 2022, section 3.1). Memory in blocks,
 //! and preemption by recomputation, are those of vLLM (Kwon et al., SOSP 2023, section 4.5). Decodes come first in a
-//! batch and prompts fill the rest of its token budget in chunks (Sarathi-Serve, Agrawal et al., OSDI 2024, section 4.2).
+//! batch and prompts fill the rest of its token budget in chunks (Sarathi-Serve, Agrawal et al., OSDI 2024, section
+//! 4.2).
 //!
 //! Times are whole picoseconds. So many equal steps that are summed in closed form end at the same picosecond as
 //! steps that are played one by one, and `env/tests/llm.rs` compares both.
@@ -23,7 +24,7 @@ pub mod service;
 pub mod step;
 
 pub use autoscale::{ColdStart, ScaleRule, ScaledReplay, replay_scaled};
-pub use replica::{Limits, LimitsError, Replica};
-pub use request::{LlmRequest, Outcome, Served};
-pub use service::Service as LlmService;
-pub use step::{StepCosts, StepTime, StepTimeError};
+pub use replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+pub use request::{LlmOutcome, LlmRequest, ServedTokens};
+pub use service::LlmService;
+pub use step::{BatchTime, BatchTimeError, StepCosts};

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 use thiserror::Error;
 
-use super::request::{LlmRequest, Outcome, Served};
+use super::request::{LlmOutcome, LlmRequest, ServedTokens};
 use super::sequences::{Sequence, Sequences};
-use super::step::StepTime;
+use super::step::BatchTime;
 
 /// Limits of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReplicaLimits {
     /// Most requests that hold memory at one time.
     pub sequences: u32,
     /// Most tokens of a step.
@@ -30,7 +30,7 @@ pub struct Limits {
 
 /// Limits that contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LimitsError {
+pub enum ReplicaLimitsError {
     /// A limit is zero.
     #[error("{0} is 0, expected at least 1")]
     Zero(&'static str),
@@ -52,12 +52,12 @@ pub enum LimitsError {
     },
 }
 
-impl Limits {
+impl ReplicaLimits {
     /// Checks that a replica can work within the limits.
     ///
     /// # Errors
     /// Where a limit is zero, or a step has fewer tokens than sequences.
-    pub fn check(&self) -> Result<(), LimitsError> {
+    pub fn check(&self) -> Result<(), ReplicaLimitsError> {
         let named = [
             ("the number of sequences", u64::from(self.sequences)),
             ("the token budget", u64::from(self.tokens)),
@@ -65,10 +65,10 @@ impl Limits {
             ("the size of a block", u64::from(self.block)),
         ];
         if let Some((name, _)) = named.into_iter().find(|(_, value)| *value == 0) {
-            return Err(LimitsError::Zero(name));
+            return Err(ReplicaLimitsError::Zero(name));
         }
         let Self { tokens, sequences, .. } = *self;
-        if tokens < sequences { Err(LimitsError::Budget { tokens, sequences }) } else { Ok(()) }
+        if tokens < sequences { Err(ReplicaLimitsError::Budget { tokens, sequences }) } else { Ok(()) }
     }
 }
 
@@ -82,9 +82,9 @@ struct Prompt {
 
 /// A replica of a language model.
 #[derive(Clone, Debug)]
-pub struct Replica {
-    limits: Limits,
-    step: StepTime,
+pub struct LlmReplica {
+    limits: ReplicaLimits,
+    step: BatchTime,
     now_ps: u64,
     waiting: VecDeque<Sequence>,
     /// Prompts of the current step. After a step only a prompt that is not complete is left.
@@ -95,12 +95,12 @@ pub struct Replica {
     outstanding: u64,
 }
 
-impl Replica {
+impl LlmReplica {
     /// An idle replica.
     ///
     /// # Errors
-    /// As [`Limits::check`].
-    pub fn new(limits: Limits, step: StepTime) -> Result<Self, LimitsError> {
+    /// As [`ReplicaLimits::check`].
+    pub fn new(limits: ReplicaLimits, step: BatchTime) -> Result<Self, ReplicaLimitsError> {
         limits.check()?;
         Ok(Self {
             limits,
@@ -122,10 +122,10 @@ impl Replica {
 
     /// Adds a request, not earlier than those before it. Play the steps before its arrival first, by
     /// [`Self::advance`]. The answer is at once where the request can never fit.
-    pub fn push(&mut self, id: u32, request: LlmRequest) -> Option<Outcome> {
+    pub fn push(&mut self, id: u32, request: LlmRequest) -> Option<LlmOutcome> {
         let most = u64::from(request.input) + u64::from(request.output);
         if most > self.limits.kv_tokens / u64::from(self.limits.block) * u64::from(self.limits.block) {
-            return Some(Outcome::TooLong);
+            return Some(LlmOutcome::TooLong);
         }
         self.outstanding += most;
         self.waiting.push_back(Sequence { id, request, made: 0, first_ps: None, preemptions: 0 });
@@ -133,7 +133,7 @@ impl Replica {
     }
 
     /// Plays all steps that begin before `until_ps`, and tells `done` what becomes of each request.
-    pub fn advance(&mut self, until_ps: u64, done: &mut impl FnMut(u32, Outcome)) {
+    pub fn advance(&mut self, until_ps: u64, done: &mut impl FnMut(u32, LlmOutcome)) {
         while let Some(start) = self.next_start().filter(|&start| start < until_ps) {
             self.now_ps = start;
             self.give_up(done);
@@ -156,10 +156,10 @@ impl Replica {
     }
 
     /// Gives up the requests at the head of the queue that have waited too long.
-    fn give_up(&mut self, done: &mut impl FnMut(u32, Outcome)) {
+    fn give_up(&mut self, done: &mut impl FnMut(u32, LlmOutcome)) {
         while let Some(head) = self.waiting.front().filter(|head| self.now_ps > self.deadline(head)) {
             self.outstanding -= u64::from(head.request.input) + u64::from(head.request.output);
-            done(head.id, Outcome::TimedOut);
+            done(head.id, LlmOutcome::TimedOut);
             self.waiting.pop_front();
         }
     }
@@ -173,7 +173,7 @@ impl Replica {
     }
 
     /// Plays one step, or as many equal ones as begin before `until_ps`.
-    fn play(&mut self, until_ps: u64, done: &mut impl FnMut(u32, Outcome)) {
+    fn play(&mut self, until_ps: u64, done: &mut impl FnMut(u32, LlmOutcome)) {
         let preempted = self.make_room();
         let (prompt, pairs2) = self.fill(preempted);
         let (count, context) = (self.decoding.count(), self.decoding.context());
@@ -260,7 +260,7 @@ impl Replica {
     }
 
     /// Gives the prompts that are complete their next token, and lets them decode.
-    fn end_prompts(&mut self, done: &mut impl FnMut(u32, Outcome)) {
+    fn end_prompts(&mut self, done: &mut impl FnMut(u32, LlmOutcome)) {
         for at in 0..self.prompts.len() {
             let Prompt { mut sequence, done: computed, admitted } = self.prompts[at];
             if computed < sequence.prompt() {
@@ -279,11 +279,14 @@ impl Replica {
         self.prompts.retain(|prompt| prompt.done < prompt.sequence.prompt());
     }
 
-    fn finish(&mut self, sequence: &Sequence, done: &mut impl FnMut(u32, Outcome)) {
+    fn finish(&mut self, sequence: &Sequence, done: &mut impl FnMut(u32, LlmOutcome)) {
         let LlmRequest { arrival_ps, input, output, .. } = sequence.request;
         self.outstanding -= u64::from(input) + u64::from(output);
         let first_ps = sequence.first_ps.unwrap_or(self.now_ps);
         let preemptions = sequence.preemptions;
-        done(sequence.id, Outcome::Served(Served { arrival_ps, first_ps, last_ps: self.now_ps, output, preemptions }));
+        done(
+            sequence.id,
+            LlmOutcome::Served(ServedTokens { arrival_ps, first_ps, last_ps: self.now_ps, output, preemptions }),
+        );
     }
 }

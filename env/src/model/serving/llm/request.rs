@@ -18,7 +18,7 @@ pub struct LlmRequest {
 
 /// Times of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedTokens {
     /// Time of arrival, picoseconds.
     pub arrival_ps: u64,
     /// Time of the first token, picoseconds.
@@ -33,16 +33,16 @@ pub struct Served {
 
 /// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LlmOutcome {
     /// All tokens were made.
-    Served(Served),
+    Served(ServedTokens),
     /// The request waited for its first token until its time was over.
     TimedOut,
     /// The request needs more memory than the replica has.
     TooLong,
 }
 
-impl Served {
+impl ServedTokens {
     /// Time to the first token (TTFT), seconds.
     pub fn ttft_secs(&self) -> f64 {
         (self.first_ps - self.arrival_ps) as f64 / SECOND_PS as f64

@@ -1,27 +1,27 @@
 //! Equal replicas of a language model behind a router that sends a request to the fewest outstanding tokens.
 
 use super::prefix::PrefixCache;
-use super::replica::{Limits, LimitsError, Replica};
-use super::request::{LlmRequest, Outcome};
-use super::step::StepTime;
+use super::replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+use super::request::{LlmOutcome, LlmRequest};
+use super::step::BatchTime;
 
 /// Equal replicas behind a router.
 #[derive(Clone, Debug)]
-pub struct Service {
-    replicas: Vec<(Replica, PrefixCache)>,
+pub struct LlmService {
+    replicas: Vec<(LlmReplica, PrefixCache)>,
     reused: u64,
 }
 
-impl Service {
+impl LlmService {
     /// `count` idle replicas, at least one, that keep no prefixes.
     ///
     /// # Errors
-    /// As [`Limits::check`], and where `count` is 0.
-    pub fn new(count: u32, limits: Limits, step: &StepTime) -> Result<Self, LimitsError> {
+    /// As [`ReplicaLimits::check`], and where `count` is 0.
+    pub fn new(count: u32, limits: ReplicaLimits, step: &BatchTime) -> Result<Self, ReplicaLimitsError> {
         if count == 0 {
-            return Err(LimitsError::Zero("the number of replicas"));
+            return Err(ReplicaLimitsError::Zero("the number of replicas"));
         }
-        let replica = |_| Ok((Replica::new(limits, step.clone())?, PrefixCache::default()));
+        let replica = |_| Ok((LlmReplica::new(limits, step.clone())?, PrefixCache::default()));
         Ok(Self { replicas: (0..count).map(replica).collect::<Result<_, _>>()?, reused: 0 })
     }
 
@@ -41,8 +41,8 @@ impl Service {
 
     /// Plays requests in order of arrival, and gives what became of each. `blocks` names the blocks of their prompts;
     /// it may be empty.
-    pub fn replay(&mut self, requests: &[LlmRequest], blocks: &[Vec<u64>]) -> Vec<Outcome> {
-        let mut outcomes = vec![Outcome::TimedOut; requests.len()];
+    pub fn replay(&mut self, requests: &[LlmRequest], blocks: &[Vec<u64>]) -> Vec<LlmOutcome> {
+        let mut outcomes = vec![LlmOutcome::TimedOut; requests.len()];
         let mut done = |id: u32, outcome| outcomes[id as usize] = outcome;
         for (id, &request) in (0..).zip(requests) {
             for (replica, _) in &mut self.replicas {

@@ -38,7 +38,7 @@ pub struct StepCosts {
 /// A cost that no step can have.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{key} is {value}, expected {expected}")]
-pub struct StepTimeError {
+pub struct BatchTimeError {
     /// Name of the cost.
     pub key: &'static str,
     /// Value that was given.
@@ -49,7 +49,7 @@ pub struct StepTimeError {
 
 /// Time of a step in whole picoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepTime {
+pub struct BatchTime {
     /// Cost of a step by its number of tokens, without context and pairs and prompts.
     base_ps: Vec<u64>,
     sequence_ps: u64,
@@ -62,12 +62,12 @@ pub struct StepTime {
 /// Picoseconds of a millisecond.
 const MILLI_PS: f64 = 1e9;
 
-impl StepTime {
+impl BatchTime {
     /// Times of steps of up to `most_tokens` tokens.
     ///
     /// # Errors
     /// Where a cost is negative or a second and more, the share is outside [0, 1], or a step costs nothing.
-    pub fn new(costs: &StepCosts, most_tokens: u32) -> Result<Self, StepTimeError> {
+    pub fn new(costs: &StepCosts, most_tokens: u32) -> Result<Self, BatchTimeError> {
         let named = [
             ("fixed_ms", costs.fixed_ms),
             ("experts_ms", costs.experts_ms),
@@ -78,15 +78,15 @@ impl StepTime {
         ];
         for (key, value) in named {
             if !(0.0..1000.0).contains(&value) {
-                return Err(StepTimeError { key, value, expected: "milliseconds of at least 0 and below 1000" });
+                return Err(BatchTimeError { key, value, expected: "milliseconds of at least 0 and below 1000" });
             }
         }
         if !(0.0..=1.0).contains(&costs.expert_share) {
             let (key, value) = ("expert_share", costs.expert_share);
-            return Err(StepTimeError { key, value, expected: "a share from 0 to 1" });
+            return Err(BatchTimeError { key, value, expected: "a share from 0 to 1" });
         }
         if costs.fixed_ms <= 0.0 {
-            return Err(StepTimeError { key: "fixed_ms", value: costs.fixed_ms, expected: "more than 0" });
+            return Err(BatchTimeError { key: "fixed_ms", value: costs.fixed_ms, expected: "more than 0" });
         }
         let base = |tokens: u32| costs.fixed_ms + costs.experts_ms * touched(costs.expert_share, f64::from(tokens));
         Ok(Self {
@@ -140,10 +140,10 @@ pub fn touched(share: f64, tokens: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn step() -> StepTime {
+    fn step() -> BatchTime {
         let costs =
             StepCosts { fixed_ms: 5.0, sequence_ms: 0.01, context_ms: 1e-4, prompt_ms: 0.05, ..Default::default() };
-        StepTime::new(&costs, 256).unwrap()
+        BatchTime::new(&costs, 256).unwrap()
     }
 
     #[test]
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn costs_out_of_range_are_named() {
         let costs = StepCosts { fixed_ms: 5.0, prompt_ms: -1.0, ..Default::default() };
-        let error = StepTime::new(&costs, 8).unwrap_err();
+        let error = BatchTime::new(&costs, 8).unwrap_err();
         assert_eq!(error.to_string(), "prompt_ms is -1, expected milliseconds of at least 0 and below 1000");
-        assert_eq!(StepTime::new(&StepCosts::default(), 8).unwrap_err().key, "fixed_ms");
+        assert_eq!(BatchTime::new(&StepCosts::default(), 8).unwrap_err().key, "fixed_ms");
     }
 }
