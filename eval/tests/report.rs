@@ -99,7 +99,7 @@ fn few_seeds_are_no_confidence() {
     let page = report().render(&results()).unwrap();
     assert!(page.contains("bootstrap ranges over 6 seeds") && !page.contains("95\u{a0}% interval"), "six seeds");
     assert_eq!(results().summary.statistics.confidence, None);
-    assert!(!results().summary.to_json().contains("0.95"), "six seeds");
+    assert!(!results().summary.to_json().contains("confidence"), "six seeds");
     let eight = comparison(8, 6).run(&|_, _| {}).unwrap().results();
     let page = Report { title: "Eight".into(), ..Report::default() }.render(&eight).unwrap();
     assert!(page.contains("95\u{a0}% intervals") && !page.contains("bootstrap ranges"), "eight seeds");
