@@ -109,6 +109,20 @@ fn few_seeds_are_no_confidence() {
 }
 
 #[test]
+fn the_best_policy_is_set_beside_the_next_one() {
+    let sentence = |seeds| {
+        let mut comparison = comparison(seeds, 12);
+        comparison.reference = Some("equal".into());
+        let page = Report::default().render(&comparison.run(&|_, _| {}).unwrap().results()).unwrap();
+        page.split("Under equal a job takes ").nth(1).unwrap().split("</").next().unwrap().to_owned()
+    };
+    let sure = sentence(10);
+    assert!(sure.contains("on average; under shortest, the next, ") && sure.contains(" more (95"), "{sure}");
+    let unsure = sentence(3);
+    assert!(unsure.ends_with("no other policy here is faster on average."), "{unsure}");
+}
+
+#[test]
 fn an_assumption_about_scaling_is_with_the_results() {
     let mut results = results();
     assert!(!report().render(&results).unwrap().contains("Assumption:"));

@@ -51,10 +51,11 @@ pub(super) fn verdict(summary: &Summary, focus: Option<&str>) -> String {
     let runs = summary.runs_per_policy();
     let start = format!("Under {} a job takes {} {} on average", policy.name, shown.number(mean.value), shown.unit);
     let Some(ratio) = policy.versus_reference.as_ref().and_then(|versus| versus.ratio.get(HEADLINE)) else {
-        return match ranked.first() {
-            Some(first) if first.name == policy.name && summary.policies.len() > 1 => {
-                format!("{start}; no other policy here is faster on average.")
-            }
+        return match ranked.as_slice() {
+            [first, next, ..] if first.name == policy.name => match beside_the_best(summary, next) {
+                Some(next) => format!("{start}; {next}."),
+                None => format!("{start}; no other policy here is faster on average."),
+            },
             _ => format!("{start}."),
         };
     };
@@ -81,6 +82,22 @@ pub(super) fn verdict(summary: &Summary, focus: Option<&str>) -> String {
         }
         Some(_) => format!("{start}, {against}, but {runs} paired runs cannot tell the two apart."),
     }
+}
+
+/// Words on the next best policy beside the reference, which is the best; `None` where the seeds are too few, or where
+/// the corrected test leaves the difference open.
+fn beside_the_best(summary: &Summary, next: &PolicySummary) -> Option<String> {
+    let ratio = next.versus_reference.as_ref()?.ratio.get(HEADLINE)?;
+    let ci = ratio.ci.filter(|ci| ci.low > 1.0 && !few_seeds(summary) && doubtful(summary, next).is_none())?;
+    let percent = |ratio: f64| significant((ratio - 1.0) * 100.0);
+    let confidence = summary.statistics.coverage() * 100.0;
+    Some(format!(
+        "under {}, the next, {} % more ({confidence} % interval {} to {} %)",
+        next.name,
+        percent(ratio.value),
+        percent(ci.low),
+        percent(ci.high)
+    ))
 }
 
 /// p-value of the policy's difference, where the corrected test does not establish the difference.
