@@ -33,11 +33,15 @@ fn a_training_becomes_a_run_of_mlflow_and_a_second_export_replaces_it() {
     let (code, _, said) = run(dir.path(), &train);
     assert_eq!(code, 0, "{said}");
 
-    for _ in 0..2 {
+    let export = || {
         let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--mlflow", "mlruns"]);
         assert!(code == 0 && said.contains("quickstart/1 in the experiment quickstart"), "{said}");
-    }
-    let experiment = only(&dir.path().join("mlruns"));
+        only(&dir.path().join("mlruns"))
+    };
+    let stale = only(&export()).join("params/stale");
+    fs::write(&stale, "1").unwrap();
+    let experiment = export();
+    assert!(!stale.exists(), "{}", stale.display());
     let text = |path: PathBuf| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert!(text(experiment.join("meta.yaml")).contains("name: 'quickstart'"));
     let exported = only(&experiment);

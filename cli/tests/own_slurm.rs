@@ -78,26 +78,17 @@ fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
     fs::write(dir.join("jobs.txt"), &listed).unwrap();
     let (code, said, problem) = run(dir, &["data", "import", "jobs.txt", "-o", "jobs.parquet"]);
     assert_eq!(code, 0, "{said}{problem}\n{listed}");
-    let (code, figures, problem) = run(dir, &["data", "inspect", "jobs.parquet", "--cluster", "4x8"]);
-    assert_eq!(code, 0, "{problem}");
-    assert!(figures.contains("24"), "{figures}");
+    let ask = |words: &str| -> Value {
+        let words = format!("{words} -q -o json");
+        let (code, answer, problem) = run(dir, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, 0, "{words}: {problem}");
+        serde_json::from_str(&answer).unwrap()
+    };
+    let figures = ask("data inspect jobs.parquet --cluster 4x8");
+    let jobs = figures.as_array().unwrap().iter().find(|row| row["figure"] == "jobs");
+    assert_eq!(jobs.unwrap()["value"], 24, "{figures}");
 
-    let asked = [
-        "advise",
-        "jobs.parquet",
-        "--cluster",
-        "4x8",
-        "--policies",
-        "fifo-backfill,easy",
-        "--resamples",
-        "0",
-        "-q",
-        "-o",
-        "json",
-    ];
-    let (code, advice, problem) = run(dir, &asked);
-    assert_eq!(code, 0, "{problem}");
-    let advice: Value = serde_json::from_str(&advice).unwrap();
+    let advice = ask("advise jobs.parquet --cluster 4x8 --policies fifo-backfill,easy --resamples 0");
     assert_eq!(advice["tenants"], serde_json::json!(["speech", "vision"]));
     let rows = advice["rows"].as_array().unwrap();
     for policy in ["fifo-backfill", "easy"] {
@@ -106,23 +97,7 @@ fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
         assert!(wait.unwrap() > 0.0, "{policy}: {wait:?}");
     }
 
-    let job = [
-        "advise",
-        "job",
-        "jobs.parquet",
-        "--cluster",
-        "4x8",
-        "--gpus",
-        "8",
-        "--limit-hours",
-        "0.1",
-        "-q",
-        "-o",
-        "json",
-    ];
-    let (code, start, problem) = run(dir, &job);
-    assert_eq!(code, 0, "{problem}");
-    let start: Value = serde_json::from_str(&start).unwrap();
+    let start = ask("advise job jobs.parquet --cluster 4x8 --gpus 8 --limit-hours 0.1");
     assert_eq!(start["policy"], "easy");
     assert!(start["wait"]["median"].as_f64().is_some(), "{start}");
 }

@@ -196,7 +196,7 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
 }
 
 /// Without a byte order mark.
-fn without_mark(text: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 

@@ -1,8 +1,8 @@
 //! Applications of which the speed was measured by number of accelerators, and nothing else is known.
 //!
 //! A trace that names such models says how long each job ran on the accelerators that it asked for. The table says how
-//! fast the job is on others. A step of a larger batch counts as as many samples more, so a job does one amount of work
-//! whatever its size, and no batch size is statistically better than another.
+//! fast the job is on others. A step of twice the batch is worth two steps, so a job does one amount of work whatever
+//! its size, and no batch size is statistically better than another.
 //!
 //! The file is of this form, and [`ShippedSpeeds`] names the ones that ship:
 //!

@@ -147,6 +147,20 @@ fn slices_are_jobs_on_accelerators_and_in_the_queue() {
 }
 
 #[test]
+fn a_job_on_several_accelerators_goes_on_once() {
+    let directory = run_directory();
+    let choice = RunChoice { policy: Some("fifo".to_owned()), ..RunChoice::default() };
+    let mut schedule = RunSchedule::read(directory.path(), &choice).unwrap();
+    schedule.changes[1].gpus = 2;
+    let mut text = Vec::new();
+    perfetto::write(&schedule, &mut text).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let restarts = events.iter().filter(|event| event["ph"] == "i").filter_map(|event| event["tid"].as_u64());
+    assert_eq!(restarts.collect::<Vec<_>>(), [0], "job a goes on with two accelerators");
+}
+
+#[test]
 fn nodes_are_tracks_where_the_run_logged_placements() {
     let directory = run_directory();
     let choice = RunChoice { policy: Some("fifo".to_owned()), ..RunChoice::default() };

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use goodput_datasets::fit::llm::TwoStages;
 use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
+use goodput_datasets::fit::llm::{SILICON_SOURCE, TwoStages};
 use goodput_datasets::import::{llm_requests, silicon};
-use goodput_datasets::llm::{LlmFacts, ReplicaCatalog};
+use goodput_datasets::llm::{LlmFacts, ReplicaCatalog, ReplicaEntry};
 use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmService, ReplicaLimits};
 
 use crate::shared::shared;
@@ -43,12 +43,33 @@ fn each_format_of_requests_gives_arrivals_and_lengths() {
 
 #[test]
 fn requests_that_cannot_be_are_refused_with_their_lines() {
-    let (_dir, path) = written("x.csv", "arrival_secs,input,output\n0,10,2\n1,0,5\n-1,4,4\n");
+    let (_dir, path) = written("x.csv", "arrival_secs,input,output\n0,10,2\n1,0,5\n-1,4,4\n20000000,10,2\n");
     let (_, report) = llm_requests::read(&path).unwrap();
     let lines: Vec<u64> = report.refused.examples.iter().map(|(line, _)| *line).collect();
-    assert_eq!((report.kept, lines), (1, vec![3, 4]));
+    assert_eq!((report.kept, lines), (1, vec![3, 4, 5]));
+    assert!(report.to_string().contains("at most 1e7 seconds after the first row"), "{report}");
     let (_dir, path) = written("y.csv", "a,b\n1,2\n");
     assert!(llm_requests::read(&path).unwrap_err().to_string().contains("of no known format"));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_object() {
+    let text = "\u{feff}{\"timestamp\": 0, \"input_length\": 10, \"output_length\": 2}\n";
+    let (_dir, path) = written("a.jsonl", text);
+    let (_, report) = llm_requests::read(&path).unwrap();
+    assert_eq!((report.kept, report.refused.count), (1, 0));
+}
+
+#[test]
+fn parallel_sizes_are_one_where_they_are_empty_and_refused_where_they_are_no_numbers() {
+    let header = "backend,model_path,system,isl,osl,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms,\
+                  attention_dp_size";
+    let row = |data: &str| format!("vllm,meta-llama/Llama-3.1-8B,h100_sxm,100,10,1,1,5,5,{data}\n");
+    let text = format!("{header}\n{}{}{}{}", row(""), row("0"), row("4"), row("x"));
+    let (_dir, path) = written("times.csv", &text);
+    let (rows, report) = silicon::read(&path).unwrap();
+    assert_eq!(rows.iter().map(|row| row.configuration.data).collect::<Vec<_>>(), [1, 1, 4]);
+    assert_eq!(report.refused.examples.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [5]);
 }
 
 #[test]
@@ -68,13 +89,25 @@ fn a_fit_predicts_configurations_that_it_has_not_seen() {
     let [ttft, tpot] = [ttft, tpot].map(|errors| median(&errors).unwrap());
     assert!(ttft < 0.20 && tpot < 0.09, "unseen configurations: TTFT {ttft}, TPOT {tpot}");
     // The shipped replicas are those of this fit, up to the last digits that a processor may round differently.
-    let made = fit.replicas(&rows);
+    let made = fit.replicas(&rows, SILICON_SOURCE.to_owned());
+    let figures = |of: &ReplicaEntry| {
+        [
+            ("fixed_ms", of.step.fixed_ms),
+            ("sequence_ms", of.step.sequence_ms),
+            ("context_ms", of.step.context_ms),
+            ("prompt_ms", of.step.prompt_ms),
+            ("pair_ms", of.step.pair_ms),
+            ("kv_tokens", of.kv_tokens as f64),
+        ]
+    };
     let shipped = ReplicaCatalog::shipped();
     assert_eq!(made.replicas.len(), shipped.replicas.len());
     for (made, shipped) in made.replicas.iter().zip(&shipped.replicas) {
         assert_eq!((&made.name, made.rows), (&shipped.name, shipped.rows));
-        let off = (made.step.fixed_ms / shipped.step.fixed_ms - 1.0).abs();
-        assert!(off < 0.01, "{}: fixed {} shipped {}", made.name, made.step.fixed_ms, shipped.step.fixed_ms);
+        for ((figure, found), (_, known)) in figures(made).into_iter().zip(figures(shipped)) {
+            let same = found.max(known) < 1e-12 || (found / known - 1.0).abs() < 0.01;
+            assert!(same, "{}: {figure} {found}, shipped {known}", made.name);
+        }
     }
 }
 

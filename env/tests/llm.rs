@@ -104,6 +104,17 @@ fn a_prompt_computes_what_the_prefixes_of_its_replica_lack() {
 }
 
 #[test]
+fn a_request_that_is_refused_leaves_no_prefix() {
+    let limits = ReplicaLimits { kv_tokens: 2000, ..ROOMY };
+    let at = |arrival_ms: u64, output| LlmRequest { arrival_ps: arrival_ms * MILLI, input: 1200, cached: 0, output };
+    let mut service = LlmService::new(1, limits, &step()).unwrap().with_prefixes(512, 4);
+    let blocks = [vec![1, 2, 3], vec![1, 2, 3], vec![1, 2, 3], vec![1, 2, 3]];
+    service.replay(&[at(0, 1000), at(1000, 2), at(2000, 1000), at(3000, 2)], &blocks);
+    // The first and the third are too long: the second finds nothing, and the third counts for nothing.
+    assert_eq!(service.reused_tokens(), 1199);
+}
+
+#[test]
 fn a_request_that_can_never_fit_is_refused() {
     let limits = ReplicaLimits { kv_tokens: 1000, ..ROOMY };
     let request = |input| LlmRequest { arrival_ps: 0, input, cached: 0, output: 100 };

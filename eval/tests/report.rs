@@ -117,7 +117,10 @@ fn the_best_policy_is_set_beside_the_next_one() {
         page.split("Under equal a job takes ").nth(1).unwrap().split("</").next().unwrap().to_owned()
     };
     let sure = sentence(10);
-    assert!(sure.contains("on average; under shortest, the next, ") && sure.contains(" more (95"), "{sure}");
+    assert!(
+        sure.contains("on average; under shortest, the next best, it takes ") && sure.contains(" longer (95"),
+        "{sure}"
+    );
     let unsure = sentence(3);
     assert!(unsure.ends_with("no other policy here is faster on average."), "{unsure}");
 }

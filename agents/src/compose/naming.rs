@@ -132,7 +132,7 @@ impl NamedPolicy {
         Some(format!("weighs accelerator types by {figure}, and {figure} is known of none of {}", names.join(", ")))
     }
 
-    /// Parameters that differ from their defaults.
+    /// Parameters of the published policy that differ from their defaults.
     pub fn changed(&self) -> Option<&ParameterValues> {
         match &self.form {
             NamedForm::Published(prepared) => Some(&prepared.changed).filter(|changed| !changed.is_empty()),
@@ -258,7 +258,10 @@ pub fn with_parameters(name: &str, parameters: &ParameterValues) -> String {
     if parameters.is_empty() {
         return name.to_owned();
     }
-    let (policy, rest) = name.split_at(name.find(['+', '@']).unwrap_or(name.len()));
+    // A base may be a path with any character.
+    let behind_base = lookahead_base(name).map_or(0, |(_, behind)| name.len() - behind.len());
+    let variant = name[behind_base..].find(['+', '@']).map_or(name.len(), |at| behind_base + at);
+    let (policy, rest) = name.split_at(variant);
     format!("{policy}{}{rest}", parameters_text(parameters))
 }
 

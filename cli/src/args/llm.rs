@@ -2,7 +2,18 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedI64ValueParser;
 use goodput_console::OutputFormat;
+
+/// Most sequences and tokens of a step, and most tokens of a block.
+const MOST_TOKENS: i64 = 1 << 20;
+/// Most replicas, and most decisions of a window.
+const MOST_COUNT: i64 = 100_000;
+
+/// Whole numbers from 1 to `most`.
+fn up_to(most: i64) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=most)
+}
 
 /// Options of `data fit-llm`.
 #[derive(Debug, clap::Args)]
@@ -38,19 +49,19 @@ pub struct ReplayLlm {
     #[arg(long, value_name = "FILE", conflicts_with = "replica", requires = "kv_tokens")]
     pub costs: Option<PathBuf>,
     /// Number of replicas. A request goes to the one with the fewest tokens of unfinished requests.
-    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = up_to(MOST_COUNT))]
     pub replicas: u32,
     /// Most requests that a replica works on at a time.
-    #[arg(long, default_value_t = 256, value_name = "COUNT")]
+    #[arg(long, default_value_t = 256, value_name = "COUNT", value_parser = up_to(MOST_TOKENS))]
     pub sequences: u32,
     /// Most tokens of a step.
-    #[arg(long, default_value_t = 8192, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 8192, value_name = "TOKENS", value_parser = up_to(MOST_TOKENS))]
     pub budget: u32,
     /// Tokens of which the memory of a replica holds keys and values [default: those of the configuration].
     #[arg(long, value_name = "TOKENS")]
     pub kv_tokens: Option<u64>,
     /// Tokens of a block of that memory.
-    #[arg(long, default_value_t = 16, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 16, value_name = "TOKENS", value_parser = up_to(MOST_TOKENS))]
     pub block: u32,
     /// Tokens of earlier prompts that a replica keeps beside that memory, for a trace that names blocks.
     #[arg(long, default_value_t = 0, value_name = "TOKENS")]
@@ -67,7 +78,7 @@ pub struct ReplayLlm {
     /// Factor of the times of memory: the bandwidth that the costs were measured at, over that of the replica.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub memory: f64,
-    /// Factor of the times of computation, in the same way.
+    /// Factor of the times of computation: the peak that the costs were measured at, over that of the replica.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub compute: f64,
     #[command(flatten)]
@@ -87,30 +98,35 @@ pub struct ReplayLlm {
 #[derive(Debug, clap::Args)]
 pub struct Autoscale {
     /// Most replicas: their number changes between --replicas and this one.
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["prefix_tokens", "fit", "check"])]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        conflicts_with_all = ["prefix_tokens", "fit", "check"],
+        value_parser = up_to(MOST_COUNT)
+    )]
     pub most: Option<u32>,
     /// Tokens of unfinished requests of a replica that the rule aims at.
-    #[arg(long, default_value_t = 100_000, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 100_000, value_name = "TOKENS", requires = "most")]
     pub target: u64,
     /// Time between two decisions, seconds.
-    #[arg(long, default_value_t = 15.0, value_name = "SECS")]
+    #[arg(long, default_value_t = 15.0, value_name = "SECS", requires = "most")]
     pub period: f64,
     /// Decisions for which a smaller number must be enough before replicas stop.
-    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    #[arg(long, default_value_t = 20, value_name = "COUNT", requires = "most", value_parser = up_to(MOST_COUNT))]
     pub window: u32,
     /// Time until a starting replica has its devices, seconds.
-    #[arg(long, default_value_t = 5.0, value_name = "SECS")]
+    #[arg(long, default_value_t = 5.0, value_name = "SECS", requires = "most")]
     pub cold_schedule: f64,
     /// Time to pull the image of a starting replica, seconds.
-    #[arg(long, default_value_t = 30.0, value_name = "SECS")]
+    #[arg(long, default_value_t = 30.0, value_name = "SECS", requires = "most")]
     pub cold_pull: f64,
     /// Weights that a starting replica reads, GB.
-    #[arg(long, default_value_t = 70.0, value_name = "GB")]
+    #[arg(long, default_value_t = 70.0, value_name = "GB", requires = "most")]
     pub weights: f64,
     /// Bandwidth at which it reads them, GB a second.
-    #[arg(long, default_value_t = 2.0, value_name = "GB")]
+    #[arg(long, default_value_t = 2.0, value_name = "GB", requires = "most")]
     pub load: f64,
     /// Time to compile and to warm up a starting replica, seconds.
-    #[arg(long, default_value_t = 30.0, value_name = "SECS")]
+    #[arg(long, default_value_t = 30.0, value_name = "SECS", requires = "most")]
     pub cold_warm: f64,
 }

@@ -129,7 +129,7 @@ Example: what a training has found, in the place of the policy that ships with t
 Example: a run in the files of MLflow, for `mlflow ui --backend-store-uri mlruns`
   goodput export runs/elastic/1 --mlflow mlruns")]
 pub struct Export {
-    /// Directory of a training that is complete; with --mlflow, of any training or comparison.
+    /// Directory of a training, or with --mlflow also of a comparison, that is complete.
     #[arg(value_name = "RUN_DIR")]
     pub run_dir: PathBuf,
     /// Directory for policy.bundle and card.md; notes in a card that is there are kept.

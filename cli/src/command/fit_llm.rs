@@ -1,13 +1,13 @@
 //! `goodput data fit-llm`: a model of prefill and decode from measured times.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
 use goodput_datasets::DataError;
-use goodput_datasets::fit::llm::TwoStages;
 use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
+use goodput_datasets::fit::llm::{SILICON_SOURCE, TwoStages};
 use goodput_datasets::import::silicon::{self, SiliconRow};
 
 use crate::args::FitLlm;
@@ -44,7 +44,7 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
     }
     table.print(OutputFormat::Table)?;
     if let Some(out) = &asked.out {
-        let catalog = fit.replicas(&rows);
+        let catalog = fit.replicas(&rows, source(&asked.files));
         fs::write(out, catalog.to_toml())
             .map_err(|error| CommandError::input(format!("cannot write {}: {error}", out.display())))?;
         say(&format!("wrote {} to {}", counted(catalog.replicas.len() as u64, "replica"), out.display()));
@@ -52,11 +52,21 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Citation of the files. Those of AIConfigurator are known by their name.
+fn source(files: &[PathBuf]) -> String {
+    let names = files.iter().map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let (known, own): (Vec<String>, Vec<String>) = names.partition(|name| name.starts_with("silicon_sample"));
+    let known = (!known.is_empty()).then(|| SILICON_SOURCE.to_owned());
+    let own = (!own.is_empty()).then(|| format!("fitted to {}", own.join(", ")));
+    known.into_iter().chain(own).collect::<Vec<_>>().join("; ")
+}
+
 fn read(file: &Path) -> Result<Vec<SiliconRow>, CommandError> {
     let (rows, report) = silicon::read(file).map_err(data_fault)?;
     say(&format!("{}: {report}", file.display()));
     if rows.is_empty() {
-        return Err(data_fault(DataError::Empty { path: file.to_owned() }));
+        return Err(data_fault(DataError::Empty { path: file.to_owned() })
+            .with_help("a table of measured times needs at least one row that is kept below its header"));
     }
     Ok(rows)
 }

@@ -6,6 +6,7 @@
 //! the first.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,11 +57,12 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
         format!(
             "artifact_location: {}\ncreation_time: {ended}\nexperiment_id: '{experiment_id}'\nlast_update_time: {ended}\n\
              lifecycle_stage: active\nname: {}\n",
-            uri(&folder.0),
+            quoted(&uri(&folder.0)),
             quoted(&experiment)
         ),
     )?;
     let folder = Folder(folder.0.join(&run_id));
+    folder.remove()?;
     let name = run.iter().rev().take(2).map(|part| part.to_string_lossy()).collect::<Vec<_>>();
     let name = name.into_iter().rev().collect::<Vec<_>>().join("/");
     folder.write(
@@ -69,12 +71,12 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
             "artifact_uri: {}\nend_time: {ended}\nentry_point_name: ''\nexperiment_id: '{experiment_id}'\n\
              lifecycle_stage: active\nrun_id: {run_id}\nrun_name: {}\nrun_uuid: {run_id}\nsource_name: ''\nsource_type: 4\n\
              source_version: ''\nstart_time: {ended}\nstatus: 3\ntags: []\nuser_id: ''\n",
-            uri(&folder.0.join("artifacts")),
+            quoted(&uri(&folder.0.join("artifacts"))),
             quoted(&name)
         ),
     )?;
     for (key, value) in parameters(&settings) {
-        folder.write(&format!("params/{key}"), &value)?;
+        folder.write(&format!("params/{}", allowed(&key).replace('/', "_")), &value)?;
     }
     for (key, value) in [
         ("mlflow.runName", &name),
@@ -103,6 +105,16 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
 struct Folder(PathBuf);
 
 impl Folder {
+    /// Removes the folder, where it is there.
+    fn remove(&self) -> Result<(), CommandError> {
+        match fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(CommandError::input(format!("cannot replace {}: {error}", self.0.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
         let path = self.0.join(name);
         let parent = path.parent().unwrap_or(&self.0);

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, say};
+use goodput_datasets::DataError;
 use goodput_datasets::fit::llm::calibrate::calibrate;
 use goodput_datasets::import::llm_requests;
 use goodput_datasets::llm::replicas::read_costs;
@@ -13,6 +14,7 @@ use goodput_env::model::serving::llm::{
     BatchTime, ColdStart, LlmOutcome, LlmService, ReplicaLimits, ScaleRule, ScaledReplay, ServedTokens, StepCosts,
     replay_scaled,
 };
+use goodput_eval::stats::quantile;
 
 use crate::args::ReplayLlm;
 use crate::command::sim::data_fault;
@@ -22,7 +24,7 @@ const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
 
 /// Runs `goodput data replay-llm` and gives its exit code.
 pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
-    let (trace, report) = llm_requests::read(&asked.trace).map_err(data_fault)?;
+    let (trace, report) = llm_requests::read(&asked.trace).map_err(fault)?;
     say(&format!("{}: {report}", asked.trace.display()));
     if (asked.check || asked.fit.is_some()) && trace.measured.len() < trace.requests.len() {
         return Err(CommandError::input(format!("{}: the trace has no measured times", asked.trace.display()))
@@ -33,6 +35,10 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
     let limits = limits(asked, kv_tokens)?;
     if let Some(out) = &asked.fit {
         let (found, distance) = calibrate(&trace, asked.replicas, limits, &costs);
+        if !distance.is_finite() {
+            return Err(CommandError::input("no costs replay every request")
+                .with_help("look at too_long and timed_out without --fit"));
+        }
         costs = found;
         let text = toml::to_string(&costs).map_err(CommandError::failed)?;
         fs::write(out, text)
@@ -46,6 +52,19 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
     };
     figures(asked, &trace, &played).print(asked.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Error of a trace of requests, with what such a trace looks like.
+fn fault(error: DataError) -> CommandError {
+    let is_other = matches!(error, DataError::Format { .. } | DataError::Empty { .. });
+    let fault = data_fault(error);
+    match is_other {
+        true => fault.with_help(
+            "a table of your own has the columns arrival_secs, input and output; the traces of Mooncake and Azure and \
+             the requests of a run of vLLM are read as they are",
+        ),
+        false => fault,
+    }
 }
 
 /// A replay and what it took.
@@ -86,9 +105,14 @@ fn scaled(
         load_gb_per_sec: scale.load,
         warm_secs: scale.cold_warm,
     };
-    if !(cold.secs() >= 0.0 && cold.secs() < 1e6) {
+    let parts = [scale.cold_schedule, scale.cold_pull, scale.weights, scale.cold_warm];
+    let is_possible = parts.iter().all(|part| *part >= 0.0) && scale.load > 0.0 && cold.secs() < 1e6;
+    if !is_possible {
         return Err(CommandError::input(format!("the parts of a cold start add up to {} seconds", cold.secs()))
-            .with_help("give times of at least 0 to --cold-* and --weights, and a bandwidth above 0 to --load"));
+            .with_help("give at least 0 to --cold-* and --weights, more to --load, and less than 1e6 seconds in all"));
+    }
+    if !(1e-3..=1e6).contains(&scale.period) {
+        return Err(CommandError::input(format!("--period is {}, expected 0.001 to 1e6 seconds", scale.period)));
     }
     let ps = |secs: f64| (secs * SECOND_PS as f64) as u64;
     let rule = ScaleRule {
@@ -216,14 +240,14 @@ fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &PlayedTrace) -> Listing
     rows
 }
 
-/// Mean and percentiles (of the nearest rank) of values; empty where there are none.
+/// Mean and percentiles of values, between two neighbours on a straight line; empty where there are none.
 fn summary(mut values: Vec<f64>) -> Vec<(String, f64)> {
     if values.is_empty() {
         return Vec::new();
     }
     values.sort_by(f64::total_cmp);
-    let rank = |share: f64| values[((share * values.len() as f64).ceil() as usize).clamp(1, values.len()) - 1];
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let percentiles = PERCENTILES.iter().map(|&share| (format!("p{}", share * 100.0), rank(share)));
+    let percentile = |&share: &f64| Some((format!("p{}", share * 100.0), quantile(&values, share)?));
+    let percentiles = PERCENTILES.iter().filter_map(percentile);
     std::iter::once(("mean".to_owned(), mean)).chain(percentiles).collect()
 }

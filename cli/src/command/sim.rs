@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::compose::{NamedPolicy, lookahead_base};
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::policies::FIGURES;
@@ -130,7 +130,7 @@ fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, C
     if let Some(problem) = named.lacks(cluster) {
         return Err(CommandError::input(format!("--policy {named} {problem}")).with_help(FIGURES));
     }
-    if named.changed().is_some() {
+    if named.changed().is_some() || lookahead_base(name).is_some() {
         say(&format!("policy: {named}"));
     }
     Ok(named.build(seed, &Sharing::default()))

@@ -84,6 +84,10 @@ pub(crate) fn check(key: impl Into<Cow<'static, str>>, name: &str) -> Result<(),
             Some((base, parameters)) => {
                 let key = key.into();
                 check(key.clone(), base)?;
+                if parameters.contains(['+', '@']) {
+                    let problem = "nothing follows the parameters of a lookahead around a trained policy";
+                    return Err(CheckError::at(key, problem));
+                }
                 check_heuristic(key, &format!("lookahead(fifo){parameters}"))
             }
             None => check_named(key, name),

@@ -6,7 +6,7 @@
 //! | process `accelerators` | the cluster, where the run did not log placements; a thread is an accelerator |
 //! | process `queue` | the jobs that wait for their first accelerator, a lane each |
 //! | slice | a job that holds the accelerator, or waits; its arguments are size, application and tenant |
-//! | instant `restart` | a job that goes on with another placement than before |
+//! | instant `restart` | a job that goes on after a change or a pause, once a process |
 //! | counter `accelerators held` | accelerators that jobs hold |
 //!
 //! A run says how many accelerators of a node a job holds, and not which ones: a job takes the lowest ones that are
@@ -35,7 +35,7 @@ struct JobSpan<'a> {
     /// Accelerators of the job on all nodes.
     gpus: u32,
     process: u32,
-    /// Whether the job had run before with another placement.
+    /// Whether the job had run before: it goes on after a change or a pause.
     restarted: bool,
 }
 
@@ -136,7 +136,7 @@ fn lanes(mut spans: Vec<JobSpan<'_>>, out: &mut dyn Write) -> io::Result<()> {
         }
         let (to, job, process) = (micros(span.to), span.job, span.process);
         let category = if job.application.is_empty() { "job" } else { job.application.as_str() };
-        for _ in 0..span.width {
+        for at in 0..span.width {
             let lane = free.pop_first().unwrap_or_else(|| {
                 known += 1;
                 known - 1
@@ -150,7 +150,7 @@ fn lanes(mut spans: Vec<JobSpan<'_>>, out: &mut dyn Write) -> io::Result<()> {
                 },
             });
             write!(out, ",\n{event}")?;
-            if span.restarted {
+            if span.restarted && at == 0 {
                 let restart = json!({
                     "ph": "i", "s": "t", "name": "restart", "cat": category, "ts": from, "pid": process, "tid": lane,
                     "args": {"job": job.name},

@@ -32,8 +32,6 @@ const REQUIRED: usize = 9;
 /// A measurement of both times under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiliconRow {
-    /// Line in the file, from 1.
-    pub line: u64,
     /// Configuration that was measured.
     pub configuration: Configuration,
     /// Version of the backend; empty where it is not known.
@@ -55,11 +53,15 @@ pub fn read(path: &Path) -> Result<(Vec<SiliconRow>, ImportReport), DataError> {
     let mut rows = CsvRows::begin(path, &text, COLUMNS, REQUIRED, b',')?;
     let (mut measured, mut report) = (Vec::new(), ImportReport::default());
     while let Some(row) = rows.next(COLUMNS) {
-        match row.and_then(|row| parse(&row).map_err(|problem| (row.line, problem))) {
-            Ok((row, repaired)) => {
+        let parsed = row.and_then(|row| match parse(&row) {
+            Ok(parsed) => Ok((row.line, parsed)),
+            Err(problem) => Err((row.line, problem)),
+        });
+        match parsed {
+            Ok((line, (row, repaired))) => {
                 if repaired {
                     let what = "sizes that count every device twice are divided".to_owned();
-                    report.repair("parallel sizes", row.line, what);
+                    report.repair("parallel sizes", line, what);
                 }
                 measured.push(row);
             }
@@ -83,10 +85,13 @@ fn parse(row: &CsvRow<'_, '_>) -> Result<(SiliconRow, bool), RowProblem> {
     if facts.system(system).is_none() {
         return Err(row.problem(2, "a system of the catalog (goodput list llm-replicas)"));
     }
-    let optional = |index| row.count(index).unwrap_or(1);
-    let (mut tensor, mut data, expert) = (row.count(6)?, optional(13), optional(15));
+    // An empty size and a size of 0 say that nothing is divided.
+    let optional = |index: usize| if matches!(row.bytes(index), b"" | b"0") { Ok(1) } else { row.count(index) };
+    let (mut tensor, mut data, expert) = (row.count(6)?, optional(13)?, optional(15)?);
+    let experts_alone = optional(14)? == expert;
     // Some rows give the product of the sizes of attention and experts where both divide the same devices.
-    let squared = expert > 1 && optional(14) == expert && tensor * data == expert * expert;
+    let product = |one: u32, other: u32| u64::from(one) * u64::from(other);
+    let squared = expert > 1 && experts_alone && product(tensor, data) == product(expert, expert);
     if squared {
         (tensor, data) = if data == 1 { (expert, 1) } else { (1, expert) };
     }
@@ -103,9 +108,10 @@ fn parse(row: &CsvRow<'_, '_>) -> Result<(SiliconRow, bool), RowProblem> {
     if shape.output < 2 {
         return Err(row.problem(4, "at least 2 tokens"));
     }
-    let [ttft_ms, tpot_ms] = [row.at_least(7, 1e-3, "milliseconds")?, row.at_least(8, 1e-3, "milliseconds")?];
+    let time = |index| row.at_least(index, 1e-3, "at least 0.001 milliseconds");
+    let (ttft_ms, tpot_ms) = (time(7)?, time(8)?);
     let version = String::from_utf8_lossy(row.bytes(11)).into_owned();
-    Ok((SiliconRow { line: row.line, configuration, version, shape, ttft_ms, tpot_ms }, squared))
+    Ok((SiliconRow { configuration, version, shape, ttft_ms, tpot_ms }, squared))
 }
 
 /// Precision of the weights: as the row says, else as the name of the model says, else 16-bit.

@@ -63,7 +63,7 @@ pub struct Configuration {
 impl Configuration {
     /// Devices of a replica.
     pub fn devices(&self) -> u32 {
-        self.tensor * self.data
+        self.tensor.saturating_mul(self.data)
     }
 }
 

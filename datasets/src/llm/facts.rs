@@ -91,10 +91,11 @@ impl LlmFacts {
         })
     }
 
-    /// Sizes of a model by its path, such as `meta-llama/Llama-3.1-8B-Instruct`.
+    /// Sizes of a model by its path, such as `meta-llama/Llama-3.1-8B-Instruct`. A distilled model begins with the name
+    /// of its teacher and has other sizes: there are none for it.
     pub fn model(&self, path: &str) -> Option<&ModelFacts> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        self.models.iter().find(|model| name.starts_with(&model.name))
+        self.models.iter().find(|model| name.starts_with(&model.name)).filter(|_| !name.contains("Distill"))
     }
 
     /// Speeds of a system by its name.
@@ -129,5 +130,9 @@ mod tests {
         assert!(facts.systems.iter().all(|system| facts.sources.contains_key(&system.source)));
         assert_eq!(facts.model("nvidia/Llama-3.1-8B-Instruct-FP8").map(|model| model.layers), Some(32));
         assert_eq!(facts.model("deepseek-ai/DeepSeek-V3").map(|model| model.experts), Some(256));
+        assert_eq!(facts.model("deepseek-ai/DeepSeek-R1-0528").map(|model| model.experts), Some(256));
+        for other in ["DeepSeek-R1-Distill-Llama-8B", "DeepSeek-V2-Lite"] {
+            assert_eq!(facts.model(other), None, "{other}");
+        }
     }
 }

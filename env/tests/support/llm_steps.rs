@@ -1,4 +1,5 @@
-//! A replica of a language model played step by step with plain vectors: the oracle of `model::serving::llm::Replica`.
+//! A replica of a language model played step by step with plain vectors: the oracle of
+//! `model::serving::llm::LlmReplica`.
 
 use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmRequest, ReplicaLimits, ServedTokens};
 

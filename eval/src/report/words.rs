@@ -92,7 +92,7 @@ fn beside_the_best(summary: &Summary, next: &PolicySummary) -> Option<String> {
     let percent = |ratio: f64| significant((ratio - 1.0) * 100.0);
     let confidence = summary.statistics.coverage() * 100.0;
     Some(format!(
-        "under {}, the next, {} % more ({confidence} % interval {} to {} %)",
+        "under {}, the next best, it takes {} % longer ({confidence} % interval {} to {} %)",
         next.name,
         percent(ratio.value),
         percent(ci.low),

@@ -1,8 +1,8 @@
 //! Percentile bootstrap over the rows of a matrix of seeds x tasks: seeds are drawn anew, the tasks stay.
 //!
-//! A row may be drawn whole, or each of its tasks on its own. Loads of one workload begin with the very jobs of a lower
-//! load under that seed, so their scores rise and fall together; drawn each on its own they would seem to be as many
-//! independent observations, and intervals too narrow.
+//! A row may be drawn whole, or each of its tasks on its own. A workload at a higher load contains the jobs that it has at
+//! a lower load under that seed, so the scores of its loads rise and fall together. If each were drawn on its own, they
+//! would count as independent observations, and the intervals would be too narrow.
 //!
 //! The draws are made once and shared by every statistic, so that policies which met the same seeds
 //! are also resampled on the same seeds: that is what makes the bootstrap of a difference a paired
@@ -45,7 +45,7 @@ impl Bootstrap {
     }
 
     /// As [`Self::of_seeds`], but each task of a matrix of shape `seeds` x `tasks` is drawn on its own, for tasks with
-    /// independent scores (rliable's `StratifiedBootstrap`).
+    /// independent scores (rliable's `StratifiedBootstrap`, which the tests compare with)
     pub fn stratified(seeds: usize, tasks: usize, resamples: usize, confidence: f64, master: u64) -> Self {
         let mut rng = rng(master, Stream::Bootstrap);
         let draw = |_| Array2::from_shape_simple_fn((seeds, tasks), || rng.random_range(0..seeds as u32));

@@ -61,8 +61,13 @@ impl ProbePlayer<'_> {
             run.apply(&self.decide(&run, &mut *policy)).ok()?;
             run.wake_at(policy.wake_at());
         }
-        Some(run.job_millis())
+        complete(&run).then(|| run.job_millis())
     }
+}
+
+/// Whether no job was refused: a job that is sent away costs no more time, and the policy would seem fast.
+fn complete(run: &Simulator) -> bool {
+    run.records().iter().all(|job| job.refused.is_none())
 }
 
 /// Mean completion time of the probe over the policies `entries` on `scenario`, seconds; `None` where the run fails, or
@@ -101,7 +106,7 @@ fn probe(scenario: &Arc<Scenario>, entries: &[PolicyEntry], seed: u64) -> Option
         run.wake_at(played.1.wake_at());
     }
     let jobs = run.records().len().max(1);
-    Some(run.job_millis() as f64 / 1e3 / jobs as f64)
+    complete(&run).then(|| run.job_millis() as f64 / 1e3 / jobs as f64)
 }
 
 /// Headroom of a comparison by workload.

@@ -105,7 +105,7 @@ fn held(row: &QueueRow) -> u32 {
     row.placement.iter().map(|on| on.gpus).sum()
 }
 
-/// A job alone at full width makes way for another one and grows again, and its processes that stay are the same ones.
+/// A job alone at full width makes way for another one and grows again, and its processes that stay keep their ids.
 async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let mut lab = Ordered::new(policy).await;
     let all_up = |status: &DaemonStatus| status.nodes.len() == 3 && status.nodes.iter().all(|node| node.gpus == 2);
@@ -140,7 +140,7 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     assert!(during.iter().all(|(number, pid)| after.get(number) == Some(pid)), "{during:?}, then {after:?}");
     assert_eq!((again.starts, again.failures), (1, 0));
     let regrown = again.resize.unwrap();
-    assert!(regrown.in_place && regrown.from >= 4 && regrown.to == 6, "{}", regrown.words());
+    assert!(regrown.in_place && regrown.from < regrown.to && regrown.to == 6, "{}", regrown.words());
     let orders = lab.daemon.journal().orders_of(&line_key).unwrap();
     let verbs: Vec<&str> = orders.iter().rev().map(|(verb, ..)| verb.as_str()).collect();
     assert!(verbs[0] == "place" && verbs[1..].iter().all(|verb| *verb == "resize"), "{verbs:?}");

@@ -6,7 +6,7 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::widgets::{Row, Table, TableState};
 
-/// Widest column, in characters. What is longer ends with an ellipsis.
+/// Widest column but the last, in characters. What is longer ends with an ellipsis.
 const WIDEST: usize = 40;
 
 /// State of a view that outlasts a reading.
@@ -21,7 +21,7 @@ pub struct View {
 }
 
 impl View {
-    /// Sorts by the next column that has a value; after the last one, in the daemon's own order.
+    /// Sorts by the next column; after the last one, in the order of the daemon.
     pub fn sort(&mut self, columns: usize) {
         let next = self.sorted.map_or(0, |at| at + 1);
         self.sorted = (next < columns).then_some(next);
@@ -85,8 +85,12 @@ impl View {
             true => format!("{} {}", listing.columns()[at].to_uppercase(), if self.reversed { '▾' } else { '▴' }),
             false => listing.columns()[at].to_uppercase(),
         });
-        let line = |row: &&[Cell]| Row::new(columns.iter().map(|&at| shortened(&row[at].text())).collect::<Vec<_>>());
-        let table = Table::new(shown.iter().map(line), columns.iter().map(|&at| Constraint::Length(width(at))))
+        let last = columns.last().copied();
+        let cell =
+            |row: &&[Cell], at: usize| if Some(at) == last { row[at].text() } else { shortened(&row[at].text()) };
+        let line = |row: &&[Cell]| Row::new(columns.iter().map(|&at| cell(row, at)).collect::<Vec<_>>());
+        let room = |&at: &usize| if Some(at) == last { Constraint::Fill(1) } else { Constraint::Length(width(at)) };
+        let table = Table::new(shown.iter().map(line), columns.iter().map(room))
             .header(Row::new(head).bold())
             .row_highlight_style(Style::new().reversed());
         let mut within = TableState::new().with_selected(chosen.map(|at| at.saturating_sub(first)));

@@ -58,7 +58,9 @@ impl<'a> Present<'a> {
             jobs.push(job);
         }
         let applications = self.hides_speeds().then(|| self.believed(&mut jobs, &mut start));
-        let mut scenario = self.view.imagined(&start, applications, jobs, until, self.seed);
+        // What the simulator itself draws differs from future to future too.
+        let seed = self.seed ^ u64::from(index + 1).rotate_left(40);
+        let mut scenario = self.view.imagined(&start, applications, jobs, until, seed);
         let Rounds { period, .. } = &mut scenario.options.rounds;
         *period = period.map(|period| period.max(self.parameters.round));
         Future { scenario: Arc::new(scenario), start: Arc::new(start) }
@@ -109,11 +111,16 @@ impl Future {
             run.apply(&plan)?;
             run.wake_at(policy.wake_at());
         }
-        Ok(PlayedFuture { cost: run.job_millis() as f64 / 1e3 + left(&run.view()), steps: run.steps() })
+        // A job that is refused costs what a job costs that stays to the end: refusing is no way to be fast.
+        let span = (run.now() - self.start.now).as_secs_f64();
+        let refused = run.records().iter().filter(|job| job.refused.is_some()).count() as f64;
+        let cost = run.job_millis() as f64 / 1e3 + left(&run.view()) + refused * span;
+        Ok(PlayedFuture { cost, steps: run.steps() })
     }
 }
 
-/// Takes out of a plan every change of a job that runs, and every start for which too little is free then.
+/// Takes out of a plan every change of a job that runs, every start beside another job, and every start for which too
+/// little is free then. Loans and refusals stay.
 pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan) {
     let mut free = view.free().to_vec();
     plan.changes.retain(|change| {

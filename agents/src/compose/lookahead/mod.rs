@@ -35,12 +35,15 @@ use seen::SeenRun;
 /// A policy around a base, which plays the base or a rival as the futures of the cluster say.
 pub struct Lookahead {
     parameters: LookaheadParameters,
+    /// Seed of the policies that are played.
     seed: u64,
+    /// Seed of the futures.
+    draws: u64,
     /// Makers of the policies that may be played; the base is the first.
     players: Vec<PolicyMaker>,
     /// The policy that is played.
     played: Box<dyn Policy>,
-    manner: WayOn,
+    way: WayOn,
     seen: SeenRun,
     next_look: SimTime,
     looks: u64,
@@ -65,7 +68,7 @@ impl std::fmt::Debug for Lookahead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Lookahead")
             .field("parameters", &self.parameters)
-            .field("manner", &self.manner)
+            .field("way", &self.way)
             .finish_non_exhaustive()
     }
 }
@@ -75,7 +78,8 @@ impl Lookahead {
     pub fn new(base: PolicyMaker, rivals: Vec<PolicyMaker>, parameters: LookaheadParameters, seed: u64) -> Self {
         let played = base(seed);
         Self {
-            seed: seed ^ parameters.seed.rotate_left(32),
+            seed,
+            draws: seed ^ parameters.seed.rotate_left(32),
             keeps_allocation: played.keeps_allocation(),
             needs: played.needs(),
             information: played.information(),
@@ -85,7 +89,7 @@ impl Lookahead {
             players: [vec![base], rivals].concat(),
             parameters,
             played,
-            manner: WayOn { player: 0, held: false },
+            way: WayOn { player: 0, held: false },
             seen: SeenRun::default(),
             next_look: SimTime::ZERO,
             looks: 0,
@@ -94,7 +98,7 @@ impl Lookahead {
 
     /// Ways to go on from here; the first is the policy that is played.
     fn candidates(&self, view: &ClusterView<'_>) -> Vec<WayOn> {
-        let now = WayOn { held: false, ..self.manner };
+        let now = WayOn { held: false, ..self.way };
         let mut found = vec![now];
         found.extend((0..self.players.len()).filter(|&player| player != now.player).filter_map(|player| {
             let policy = (self.players[player])(self.seed);
@@ -110,7 +114,7 @@ impl Lookahead {
     /// The way to go on that costs least in futures of this moment.
     fn look(&self, view: &ClusterView<'_>) -> WayOn {
         let candidates = self.candidates(view);
-        let seed = self.seed.wrapping_add(self.looks.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let seed = self.draws.wrapping_add(self.looks.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let present = Present::new(view, &self.seen, &self.parameters, seed);
         let LookaheadParameters { futures, budget, level, .. } = self.parameters;
         let until = view.now + self.parameters.every;
@@ -133,17 +137,18 @@ impl Policy for Lookahead {
         self.seen.observe(view);
         if view.now >= self.next_look {
             let found = self.look(view);
-            if found.player != self.manner.player {
+            if found.player != self.way.player {
                 self.played = (self.players[found.player])(self.seed);
             }
-            self.manner = found;
+            self.way = found;
             self.looks += 1;
             self.next_look = view.now + self.parameters.every;
         }
         let mut plan = self.played.decide(view);
-        if self.manner.held {
+        if self.way.held {
             hold(view, &mut plan);
         }
+        self.seen.planned(view, &plan);
         plan
     }
 

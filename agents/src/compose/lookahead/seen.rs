@@ -1,6 +1,7 @@
 //! Memory of a run: the jobs that came, the work of those that are gone, and speeds that were measured.
 
 use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::plan::Plan;
 use goodput_env::scenario::Information;
 use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
@@ -38,10 +39,11 @@ impl SeenRun {
         if self.ids.is_empty() {
             self.workload = view.catalogue();
         }
-        // Policies are not told of completions: a job that is gone is taken to be complete.
+        // Policies are not told of completions: a job that ran and is gone is taken to be complete.
         let elapsed = (view.now - self.at).as_secs_f64();
         for progress in std::mem::take(&mut self.active) {
-            if view.job(progress.job).is_none()
+            if progress.rate > 0.0
+                && view.job(progress.job).is_none()
                 && let Ok(at) = self.ids.binary_search(&progress.job)
             {
                 let done = progress.done + progress.rate * elapsed;
@@ -59,6 +61,17 @@ impl SeenRun {
             self.speeds.observe(&job);
         }
         self.at = view.now;
+    }
+
+    /// Takes note of the speeds that jobs have from this decision on.
+    pub fn planned(&mut self, view: &ClusterView<'_>, plan: &Plan) {
+        for change in &plan.changes {
+            let gpus = change.placement.gpus();
+            let rate = view.job(change.job).filter(|_| gpus > 0).and_then(|job| job.rate(gpus)).unwrap_or(0.0);
+            if let Some(progress) = self.active.iter_mut().find(|progress| progress.job == change.job) {
+                progress.rate = rate;
+            }
+        }
     }
 
     /// Work that an active job may have in all, in units of the simulator.

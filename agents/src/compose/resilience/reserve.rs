@@ -108,10 +108,14 @@ impl Policy for Reserve {
         let others: Vec<bool> = self.reserved.iter().map(|reserved| !reserved).collect();
         let (key, rest) = (part(key, &self.reserved), part(rest, &others));
         if !key.jobs.is_empty() {
-            plan.changes.extend(self.key.decide(&view.within(&key)).changes);
+            let inner = self.key.decide(&view.within(&key));
+            plan.changes.extend(inner.changes);
+            plan.refuse.extend(inner.refuse);
         }
         if !rest.jobs.is_empty() {
-            plan.changes.extend(self.rest.decide(&view.within(&rest)).changes);
+            let inner = self.rest.decide(&view.within(&rest));
+            plan.changes.extend(inner.changes);
+            plan.refuse.extend(inner.refuse);
         }
         plan
     }

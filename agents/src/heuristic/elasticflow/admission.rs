@@ -42,11 +42,18 @@ impl DeadlineAdmission {
         demands: &'a [DeadlineDemand],
         courses: impl Fn(&mut dyn Iterator<Item = &'a DeadlineDemand>) -> Vec<Course>,
     ) -> Vec<JobId> {
-        let is_active = |job: &JobId| demands.iter().any(|demand| demand.job == *job);
+        let active: BTreeSet<JobId> = demands.iter().map(|demand| demand.job).collect();
         let is_new = |job: JobId| !self.admitted.contains(&job) && !self.refused.contains(&job);
         let new: BTreeSet<JobId> = demands.iter().map(|demand| demand.job).filter(|&job| is_new(job)).collect();
-        self.admitted.retain(is_active);
-        self.refused.retain(is_active);
+        self.admitted.retain(|job| active.contains(job));
+        self.refused.retain(|job| active.contains(job));
+        // A policy that is made while jobs run finds them admitted.
+        let running = |job: &JobId| demands.iter().any(|of| of.job == *job && of.held > 0);
+        let (running, new): (BTreeSet<JobId>, BTreeSet<JobId>) = new.into_iter().partition(running);
+        self.admitted.extend(&running);
+        if new.is_empty() {
+            return Vec::new();
+        }
         let late = |among: &BTreeSet<JobId>| {
             let chosen: Vec<&DeadlineDemand> = demands.iter().filter(|demand| among.contains(&demand.job)).collect();
             let ends = courses(&mut chosen.iter().copied());

@@ -1,4 +1,4 @@
-//! Accelerator types, applications and models of switching costs.
+//! Accelerator types, applications, replicas of language models, and models of switching costs.
 
 use goodput_console::{Cell, CommandError, Listing};
 use goodput_datasets::Catalog;

@@ -56,7 +56,9 @@ pub fn distance(trace: &LlmTrace, replicas: u32, limits: ReplicaLimits, costs: &
         each[0] += (tpot - known).abs();
         each[1] += known;
     }
-    Some(first[0] / first[1] + each[0] / each[1])
+    // Answers of one token have no further ones.
+    let of_each = if each[1] > 0.0 { each[0] / each[1] } else { 0.0 };
+    Some(first[0] / first[1] + of_each)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::{Predicted, TwoStages};
 use crate::import::silicon::SiliconRow;
 
-/// Parts into which the configurations are divided.
+/// Parts into which the rows are divided.
 pub const FOLDS: u64 = 4;
 
 /// Part of a measurement that a fit has not seen.

@@ -1,6 +1,5 @@
 //! Effects of a configuration on the efficiency of a cost: what backends, systems, models and their combinations have
-//! in common, and the slope and the curve over the number of devices
-//! that divide a layer.
+//! in common, and the slope and the curve over the number of devices that divide a layer.
 
 use std::collections::BTreeMap;
 

@@ -28,9 +28,9 @@ const TPOT_SCALE: f64 = 0.06;
 /// Logarithmic error for the time to the first token, of which measurements scatter more.
 const TTFT_SCALE: f64 = 0.1;
 
-/// Source of the shipped replicas.
-const SOURCE: &str = "fitted to silicon_sample.csv of ai-dynamo/aiconfigurator (Apache-2.0): measured TTFT and TPOT of \
-                      aggregated serving, published 2026";
+/// Citation of the measurements behind the shipped replicas.
+pub const SILICON_SOURCE: &str = "fitted to silicon_sample.csv of ai-dynamo/aiconfigurator (Apache-2.0): measured TTFT \
+                                  and TPOT of aggregated serving, published 2026";
 
 /// Predicted times, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +94,9 @@ impl TwoStages {
     }
 
     /// Costs of a step of the configuration and version of a row.
+    ///
+    /// Sequences and contexts are fitted as those of one copy of the attention, and the copies work at the same time.
+    /// The costs are those of the whole replica, over the sequences of all copies.
     fn step(&self, row: &SiliconRow, physics: Physics<'_>) -> StepCosts {
         let efficiency = |cost: &str| {
             let known = self.tpot.effects.known(cost, row);
@@ -101,20 +104,21 @@ impl TwoStages {
         };
         let weights = efficiency("weights");
         let share = physics.expert_share();
+        let copies = f64::from(row.configuration.data);
         let digits = |value: f64| round(value, 4);
         StepCosts {
             fixed_ms: digits(efficiency("fixed") * physics.layers() + weights * physics.shared_weights()),
             experts_ms: if share < 1.0 { digits(weights * physics.expert_weights()) } else { 0.0 },
             expert_share: if share < 1.0 { digits(share) } else { 0.0 },
-            sequence_ms: digits(efficiency("sequence") * physics.layers()),
-            context_ms: digits(efficiency("context") * physics.context()),
+            sequence_ms: digits(efficiency("sequence") * physics.layers() / copies),
+            context_ms: digits(efficiency("context") * physics.context() / copies),
             prompt_ms: digits(efficiency("prompt") * physics.prompt()),
             pair_ms: digits(efficiency("pair") * physics.pair()),
         }
     }
 
-    /// A replica for each configuration of the rows, by the version with the most rows.
-    pub fn replicas(&self, rows: &[SiliconRow]) -> ReplicaCatalog {
+    /// A replica for each configuration of the rows, by the version with the most rows. `source` cites the rows.
+    pub fn replicas(&self, rows: &[SiliconRow], source: String) -> ReplicaCatalog {
         let mut by: BTreeMap<&Configuration, BTreeMap<&str, Vec<&SiliconRow>>> = BTreeMap::new();
         for row in rows {
             by.entry(&row.configuration).or_default().entry(&row.version).or_default().push(row);
@@ -122,17 +126,18 @@ impl TwoStages {
         let entry = |(configuration, versions): (&Configuration, BTreeMap<&str, Vec<&SiliconRow>>)| {
             let physics = Physics::of(configuration)?;
             let most = versions.values().max_by_key(|rows| rows.len())?.first()?;
+            let copies = f64::from(configuration.data);
             Some(ReplicaEntry {
                 name: configuration.to_string(),
                 rows: versions.values().map(Vec::len).sum::<usize>() as u32,
-                // Keys and values are taken as 16-bit numbers.
-                kv_tokens: round(physics.kv_tokens() / 2.0, 3) as u64,
+                // Keys and values are taken as 16-bit numbers, in the memory of all copies of the attention.
+                kv_tokens: round(physics.kv_tokens() / 2.0 * copies, 3) as u64,
                 configuration: configuration.clone(),
                 step: self.step(most, physics),
             })
         };
         ReplicaCatalog {
-            sources: BTreeMap::from([("silicon".to_owned(), SOURCE.to_owned())]),
+            sources: BTreeMap::from([("silicon".to_owned(), source)]),
             replicas: by.into_iter().filter_map(entry).collect(),
         }
     }

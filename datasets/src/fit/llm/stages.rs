@@ -4,9 +4,11 @@
 //! request makes its `O` tokens, about `c d` prompts are computed, each between two tokens of all others:
 //!
 //! ```text
-//! TPOT = fixed + weights(c d) + sequence c + context c (I + O/2)  +  (c d / O) (prompt I + pair I^2)
-//! TTFT = first + prompt I + pair I^2 + crowd c d I + sequence c + slot (O TPOT / c) + excess (O TPOT)
+//! TPOT = fixed + weights(c d) + sequence c + context c (I + O/2)  +  (c d / O) (prompt I + pair I^2 / 2)
+//! TTFT = first + prompt I + pair I^2 / 2 + crowd c d I + sequence c + slot (O TPOT / c) + excess (O TPOT)
 //! ```
+//!
+//! The `c` of `sequence c` and `context c` in TPOT is at most the number of requests that fit into memory.
 //!
 //! Weights and context are bytes over the bandwidth of the devices; prompts and pairs are operations over their peak.
 //! `slot` is the wait for a place where the load is a little above the number of places, and `excess` the wait where

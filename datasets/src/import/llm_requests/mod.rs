@@ -15,12 +15,14 @@ use goodput_env::model::serving::llm::request::SECOND_PS;
 
 use super::ImportReport;
 use super::source::TraceSource;
-use crate::csv_rows::{excerpt, first_line};
+use crate::csv_rows::{excerpt, first_line, without_mark};
 use crate::error::{DataError, RowProblem};
 use crate::llm::{LlmTrace, MeasuredTimes};
 
 /// Most tokens of a prompt or an answer.
 const MOST_TOKENS: u32 = 1 << 24;
+/// Longest time from the first arrival to the last one, seconds: 64 bits of picoseconds end at 1.8e7 seconds.
+const MOST_SECS: f64 = 1e7;
 
 /// A row of a trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +35,8 @@ struct LlmRequestRow {
     measured: Option<MeasuredTimes>,
 }
 
-type Rows = Vec<Result<LlmRequestRow, (u64, RowProblem)>>;
+/// Rows with their lines in the file.
+type Rows = Vec<(u64, Result<LlmRequestRow, RowProblem>)>;
 
 /// Reads a trace, which gzip or xz may have compressed, in the format that its first line tells.
 ///
@@ -51,12 +54,14 @@ pub fn read(path: &Path) -> Result<(LlmTrace, ImportReport), DataError> {
     } else {
         return Err(DataError::Format { path: path.to_owned(), found: excerpt(first) });
     };
+    let arrivals = rows.iter().filter_map(|(_, row)| Some(row.as_ref().ok()?.arrival_secs));
+    let start = arrivals.fold(f64::INFINITY, f64::min);
     let mut report = ImportReport::default();
     let mut kept = Vec::with_capacity(rows.len());
-    for row in rows {
-        match row {
+    for (line, row) in rows {
+        match row.and_then(|row| not_late(row, start)) {
             Ok(row) => kept.push(row),
-            Err((line, problem)) => report.refuse(line, problem),
+            Err(problem) => report.refuse(line, problem),
         }
     }
     report.kept = kept.len() as u64;
@@ -85,16 +90,26 @@ fn trace(mut rows: Vec<LlmRequestRow>) -> LlmTrace {
 
 /// Rows of a text with a JSON object a line.
 fn objects<T: serde::de::DeserializeOwned>(text: &[u8], row: impl Fn(T) -> Result<LlmRequestRow, RowProblem>) -> Rows {
-    let lines = (1..).zip(text.split(|&byte| byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty());
+    let split = without_mark(text).split(|&byte| byte == b'\n');
+    let lines = (1..).zip(split).filter(|(_, line)| !line.trim_ascii().is_empty());
     let parse = |(number, line): (u64, &[u8])| {
         let object = serde_json::from_slice(line).map_err(|_| RowProblem::Value {
             column: "the line",
             value: excerpt(line),
             expected: "a JSON object with the keys of the first line",
         });
-        object.and_then(&row).map_err(|problem| (number, problem))
+        (number, object.and_then(&row))
     };
     lines.map(parse).collect()
+}
+
+/// The row, where it arrives soon enough after the first one at `start` seconds.
+fn not_late(row: LlmRequestRow, start: f64) -> Result<LlmRequestRow, RowProblem> {
+    if row.arrival_secs - start <= MOST_SECS {
+        return Ok(row);
+    }
+    let (column, value) = ("the time of arrival", row.arrival_secs.to_string());
+    Err(RowProblem::Value { column, value, expected: "at most 1e7 seconds after the first row" })
 }
 
 /// A row with these values, where they are possible.

@@ -26,10 +26,13 @@ pub(super) fn rows(path: &Path, text: &[u8]) -> Result<Rows, DataError> {
     let mut table = CsvRows::new(path, text, columns)?;
     let mut rows = Vec::new();
     while let Some(row) = table.next(columns) {
-        rows.push(row.and_then(|row| {
-            let parsed = || checked(arrival(&row)?, row.count(1)?, row.count(2)?);
-            parsed().map_err(|problem| (row.line, problem))
-        }));
+        rows.push(match row {
+            Ok(row) => {
+                let parsed = || checked(arrival(&row)?, row.count(1)?, row.count(2)?);
+                (row.line, parsed())
+            }
+            Err((line, problem)) => (line, Err(problem)),
+        });
     }
     Ok(rows)
 }

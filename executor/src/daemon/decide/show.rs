@@ -83,6 +83,7 @@ impl<E: Engine> Daemon<E> {
             let phase = phase_name(seen.phase);
             *phases.entry(phase).or_default() += 1;
             let id = self.observer.id(&seen.key);
+            let ordered = id.filter(|_| orders.contains_key(seen.key.as_str()));
             let job = id.and_then(|id| view.job(id));
             let request = &seen.spec.request;
             if let Some(job) = job.filter(|job| job.gpus() > 0)
@@ -136,7 +137,7 @@ impl<E: Engine> Daemon<E> {
                 learned: id.map_or_else(String::new, |id| self.observer.known_speed(id)),
                 beside: beside(status.shadow.as_ref(), &seen.key),
                 change: id.and_then(|id| decided?.reasons.get(&id).cloned()).or(change),
-                resize: id.and_then(|id| decided?.resizes.get(&id).cloned()).or(resize),
+                resize: ordered.and_then(|id| decided?.resizes.get(&id).cloned()).or(resize),
             });
         }
         queue.sort_by(|a, b| b.age_secs.total_cmp(&a.age_secs).then_with(|| a.key.cmp(&b.key)));

@@ -15,7 +15,11 @@ const NOT_SUBMITTED: &str = "(not submitted)";
 
 impl<E: Engine> Daemon<E> {
     /// Predicts the start of the job with this key. The loop goes on meanwhile; the answer goes to `reply`.
+    /// Only the daemon that leads keeps the past that it goes by.
     pub fn predict_start(&self, key: &str, reply: PredictorReply) {
+        if self.leader.term().is_none() {
+            return reply(Err("this daemon stands by: ask the one that leads".to_owned()));
+        }
         self.predict(AskedStart::Waits(key), None, reply);
     }
 

@@ -167,6 +167,9 @@ impl PredictedStart {
         let listed = listed.collect::<Vec<_>>().join(", ");
         if !listed.is_empty() {
             text.push_str(&format!("\n  ahead of it: {listed}"));
+            if self.ahead_in_most > self.ahead.len() {
+                text.push_str(&format!("; {} in all in most futures", self.ahead_in_most));
+            }
         }
         if self.overtaking >= 0.05 {
             text.push_str(&format!("\n  jobs that come later and start earlier: {:.1} on average", self.overtaking));

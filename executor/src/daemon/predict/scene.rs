@@ -35,7 +35,7 @@ pub struct StartScene {
     pub(super) asked: usize,
     /// Whether the asked job is one of the engine's.
     pub(super) is_submitted: bool,
-    /// Moment of the snapshot, milliseconds of the engine's clock, and the same moment on the policy's clock.
+    /// Moment of the snapshot, milliseconds of the engine's clock.
     pub(super) at_ms: i64,
     pub(super) speedup: f64,
     pub(super) notes: Vec<String>,

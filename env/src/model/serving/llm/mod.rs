@@ -12,8 +12,8 @@
 //! batch and prompts fill the rest of its token budget in chunks (Sarathi-Serve, Agrawal et al., OSDI 2024, section
 //! 4.2).
 //!
-//! Times are whole picoseconds. So many equal steps that are summed in closed form end at the same picosecond as
-//! steps that are played one by one, and `env/tests/llm.rs` compares both.
+//! Times are whole picoseconds. So many equal steps that are summed in closed form end at the picosecond at
+//! which steps end that are played one by one, and `env/tests/llm.rs` compares both.
 
 pub mod autoscale;
 mod prefix;

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-/// Blocks that one replica keeps.
+/// Blocks that one replica keeps, from the arrival of a request on. That is a little early: its prompt may not be
+/// computed yet when the next request arrives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixCache {
     /// Most blocks that are kept.

@@ -120,14 +120,19 @@ impl LlmReplica {
         self.outstanding
     }
 
+    /// Whether the memory of the replica holds a request to its last token.
+    pub fn fits(&self, request: &LlmRequest) -> bool {
+        let most = u64::from(request.input) + u64::from(request.output);
+        most <= self.limits.kv_tokens / u64::from(self.limits.block) * u64::from(self.limits.block)
+    }
+
     /// Adds a request, not earlier than those before it. Play the steps before its arrival first, by
     /// [`Self::advance`]. The answer is at once where the request can never fit.
     pub fn push(&mut self, id: u32, request: LlmRequest) -> Option<LlmOutcome> {
-        let most = u64::from(request.input) + u64::from(request.output);
-        if most > self.limits.kv_tokens / u64::from(self.limits.block) * u64::from(self.limits.block) {
+        if !self.fits(&request) {
             return Some(LlmOutcome::TooLong);
         }
-        self.outstanding += most;
+        self.outstanding += u64::from(request.input) + u64::from(request.output);
         self.waiting.push_back(Sequence { id, request, made: 0, first_ps: None, preemptions: 0 });
         None
     }

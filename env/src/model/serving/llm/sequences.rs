@@ -1,4 +1,4 @@
-//! The requests that a replica decodes, counted so that a step costs the same whatever their number.
+//! Requests that a replica decodes, counted so that the cost of a step does not grow with their number.
 //!
 //! Every sequence gains a token in every step. So a sequence is stored as the step at which it ends, memory as the
 //! number of sequences that begin a block in each of the coming steps, and neither changes while steps pass.
@@ -55,7 +55,8 @@ pub(super) struct Sequences {
     step: u64,
     slots: Vec<Option<Decoding>>,
     free: Vec<u32>,
-    /// Step of the last token, slot, and order of admission by which an entry of a slot's earlier tenant is known.
+    /// Step of the last token, slot, and order of admission, by which an entry of an earlier sequence of the slot is
+    /// known.
     ends: BinaryHeap<Reverse<(u64, u32, u64)>>,
     /// Sequences that begin a block in a step, by the step modulo the size of a block.
     begins: Vec<u32>,

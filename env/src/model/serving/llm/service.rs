@@ -51,7 +51,11 @@ impl LlmService {
             // Of equal replicas the first is taken.
             let least = self.replicas.iter_mut().min_by_key(|(replica, _)| replica.outstanding_tokens());
             let Some((replica, kept)) = least else { continue };
-            let known = blocks.get(id as usize).map_or(0, |blocks| kept.reuse(blocks, request.input));
+            let known = match blocks.get(id as usize) {
+                // A request that the replica refuses leaves its memory as it was.
+                Some(blocks) if replica.fits(&request) => kept.reuse(blocks, request.input),
+                _ => 0,
+            };
             self.reused += u64::from(known);
             if let Some(answer) = replica.push(id, LlmRequest { cached: request.cached.max(known), ..request }) {
                 done(id, answer);

@@ -10,6 +10,8 @@
 //! `A` pairs of a token and a token before it. Of `E` experts, of which a token uses `k`, `n` tokens read the share
 //! `1 - (1 - k / E)^n`: experts are taken as drawn evenly and independently.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -50,8 +52,8 @@ pub struct BatchTimeError {
 /// Time of a step in whole picoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchTime {
-    /// Cost of a step by its number of tokens, without context and pairs and prompts.
-    base_ps: Vec<u64>,
+    /// Cost of a step by its number of tokens, without context and pairs and prompts. Replicas share it.
+    base_ps: Arc<[u64]>,
     sequence_ps: u64,
     context_ps: u64,
     prompt_ps: u64,
@@ -102,11 +104,13 @@ impl BatchTime {
     /// pairs.
     pub fn mixed_ps(&self, sequences: u32, context: u64, prompt: u32, pairs2: u64) -> u64 {
         let tokens = (sequences + prompt) as usize;
+        // A long prompt has more attoseconds of pairs than 64 bits hold.
+        let pairs_ps = u128::from(self.pair_as) * u128::from(pairs2) / 2_000_000;
         self.base_ps[tokens.min(self.base_ps.len() - 1)]
             + self.sequence_ps * u64::from(sequences)
             + self.context_ps * context
             + self.prompt_ps * u64::from(prompt)
-            + (self.pair_as * pairs2) / 2_000_000
+            + pairs_ps as u64
     }
 
     /// Picoseconds of `steps` steps in which `sequences` decode, with `context` tokens in the first of them. A step
@@ -158,6 +162,14 @@ mod tests {
             assert!(each(within - 1) < span && each(within) >= span, "{span}: {within}");
         }
         assert_eq!(step.steps_within(7, 1000, 900_000_000_000, 12), 12);
+    }
+
+    #[test]
+    fn pairs_of_a_long_prompt_do_not_overflow() {
+        let costs = StepCosts { fixed_ms: 5.0, pair_ms: 1e-6, ..Default::default() };
+        let step = BatchTime::new(&costs, 256).unwrap();
+        let pairs2 = 1_u64 << 36;
+        assert_eq!(step.mixed_ps(0, 0, 0, pairs2) - step.mixed_ps(0, 0, 0, 0), pairs2 * 500);
     }
 
     #[test]

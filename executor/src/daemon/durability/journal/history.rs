@@ -39,7 +39,7 @@ pub struct JobAsked {
 }
 
 impl Journal {
-    /// Writes down jobs that came and jobs that have ended. Of many, those submitted last are kept.
+    /// Writes down jobs that came and jobs that have ended. Of many that have ended, and of many that have not, those submitted last are kept.
     ///
     /// # Errors
     /// [`JournalError::Database`]; nothing has changed then.
@@ -56,8 +56,14 @@ impl Journal {
                     ON CONFLICT (submit_ms, key) DO UPDATE SET ran_secs = coalesce(excluded.ran_secs, ran_secs)";
                 transaction.prepare_cached(sql)?.execute(params![submit_ms, key, body, ran_secs])?;
             }
-            let sql = "DELETE FROM history WHERE submit_ms < (SELECT submit_ms FROM history ORDER BY submit_ms DESC LIMIT 1 OFFSET ?)";
-            transaction.prepare_cached(sql)?.execute([KEPT])?;
+            // Jobs that have ended have a limit of their own: a long queue does not push them out.
+            for ended in ["ran_secs IS NOT NULL", "ran_secs IS NULL"] {
+                let sql = format!(
+                    "DELETE FROM history WHERE {ended} AND submit_ms <
+                        (SELECT submit_ms FROM history WHERE {ended} ORDER BY submit_ms DESC LIMIT 1 OFFSET ?)"
+                );
+                transaction.prepare_cached(&sql)?.execute([KEPT])?;
+            }
             transaction.commit()
         };
         write(&mut self.database).map_err(fault)

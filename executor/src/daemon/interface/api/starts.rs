@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use goodput_configs::live::token::ApiVerb;
 use serde_json::{Value, json};
 
 use super::access::Caller;
@@ -51,7 +52,13 @@ async fn dry_run(
     if !refused.is_empty() {
         return Ok(Json(json!({ "refused": refused, "start": null, "no_start": "" })));
     }
-    patiently(&api, &caller, ApiCommand::TrySubmission(Box::new(job))).await
+    let Json(mut tried) = patiently(&api, &caller, ApiCommand::TrySubmission(Box::new(job))).await?;
+    // The queue, which names jobs of others, is for tokens that may read.
+    if let Some(start) = tried["start"].as_object_mut().filter(|_| !caller.0.allows(ApiVerb::Read)) {
+        start.insert("ahead".into(), json!([]));
+        start.insert("frees".into(), json!([]));
+    }
+    Ok(Json(tried))
 }
 
 async fn patiently(api: &Api, caller: &Caller, command: ApiCommand) -> Result<Json<Value>, ApiProblem> {
