@@ -10,7 +10,7 @@ use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT, choose, total_
 use goodput_agents::heuristic::sia::restart_factor;
 use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, NodeId, TypeId};
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, Slice};
 use goodput_env::scenario::{Preset, Scenario};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Outcome, Simulator, Status};
@@ -217,7 +217,11 @@ mod plain {
                     waiting.push(at);
                 }
             }
-            let place = find(&ids, &free, size, gpus).unwrap_or_else(|| place_on_fragments(&ids, &free, gpus));
+            let held = &jobs[at].held;
+            let is_free = |slice: &Slice| slice.gpus <= free[ids.binary_search(&slice.node).unwrap()];
+            let stays = held.gpus() == gpus && held.slices().iter().all(is_free);
+            let place = find(&ids, &free, size, gpus).or_else(|| stays.then(|| held.clone()));
+            let place = place.unwrap_or_else(|| place_on_fragments(&ids, &free, gpus));
             take(&ids, &mut free, &place);
             places[at] = place;
         }

@@ -1,8 +1,8 @@
 //! Percentile bootstrap over the rows of a matrix of seeds x tasks: seeds are drawn anew, the tasks stay.
 //!
-//! A row may be drawn whole, or each of its tasks on its own. A workload at a higher load contains the jobs that it has at
-//! a lower load under that seed, so the scores of its loads rise and fall together. If each were drawn on its own, they
-//! would count as independent observations, and the intervals would be too narrow.
+//! A row may be drawn whole, or each of its tasks on its own. A workload at a higher load contains the jobs that it has
+//! at a lower load under that seed, so the scores of its loads rise and fall together. If each were drawn on its own,
+//! they would count as independent observations, and the intervals would be too narrow.
 //!
 //! The draws are made once and shared by every statistic, so that policies which met the same seeds
 //! are also resampled on the same seeds: that is what makes the bootstrap of a difference a paired

@@ -39,7 +39,8 @@ pub struct JobAsked {
 }
 
 impl Journal {
-    /// Writes down jobs that came and jobs that have ended. Of many that have ended, and of many that have not, those submitted last are kept.
+    /// Writes down jobs that came and jobs that have ended. Of many that have ended, and of many that have not, those
+    /// submitted last are kept.
     ///
     /// # Errors
     /// [`JournalError::Database`]; nothing has changed then.
