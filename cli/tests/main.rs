@@ -6,6 +6,7 @@ mod env_serve;
 mod external;
 mod federate;
 mod forecast;
+mod headroom;
 mod init;
 mod llm;
 mod lone_binary;

@@ -9,6 +9,7 @@ use goodput_configs::experiment::Experiment;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_configs::kind::Kind;
 use goodput_configs::reader::{self, Document};
+use goodput_env::scenario::Information;
 
 const SERVICES: &str = include_str!("../scenario/burst.toml");
 
@@ -28,13 +29,23 @@ fn overrides_reach_into_arrays() {
     assert_eq!((more.len(), more.last().unwrap().as_str()), (policies.len() + 1, "tiresias"));
 }
 
+/// A choice by name becomes a choice with values of its own, as a sweep over both needs it.
+#[test]
+fn a_named_choice_gives_way_to_one_with_values() {
+    let found = |set: &str| with(set).unwrap().environment.information;
+    assert_eq!(found("environment.information.estimate.sigma=0.25"), Information::Estimate { sigma: 0.25 });
+    assert_ne!(found("seed=1"), found("environment.information.estimate.sigma=0.25"));
+    let error = with("name.x=1").unwrap_err();
+    assert!(error.message.ends_with("expected a text, found a table"), "{error}");
+}
+
 #[test]
 fn overrides_that_lead_nowhere_say_where() {
     for (set, part) in [
         ("services.9.name=x", "`services` has no entry 9"),
         ("services.name=x", "name an entry by its number, as in `services.0`"),
         ("services.0=x", "`services.0` is a table"),
-        ("name.x=1", "`name` is a string"),
+        ("environment.round_secs.x=1", "`round_secs` is a float"),
         ("nothing", "expected KEY=VALUE"),
     ] {
         let error = with(set).unwrap_err();

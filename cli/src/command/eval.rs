@@ -36,7 +36,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
         results::print_bounds(&sweep, &merged, args.output)?;
     }
     if args.headroom {
-        headroom::print(&sweep, &merged, args.output)?;
+        headroom::print(&sweep, &merged, &dir, args.output)?;
     }
     Ok(ExitCode::SUCCESS)
 }
