@@ -61,30 +61,3 @@ fn no_reactive_headroom_lends_as_much_at_as_few_violations() {
         );
     }
 }
-
-#[test]
-fn temporary_table() {
-    for hours in [1, 6, 12] {
-        for name in &SERIES[..4] {
-            let split = Split::load(name);
-            let ours = lend(&split, Lender::DEFAULT, hours);
-            let steps: Vec<LendingScore> = [0.5, 0.2, 0.1, 0.05, 0.035, 0.02, 0.005, 0.002, 0.0005]
-                .map(|share| lend(&split, Lender::Decided(goodput_forecast::decide::Objective::Steps(share)), hours))
-                .to_vec();
-            let best = |scores: &[LendingScore]| {
-                scores.iter().filter(|score| score.violated <= 0.01).map(|score| score.lent).fold(0.0, f64::max)
-            };
-            let reactive: Vec<LendingScore> =
-                (0..=80).map(|step| lend(&split, Lender::Reactive { headroom: f64::from(step) / 20.0 }, hours)).collect();
-            let oracle = lend(&split, Lender::Oracle, hours);
-            println!(
-                "| {name} | {hours} h | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {:.1} % |",
-                100.0 * ours.lent,
-                100.0 * ours.violated,
-                100.0 * best(&steps),
-                100.0 * best(&reactive),
-                100.0 * oracle.lent
-            );
-        }
-    }
-}

@@ -89,9 +89,9 @@ impl Arima {
 }
 
 fn push(newest: &mut [f64], value: f64) {
-    newest.rotate_right(1);
-    if let Some(first) = newest.first_mut() {
-        *first = value;
+    if let Some(last) = newest.last_mut() {
+        *last = value;
+        newest.rotate_right(1);
     }
 }
 
