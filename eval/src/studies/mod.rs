@@ -6,6 +6,7 @@
 //! - [`federation`]: clusters that lend each other servers, with and without a coordinator.
 //! - [`forecasting`]: load forecasters: backtests, comparisons, lending.
 //! - [`headroom`]: the policies of a comparison beside a probe that knows the future, and the bound.
+//! - [`worth`]: accelerator-hours that a forecast saves an autoscaler.
 //! - [`starts`]: when a waiting job will start, and how well such predictions held.
 
 pub mod advice;
@@ -15,3 +16,4 @@ pub mod federation;
 pub mod forecasting;
 pub mod headroom;
 pub mod starts;
+pub mod worth;
