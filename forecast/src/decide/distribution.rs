@@ -2,7 +2,8 @@
 //!
 //! Up to the share [`TAIL`] from the top, a quantile is that of the weighted values. Beyond, the exceedances are taken
 //! for exponential with their mean excess: the peaks-over-threshold model with shape 0 (Pickands, "Statistical
-//! inference using extreme order statistics", Annals of Statistics 3(1), 1975). A level such as 0.999 thus has an answer
+//! inference using extreme order statistics", Annals of Statistics 3(1), 1975). A level such as 0.999 thus has an
+//! answer
 //! where few errors are known, and the answer grows without a bound as the level goes to 1.
 
 /// Share of the weight whose values are the tail.

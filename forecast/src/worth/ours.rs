@@ -1,6 +1,7 @@
 //! The rule of this crate: joint scenarios of the load until an order of now serves, at a level that follows misses.
 //!
-//! Until an order of now serves, capacity cannot grow, so that what is paid for has to be enough for the largest load of
+//! Until an order of now serves, capacity cannot grow, so that what is paid for has to be enough for the largest load
+//! of
 //! those steps. A miss is a step that needed more than the least capacity asked for since it came into reach.
 
 use std::ops::Range;
