@@ -33,7 +33,7 @@ fn a_replica_of_the_catalog_is_a_service() {
 fn what_cannot_be_served_is_refused_with_its_key() {
     for (set, expected) in [
         (
-            "services.0.model=\"Llama-3.1-70B-fp8/vllm/h100_sxm/tp5\"",
+            "services.0.model=\"Llama-3.1-70B-fp8/vllm/h100_sxm/tp44\"",
             "did you mean \"Llama-3.1-70B-fp8/vllm/h100_sxm/tp4\"?",
         ),
         ("services.0.model=\"DeepSeek-R1-fp8/sglang/h200_sxm/tp8\"", "without a node that a replica fits on"),

@@ -18,7 +18,8 @@ use crate::service::{TokenCell, TokenProfile};
 /// Numbers of replicas that are measured.
 const COUNTS: [u32; 3] = [1, 4, 16];
 /// Loads that are measured, relative to the requests per second of replicas that never run out of requests.
-const LOADS: [f64; 11] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+/// Further tokens are in time up to some load and late a little above it, so the upper loads are close to each other.
+const LOADS: [f64; 15] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 /// Requests of a measurement, and those beyond for each replica.
 const REQUESTS: (u32, u32) = (6_000, 600);
 /// Share of requests at the start of a measurement that are not counted.

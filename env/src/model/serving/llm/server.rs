@@ -47,6 +47,11 @@ impl TokenServer {
         }
         changes.for_each(|from| fleet.change(from));
         fleet.advance(u64::MAX);
+        for (outcome, request) in fleet.outcomes.iter_mut().zip(requests) {
+            if let LlmOutcome::Served(served) = outcome {
+                served.arrival_ps = request.arrival_ps;
+            }
+        }
         Ok(fleet.outcomes)
     }
 }
@@ -71,7 +76,8 @@ impl ChangingFleet {
         self.advance(from.at_ps);
         self.ready = from.replicas as usize;
         for (id, request) in std::mem::take(&mut self.held) {
-            self.push(id, request);
+            // An idle replica begins when a request comes, and this one comes to it only now.
+            self.push(id, LlmRequest { arrival_ps: from.at_ps, ..request });
         }
     }
 
