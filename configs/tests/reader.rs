@@ -21,7 +21,7 @@ fn with(set: &str) -> Result<Experiment, ReadError> {
 fn overrides_reach_into_arrays() {
     let before = with("seed=1").unwrap();
     let after = with("services.1.slo.latency_ms=777").unwrap();
-    assert_eq!(after.services[1].slo.latency_ms, 777);
+    assert_eq!(after.services[1].slo.latency_ms, Some(777));
     assert_eq!(after.services[0], before.services[0]);
     let policies = with("evaluate.policies.0=srtf").unwrap().evaluate.policies;
     assert_eq!(policies[0], "srtf");

@@ -10,7 +10,7 @@ use goodput_train::run_dir::RunDir;
 use crate::args::Eval;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{essential, threads};
-use crate::command::{headroom, programs, study};
+use crate::command::{headroom, programs, study, token_price};
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput eval` and gives its exit code: a sweep that is planned, run and merged in one process.
@@ -37,6 +37,9 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
     }
     if args.headroom {
         headroom::print(&sweep, &merged, &dir, args.output)?;
+    }
+    if args.token_price {
+        token_price::print(&merged, args.output)?;
     }
     Ok(ExitCode::SUCCESS)
 }
