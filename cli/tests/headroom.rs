@@ -43,7 +43,8 @@ fn each_setting_has_a_row_in_which_the_probe_is_above_the_bound() {
     for row in &rows {
         let number = |at: usize| row[at].parse::<f64>().unwrap();
         assert!(["sia", "tiresias"].contains(&row[1]) && row[2] == "lookahead(tiresias)", "{shown}");
-        // The probe plays the published policies to the end before it starts, so that it is no worse; the bound is below everything.
+        // The probe plays the published policies to the end before it starts, so that it is no worse; the bound is
+        // below everything.
         assert!(number(9) <= number(8) && number(8) <= number(6) + 0.1, "{shown}");
     }
     let picture = fs::read_to_string(dir.path().join("out/headroom.svg")).unwrap();

@@ -52,8 +52,8 @@ fn late(outcomes: &[LlmOutcome]) -> [f64; 3] {
     [share(&ttft), share(&tpot), share(&|one| ttft(one) || tpot(one))]
 }
 
-/// Distance between two loads. Late tokens rise from few to most within a tenth of the load, so a share is compared with
-/// those of the table a little below and above its load.
+/// Distance between two loads. Late tokens rise from few to most within a tenth of the load, so a share is compared
+/// with those of the table a little below and above its load.
 const NEAR: f64 = 0.05;
 
 /// Numbers of replicas and loads between those that were measured, and other draws.

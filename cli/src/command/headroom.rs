@@ -1,5 +1,5 @@
-//! Table and picture of `goodput eval --headroom`: the policies of a comparison beside a probe that knows the future, and
-//! the bound.
+//! Table and picture of `goodput eval --headroom`: the policies of a comparison beside a probe that knows the future,
+//! and the bound.
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::report::results::ComparisonResults;

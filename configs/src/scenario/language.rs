@@ -54,7 +54,7 @@ pub enum LengthsConfig {
     AzureConversation,
     /// Lognormal lengths with the moments of an hour of the conversation service Kimi.
     MooncakeConversation,
-    /// Lognormal lengths.
+    /// Lengths drawn from lognormal distributions.
     Lognormal(TokenLengths),
     /// Pairs of lengths of a trace in a file, in any format of `goodput data replay-llm`.
     Trace(PathBuf),

@@ -30,9 +30,9 @@ impl ServiceId {
     }
 }
 
-/// Latency objective: at least a fraction `target` of all requests takes at most `latency`. For a language model that is
-/// the time to the first token; the objective for further tokens is part of the profile of its replicas, and a request
-/// that misses either of both violates the objective.
+/// Latency objective: at least a fraction `target` of all requests takes at most `latency`. For a language model that
+/// is the time to the first token; the objective for further tokens is part of the profile of its replicas, and a
+/// request that misses either of both violates the objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {

@@ -1,7 +1,8 @@
 //! Services of language models in a run, beside a replay of every request on the replica model.
 //!
 //! A run counts requests by a table of what replicas keep at a load. This study draws the requests of a whole run one
-//! by one, plays them on as many replicas as took requests at each moment of the run, and sets both counts side by side.
+//! by one, plays them on as many replicas as took requests at each moment of the run, and sets both counts side by
+//! side.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! What a forecast is worth to an autoscaler: accelerator-hours of published rules and of ours, on real loads, at one
+//! The worth of a forecast to an autoscaler: accelerator-hours of published rules and of ours, on real loads, at one
 //! share of steps with enough capacity.
 
 use std::path::PathBuf;
 
 use goodput_configs::forecast::{SeriesConfig, WorthConfig, WorthLoad};
-use goodput_forecast::worth::{ColdStart, Match, Parts, Rule, Scored, Service, judge, least, saving};
+use goodput_forecast::worth::{ColdStart, JudgedRule, Match, Parts, ScalingRule, ServiceLoad, judge, least, saving};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub struct RuleRow {
 
 /// Ours beside the best rival of a cell, both with the dial that attains the target with the fewest hours in hindsight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Saving {
+pub struct HoursSaved {
     /// Rival with the fewest hours.
     pub rival: &'static str,
     /// Share of the hours of the rival that ours saves; negative where it needs more.
@@ -70,14 +70,14 @@ impl WorthCell {
         self.rules.iter().map(row).collect()
     }
 
-    /// What ours saves; `None` where it, or every rival, has no dial that attains the target.
-    pub fn saving(&self) -> Option<Saving> {
+    /// Saving of ours; `None` where it, or every rival, has no dial that attains the target.
+    pub fn saving(&self) -> Option<HoursSaved> {
         let (ours, rivals) = self.rules.split_first()?;
         let rivals = rivals.iter().filter_map(|rival| Some((rival.rule.name(), rival.hindsight.as_ref()?)));
-        let order = |a: &(&str, &Scored), b: &(&str, &Scored)| a.1.accelerators.total_cmp(&b.1.accelerators);
+        let order = |a: &(&str, &JudgedRule), b: &(&str, &JudgedRule)| a.1.accelerators.total_cmp(&b.1.accelerators);
         let (rival, best) = rivals.min_by(order)?;
         let (saved, interval) = saving(ours.hindsight.as_ref()?, best, self.day_steps);
-        Some(Saving { rival, saved, interval })
+        Some(HoursSaved { rival, saved, interval })
     }
 }
 
@@ -86,13 +86,14 @@ impl WorthCell {
 /// # Errors
 /// A series that cannot be read, has no days, is too short for its parts, or cannot be fitted.
 pub fn worth(config: &WorthConfig) -> Result<Vec<WorthCell>, StudyError> {
-    let services: Vec<(&WorthLoad, Service)> =
+    let services: Vec<(&WorthLoad, ServiceLoad)> =
         config.loads.par_iter().map(|load| Ok((load, service(config, load)?))).collect::<Result<_, StudyError>>()?;
-    let mut cells: Vec<(&WorthLoad, &Service, f64)> = Vec::new();
+    let mut cells: Vec<(&WorthLoad, &ServiceLoad, f64)> = Vec::new();
     for (load, service) in &services {
         cells.extend(played(config, service.step_secs).map(|secs| (*load, service, secs)));
     }
-    let jobs: Vec<(usize, Rule)> = (0..cells.len()).flat_map(|cell| Rule::ALL.map(|rule| (cell, rule))).collect();
+    let jobs: Vec<(usize, ScalingRule)> =
+        (0..cells.len()).flat_map(|cell| ScalingRule::ALL.map(|rule| (cell, rule))).collect();
     let judged: Vec<Vec<Match>> = jobs
         .into_par_iter()
         .map(|(cell, rule)| {
@@ -100,7 +101,7 @@ pub fn worth(config: &WorthConfig) -> Result<Vec<WorthCell>, StudyError> {
             judge(service, rule, ColdStart::new(secs, service.step_secs), &config.targets)
         })
         .collect();
-    let of_cell = cells.par_iter().zip(judged.par_chunks(Rule::ALL.len()));
+    let of_cell = cells.par_iter().zip(judged.par_chunks(ScalingRule::ALL.len()));
     let all = of_cell.flat_map_iter(|((load, service, secs), rules)| {
         config.targets.iter().enumerate().map(move |(number, &target)| WorthCell {
             load: load.name.clone(),
@@ -119,12 +120,12 @@ fn played(config: &WorthConfig, step_secs: f64) -> impl Iterator<Item = f64> {
     config.cold_start_secs.iter().copied().filter(move |secs| 2.0 * secs >= step_secs)
 }
 
-fn bound(service: &Service, cold_start_secs: f64, target: f64) -> f64 {
+fn bound(service: &ServiceLoad, cold_start_secs: f64, target: f64) -> f64 {
     let need: Vec<Option<u32>> = service.parts.test.clone().map(|step| service.need(step)).collect();
     least(&need, cold_start_secs / service.step_secs, 1.0 - target)
 }
 
-fn service(config: &WorthConfig, load: &WorthLoad) -> Result<Service, StudyError> {
+fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyError> {
     let path: PathBuf = config.folder.join(&load.series.path);
     let (series, _) = read_series(&SeriesConfig { path, ..load.series.clone() })?;
     let step_millis = series.step_millis();
@@ -140,5 +141,5 @@ fn service(config: &WorthConfig, load: &WorthLoad) -> Result<Service, StudyError
     let step_secs = step_millis as f64 / 1e3;
     let reach = played(config, step_secs).map(|secs| ColdStart::new(secs, step_secs).reach()).max().unwrap_or(1);
     let parts = Parts { test: validation.end..series.len(), validation };
-    Ok(Service::new(&series, day_steps, config.accelerators, reach, parts)?)
+    Ok(ServiceLoad::new(&series, day_steps, config.accelerators, reach, parts)?)
 }

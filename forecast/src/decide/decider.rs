@@ -81,8 +81,8 @@ impl Decider {
         ahead.map_or(f64::INFINITY, |ahead| ahead.exceeded_with(self.level.tail()).max(0.0))
     }
 
-    /// Takes in the outcome of a decision whose window is over: the share of its steps, or of its leases, that was
-    /// missed. A decision about cost has a fixed level, and does not listen.
+    /// Takes in the outcome of a decision after the end of the window: the share of its steps, or of its leases, that
+    /// was missed. A decision about cost has a fixed level, and does not listen.
     pub fn settle(&mut self, missed: f64) {
         match self.objective {
             Objective::Steps(_) | Objective::Leases(_) => self.level.settle(missed),

@@ -6,7 +6,7 @@
 //! answer
 //! where few errors are known, and the answer grows without a bound as the level goes to 1.
 
-/// Share of the weight whose values are the tail.
+/// Share of the weight that lies in the tail.
 const TAIL: f64 = 0.05;
 
 /// Weighted values in ascending order.

@@ -20,7 +20,7 @@ pub use distribution::Distribution;
 pub use level::OnlineLevel;
 pub use residuals::{ResidualPaths, Scenarios};
 
-/// What a decision keeps small.
+/// Quantity that a decision keeps small.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Objective {
@@ -47,7 +47,7 @@ pub enum Statistic {
 }
 
 impl Objective {
-    /// Statistic whose quantile answers the objective.
+    /// Statistic of which a quantile answers the objective.
     pub fn statistic(&self) -> Statistic {
         match self {
             Self::Steps(_) | Self::Cost { .. } => Statistic::EachStep,

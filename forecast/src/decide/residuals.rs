@@ -30,7 +30,7 @@ const PATHS_A_DAY: usize = 288;
 /// Number of complete paths from which scenarios are made.
 const ENOUGH: usize = 20;
 
-/// Forecast whose steps are still coming.
+/// Forecast of steps that are still to come.
 #[derive(Debug, Clone)]
 struct OpenPath {
     origin: usize,

@@ -1,17 +1,17 @@
-//! A fleet whose capacity takes a cold start to grow, played step by step.
+//! A fleet that takes a cold start to grow, played step by step.
 //!
 //! At the beginning of a step the rule knows the load of the steps before. It says for which load capacity should be
 //! held. What is missing is ordered and serves a cold start later; what is too much is given back at once, accelerators
 //! that are still starting first, as Kubernetes does. An accelerator is paid for from its order on. A step is attained
 //! when the accelerators that serve are enough for its load, for the share of the step for which they do.
 
-use super::Service;
+use super::ServiceLoad;
 use std::ops::Range;
 
 /// Time from the order of an accelerator to its service.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColdStart {
-    /// Whole steps.
+    /// Number of steps that pass in full.
     pub steps: usize,
     /// Rest, as a share of a step, below 1.
     pub part: f64,
@@ -35,9 +35,9 @@ impl ColdStart {
     }
 }
 
-/// How a rule turns the load that it asks capacity for into a number of accelerators.
+/// Damping between the load that a rule asks capacity for and the number of accelerators.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scaling {
+pub struct Damping {
     /// Relative change below which the present number is kept.
     pub tolerance: f64,
     /// Steps for which the largest number asked for is held before the number falls.
@@ -115,7 +115,7 @@ impl Fleet {
     }
 
     /// Plays the steps `part` of a service, given at each of them the load to hold capacity for.
-    pub fn play(service: &Service, part: Range<usize>, cold: ColdStart, asked: &[f64], scaling: Scaling) -> Played {
+    pub fn play(service: &ServiceLoad, part: Range<usize>, cold: ColdStart, asked: &[f64], scaling: Damping) -> Played {
         let last = part.start.checked_sub(1).map_or(0.0, |last| service.seen[last]);
         let mut fleet = Self::new(cold, service.accelerators(last));
         let mut recent: Vec<u32> = Vec::with_capacity(part.len());

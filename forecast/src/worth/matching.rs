@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::{ColdStart, Fleet, Played, Rule, Service};
+use super::{ColdStart, Fleet, Played, ScalingRule, ServiceLoad};
 use crate::block_bootstrap;
 
 /// A rule on the test part.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scored {
+pub struct JudgedRule {
     /// Mean number of accelerators paid for.
     pub accelerators: f64,
     /// Share of the steps that was attained.
@@ -16,30 +16,30 @@ pub struct Scored {
     pub held: Vec<f64>,
 }
 
-impl Scored {
+impl JudgedRule {
     fn of(played: &Played) -> Self {
         Self { accelerators: played.accelerators(), attained: played.attained(), held: played.held.clone() }
     }
 }
 
-/// A rule whose dial was set to a target.
+/// A rule with the dial set to a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     /// Rule that was played.
-    pub rule: Rule,
+    pub rule: ScalingRule,
     /// The test, with the dial that the validation part chose.
-    pub chosen: Scored,
+    pub chosen: JudgedRule,
     /// The test, with the dial that needs the least among those that attain the target there; `None` where no dial
     /// does.
-    pub hindsight: Option<Scored>,
+    pub hindsight: Option<JudgedRule>,
 }
 
 /// Plays `rule` at all of its dials, and matches it at each target share of attained steps.
-pub fn judge(service: &Service, rule: Rule, cold: ColdStart, targets: &[f64]) -> Vec<Match> {
-    let play = |part: &Range<usize>| -> Vec<Scored> {
+pub fn judge(service: &ServiceLoad, rule: ScalingRule, cold: ColdStart, targets: &[f64]) -> Vec<Match> {
+    let play = |part: &Range<usize>| -> Vec<JudgedRule> {
         let asked = rule.asked(service, part, cold, &rule.dials());
         let scaling = rule.scaling(service.step_secs);
-        asked.iter().map(|asked| Scored::of(&Fleet::play(service, part.clone(), cold, asked, scaling))).collect()
+        asked.iter().map(|asked| JudgedRule::of(&Fleet::play(service, part.clone(), cold, asked, scaling))).collect()
     };
     let (validation, test) = (play(&service.parts.validation), play(&service.parts.test));
     let matched = |&target: &f64| {
@@ -50,13 +50,13 @@ pub fn judge(service: &Service, rule: Rule, cold: ColdStart, targets: &[f64]) ->
     targets.iter().map(matched).collect()
 }
 
-fn least_that_attains(scores: &[Scored], target: f64) -> Option<usize> {
+fn least_that_attains(scores: &[JudgedRule], target: f64) -> Option<usize> {
     // Shares are sums of parts of steps, so that equality has a tolerance.
     let attains = |&dial: &usize| scores[dial].attained >= target - 1e-9;
     (0..scores.len()).filter(attains).min_by(|&a, &b| scores[a].accelerators.total_cmp(&scores[b].accelerators))
 }
 
-fn most_attained(scores: &[Scored]) -> Option<usize> {
+fn most_attained(scores: &[JudgedRule]) -> Option<usize> {
     (0..scores.len()).max_by(|&a, &b| {
         let order = scores[a].attained.total_cmp(&scores[b].attained);
         order.then(scores[b].accelerators.total_cmp(&scores[a].accelerators))
@@ -65,8 +65,9 @@ fn most_attained(scores: &[Scored]) -> Option<usize> {
 
 /// Share of the accelerators of `rival` that `ours` saves, with its 95 % interval by a bootstrap of blocks of whole
 /// days; negative where `ours` needs more.
-pub fn saving(ours: &Scored, rival: &Scored, day_steps: usize) -> (f64, Option<(f64, f64)>) {
-    let days = |scored: &Scored| -> Vec<f64> { scored.held.chunks(day_steps).map(|day| day.iter().sum()).collect() };
+pub fn saving(ours: &JudgedRule, rival: &JudgedRule, day_steps: usize) -> (f64, Option<(f64, f64)>) {
+    let days =
+        |scored: &JudgedRule| -> Vec<f64> { scored.held.chunks(day_steps).map(|day| day.iter().sum()).collect() };
     let (ours_days, rival_days) = (days(ours), days(rival));
     let mean = rival_days.iter().sum::<f64>() / rival_days.len().max(1) as f64;
     let differences: Vec<f64> = rival_days.iter().zip(&ours_days).map(|(rival, ours)| (rival - ours) / mean).collect();
@@ -80,9 +81,9 @@ mod tests {
     use crate::worth::Parts;
 
     /// Thirty days of hours that need 1 accelerator, and 9 from 8 to 16 o'clock.
-    fn sawtooth() -> Service {
+    fn sawtooth() -> ServiceLoad {
         let load: Vec<f64> = (0..720).map(|step| if (8..16).contains(&(step % 24)) { 8.5 } else { 0.5 }).collect();
-        Service {
+        ServiceLoad {
             seen: load.clone(),
             load_per_accelerator: 1.0,
             day_steps: 24,
@@ -99,16 +100,16 @@ mod tests {
     fn foresight_of_a_sawtooth_pays_for_the_cold_start_alone() {
         let service = sawtooth();
         let cold = ColdStart::new(3600.0, 3600.0);
-        let ours = judge(&service, Rule::Decide, cold, &[0.99]).remove(0).hindsight.unwrap();
+        let ours = judge(&service, ScalingRule::Decide, cold, &[0.99]).remove(0).hindsight.unwrap();
         // 16 hours of 1 and 8 of 9, and 8 accelerators that start for an hour each day.
         let need: Vec<Option<u32>> = service.parts.test.clone().map(|step| service.need(step)).collect();
         let oracle = super::super::least(&need, 1.0, 0.0);
         assert!((oracle - 96.0 / 24.0).abs() < 1e-9, "{oracle}");
         assert!((ours.accelerators - oracle).abs() < 1e-9 && ours.attained == 1.0, "{ours:?}");
         // A rule that sees the last hour only has to hold the peak all day.
-        let reactive = judge(&service, Rule::Reactive, cold, &[0.99]).remove(0);
+        let reactive = judge(&service, ScalingRule::Reactive, cold, &[0.99]).remove(0);
         assert!(reactive.hindsight.is_none() && reactive.chosen.attained < 0.99, "no headroom up to eight is enough");
-        let autopilot = judge(&service, Rule::Autopilot, cold, &[0.99]).remove(0).hindsight.unwrap();
+        let autopilot = judge(&service, ScalingRule::Autopilot, cold, &[0.99]).remove(0).hindsight.unwrap();
         assert!((autopilot.accelerators - 9.0).abs() < 1e-9, "{}", autopilot.accelerators);
         let (saved, interval) = saving(&ours, &autopilot, 24);
         assert!((saved - 5.0 / 9.0).abs() < 1e-9);

@@ -21,10 +21,10 @@ pub fn least(need: &[Option<u32>], cold: f64, missed: f64) -> f64 {
     let most = need.iter().flatten().copied().max().unwrap_or(0);
     // At a price of a whole fleet started for one step, nothing is missed.
     let (mut low, mut high) = (0.0, f64::from(most) * (cold + 1.0) + 1.0);
-    let mut best = if missed > 0.0 { 0.0 } else { Program::solve(need, most, cold, high).cost };
+    let mut best = if missed > 0.0 { 0.0 } else { LeastHours::solve(need, most, cold, high).cost };
     for _ in 0..if missed > 0.0 { ROUNDS } else { 0 } {
         let price = 0.5 * (low + high);
-        let solved = Program::solve(need, most, cold, price);
+        let solved = LeastHours::solve(need, most, cold, price);
         best = f64::max(best, solved.cost - price * allowed);
         if solved.missed > allowed {
             low = price;
@@ -36,14 +36,14 @@ pub fn least(need: &[Option<u32>], cold: f64, missed: f64) -> f64 {
 }
 
 /// Optimum of the program at one price.
-struct Program {
+struct LeastHours {
     /// Accelerator-steps and prices of missed steps together.
     cost: f64,
     /// Number of missed steps.
     missed: f64,
 }
 
-impl Program {
+impl LeastHours {
     /// Backward over the steps; a state is the number of accelerators that serve, 0 to `most`.
     fn solve(need: &[Option<u32>], most: u32, cold: f64, price: f64) -> Self {
         let states = most as usize + 1;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::Service;
+use super::ServiceLoad;
 use crate::decide::{OnlineLevel, ResidualPaths, Statistic};
 
 /// Change of the level after a missed step, as a share of the aim.
@@ -14,7 +14,7 @@ const RATE: f64 = 0.2;
 
 /// Loads to hold capacity for at each step of `part`, for each aim of `aims`, shape `[aims, steps]`; orders of now
 /// serve within `reach` steps, the present one included.
-pub(super) fn asked(service: &Service, part: &Range<usize>, reach: usize, aims: &[f64]) -> Vec<Vec<f64>> {
+pub(super) fn asked(service: &ServiceLoad, part: &Range<usize>, reach: usize, aims: &[f64]) -> Vec<Vec<f64>> {
     let known: Vec<f64> = service.seen[..service.first].to_vec();
     let mean = known.iter().map(|load| load.abs()).sum::<f64>() / known.len().max(1) as f64;
     let mut residuals = ResidualPaths::new(reach, service.day_steps, mean);

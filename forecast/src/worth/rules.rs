@@ -5,12 +5,12 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::rivals::{Arima, LocalTrend, UsageHistogram, hourly};
-use super::{ColdStart, Scaling, Service, ours};
+use super::{ColdStart, Damping, ServiceLoad, ours};
 
 /// Rule that says how much capacity a fleet should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum ScalingRule {
     /// Ours: [`decide`](crate::decide). The dial is the share of steps that the level aims to miss.
     Decide,
     /// The last load times a headroom.
@@ -23,8 +23,8 @@ pub enum Rule {
     Threshold,
     /// NVIDIA Dynamo's planner, predictor `constant`: the load of the last adjustment interval, 180 s or a step.
     DynamoConstant,
-    /// NVIDIA Dynamo's planner, predictor `arima`: the next interval by an ARIMA model of automatic order
-    /// whose estimation is stated in the results page.
+    /// NVIDIA Dynamo's planner, predictor `arima`: the next interval by an ARIMA model of automatic order.
+    /// The results page states the estimation.
     DynamoArima,
     /// NVIDIA Dynamo's planner, predictor `kalman`: the next interval by a local linear trend with variances 1 of the
     /// level, 0.1 of the trend and 10 of the measurement (`planner/utils/load_predictor.py`).
@@ -39,7 +39,7 @@ pub enum Rule {
     Autopilot,
 }
 
-impl Rule {
+impl ScalingRule {
     /// Every rule; ours comes first.
     pub const ALL: [Self; 9] = [
         Self::Decide,
@@ -76,20 +76,20 @@ impl Rule {
         }
     }
 
-    /// How the rule turns the load that it asks capacity for into accelerators.
-    pub fn scaling(self, step_secs: f64) -> Scaling {
+    /// Damping between the load that the rule asks capacity for and the accelerators.
+    pub fn scaling(self, step_secs: f64) -> Damping {
         let steps = |secs: f64| (secs / step_secs).ceil() as usize;
         match self {
-            Self::Hpa => Scaling { tolerance: 0.1, hold: steps(300.0) },
-            Self::Threshold => Scaling { tolerance: 0.0, hold: steps(300.0) },
-            Self::Autopilot => Scaling { tolerance: 0.0, hold: steps(3600.0) },
-            _ => Scaling { tolerance: 0.0, hold: 0 },
+            Self::Hpa => Damping { tolerance: 0.1, hold: steps(300.0) },
+            Self::Threshold => Damping { tolerance: 0.0, hold: steps(300.0) },
+            Self::Autopilot => Damping { tolerance: 0.0, hold: steps(3600.0) },
+            _ => Damping { tolerance: 0.0, hold: 0 },
         }
     }
 
     /// Loads that capacity is asked for at each step of `part`, for each dial, shape `[dials, steps]`. At each step the
     /// rule knows the load of the steps before.
-    pub fn asked(self, service: &Service, part: &Range<usize>, cold: ColdStart, dials: &[f64]) -> Vec<Vec<f64>> {
+    pub fn asked(self, service: &ServiceLoad, part: &Range<usize>, cold: ColdStart, dials: &[f64]) -> Vec<Vec<f64>> {
         // The interval just before the part is the first that a predictor is told in it.
         let before = part.start.saturating_sub(interval(service));
         let expected = match self {
@@ -112,23 +112,23 @@ impl Rule {
     }
 }
 
-fn last(service: &Service, part: &Range<usize>) -> Vec<f64> {
+fn last(service: &ServiceLoad, part: &Range<usize>) -> Vec<f64> {
     part.clone().map(|step| step.checked_sub(1).map_or(0.0, |last| service.seen[last])).collect()
 }
 
 /// Steps of Dynamo's adjustment interval of 180 s, at least one.
-fn interval(service: &Service) -> usize {
+fn interval(service: &ServiceLoad) -> usize {
     (180.0 / service.step_secs).ceil().max(1.0) as usize
 }
 
 /// Mean loads of the whole intervals that end at step `end`.
-fn interval_means(service: &Service, end: usize) -> Vec<f64> {
+fn interval_means(service: &ServiceLoad, end: usize) -> Vec<f64> {
     let steps = interval(service);
     service.seen[end % steps..end].chunks_exact(steps).map(|loads| loads.iter().sum::<f64>() / steps as f64).collect()
 }
 
-/// What is expected of each interval of `part` by a predictor that is told the mean of the interval before.
-fn by_interval(service: &Service, part: &Range<usize>, mut next: impl FnMut(f64) -> f64) -> Vec<f64> {
+/// Expected load of each interval of `part` under a predictor that is told the mean of the interval before.
+fn by_interval(service: &ServiceLoad, part: &Range<usize>, mut next: impl FnMut(f64) -> f64) -> Vec<f64> {
     let steps = interval(service);
     let mut expected = 0.0;
     let each = part.clone().map(|step| {
@@ -141,7 +141,7 @@ fn by_interval(service: &Service, part: &Range<usize>, mut next: impl FnMut(f64)
     each.collect()
 }
 
-fn autopilot(service: &Service, part: &Range<usize>) -> Vec<f64> {
+fn autopilot(service: &ServiceLoad, part: &Range<usize>) -> Vec<f64> {
     let most = service.seen[..part.start].iter().copied().fold(0.0, f64::max);
     let mut usage = UsageHistogram::new(most, 0.5 * service.day_steps as f64);
     service.seen[..part.start].iter().for_each(|&load| usage.add(load));

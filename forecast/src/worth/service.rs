@@ -15,7 +15,7 @@ pub struct Parts {
 
 /// Load of one service with the forecasts of it.
 #[derive(Debug, Clone)]
-pub struct Service {
+pub struct ServiceLoad {
     /// Load by step, gaps as NaN.
     pub load: Vec<f64>,
     /// Load by step with gaps filled from the past, as rules see it.
@@ -39,7 +39,7 @@ pub struct Service {
 /// Days of a series on which a forecaster is fitted, at least.
 const FIT_DAYS: usize = 3;
 
-impl Service {
+impl ServiceLoad {
     /// Service of `series`, with one accelerator for each hundredth of the 0.99 quantile of the load before the test,
     /// or what `accelerators` says in place of a hundred. Forecasts look `reach` steps ahead. They are those of the
     /// default forecaster, which is fitted on the first half of what comes before the validation, at least three days,

@@ -16,7 +16,7 @@ pub struct HeadroomRow {
     pub ours: Option<f64>,
     /// The foresight probe.
     pub probe: Option<f64>,
-    /// The bound.
+    /// Lower bound of every policy.
     pub bound: Option<f64>,
 }
 

@@ -1,10 +1,10 @@
 //! The foresight probe.
 //!
-//! It is the operator of `lookahead` on the true future. From time to time the run is cloned for every policy and played
-//! to its very end with the true arrivals and the true work, and the policy under which jobs spend the least time goes on
-//! until the next look. That is one step of policy improvement (Bertsekas and Castanon, Journal of Heuristics 5, 1999)
-//! with perfect foresight. It is a reference and no policy: it reads what no scheduler can know, and there is no name by
-//! which it could be run.
+//! It is the operator of `lookahead` on the true future. From time to time the run is cloned for every policy and
+//! played to its very end with the true arrivals and the true work, and the policy under which jobs spend the least
+//! time goes on until the next look. That is one step of policy improvement (Bertsekas and Castanon, Journal of
+//! Heuristics 5, 1999) with perfect foresight. It is a reference and no policy: it reads what no scheduler can know,
+//! and there is no name by which it could be run.
 
 use std::sync::Arc;
 

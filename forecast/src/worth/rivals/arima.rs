@@ -178,8 +178,8 @@ fn regress(rows: &[f64], targets: &[f64], width: usize) -> Vec<f64> {
     sides
 }
 
-/// Akaike's criterion and the coefficients of the orders `(p, q)`; an infinite criterion for a model whose own errors
-/// run away.
+/// Akaike's criterion and the coefficients of the orders `(p, q)`. The criterion is infinite where the errors of the
+/// model run away.
 fn estimate(centred: &[f64], long: &[f64], p: usize, q: usize) -> (f64, Vec<f64>) {
     let from = LONG + MOST_ORDER;
     let coefficients = regress(&lagged(centred, p, long, q, from), &centred[from..], p + q);

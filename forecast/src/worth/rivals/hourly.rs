@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::worth::{ColdStart, Service};
+use crate::worth::{ColdStart, ServiceLoad};
 use crate::{Adaptive, Fit, Predict, Series};
 
 /// Hours from one forecast to the next, and hours forecast.
@@ -13,7 +13,7 @@ const BUFFER_SECS: f64 = 300.0;
 
 /// Load expected at each step of `part`: the largest hourly forecast until the buffer is over, and at least the last
 /// load. The last load alone where a day is not 24 whole hours of steps.
-pub(in crate::worth) fn expected(service: &Service, part: &Range<usize>, cold: ColdStart) -> Vec<f64> {
+pub(in crate::worth) fn expected(service: &ServiceLoad, part: &Range<usize>, cold: ColdStart) -> Vec<f64> {
     let hour = service.day_steps / 24;
     let last = |step: usize| step.checked_sub(1).map_or(0.0, |last| service.seen[last]);
     if hour == 0 || !service.day_steps.is_multiple_of(24) {

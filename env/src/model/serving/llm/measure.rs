@@ -1,9 +1,9 @@
 //! Requests that a replica answers a second within its objectives: a table by load, from replays.
 //!
 //! A service of the simulated cluster has too many requests to be played one by one in each of many runs, and a policy
-//! asks what replicas could do at loads that never come. So the replica model plays requests once for each of some loads
-//! and numbers of replicas, and [`TokenProfile`] keeps the shares that miss an objective. `docs/src/results/llm-services.md`
-//! compares whole runs with a replay of every request.
+//! asks what replicas could do at loads that never come. So the replica model plays requests once for each of some
+//! loads and numbers of replicas, and [`TokenProfile`] keeps the shares that miss an objective.
+//! `docs/src/results/llm-services.md` compares whole runs with a replay of every request.
 
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ pub enum MeasureError {
     Objective {
         /// Objective that cannot be kept.
         name: &'static str,
-        /// Its value, seconds.
+        /// Value of the objective, seconds.
         secs: f64,
         /// Least value that an idle replica keeps, seconds.
         least: f64,

@@ -19,7 +19,7 @@ pub struct TokenServer {
 /// Number of replicas that take requests from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyFrom {
-    /// Moment, picoseconds.
+    /// Time since the start of the run, picoseconds.
     pub at_ps: u64,
     /// Replicas that take requests from then on.
     pub replicas: u32,
