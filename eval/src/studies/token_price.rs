@@ -10,6 +10,9 @@ use crate::report::results::ComparisonResults;
 use crate::run::{RunHead, RunLayout};
 use crate::stats::{Bootstrap, Estimate, Resample};
 
+/// Smallest gain that has a price, points of 100: a price of less is a ratio of two roundings.
+const LEAST_GAIN: f64 = 0.05;
+
 /// Training and attainment of a policy on a workload, beside those of the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenPrice {
@@ -28,7 +31,7 @@ pub struct TokenPrice {
     /// Attainment of the policy less that of the reference, points of 100.
     pub gained_points: Estimate,
     /// Accelerators given up for a point gained; `None` for the reference, and where it is not sure that the policy
-    /// gains anything.
+    /// gains anything, or the gain is below [`LEAST_GAIN`].
     pub gpus_per_point: Option<Estimate>,
 }
 
@@ -49,7 +52,7 @@ pub fn prices(results: &ComparisonResults) -> Vec<TokenPrice> {
             let estimate = |of: &Array2<f64>| draws.estimate(mean(of), |draw: Resample<'_>| mean(&draw.of(of.view())));
             let gained_points = estimate(&gained);
             let ratio = |draw: Resample<'_>| mean(&draw.of(given_up.view())) / mean(&draw.of(gained.view()));
-            let is_sure = policy != layout.reference && gained_points.value > 0.0 && gained_points.excludes(0.0);
+            let is_sure = policy != layout.reference && gained_points.value >= LEAST_GAIN && gained_points.excludes(0.0);
             prices.push(TokenPrice {
                 workload: workload.clone(),
                 policy: name.clone(),
