@@ -52,7 +52,8 @@ pub fn prices(results: &ComparisonResults) -> Vec<TokenPrice> {
             let estimate = |of: &Array2<f64>| draws.estimate(mean(of), |draw: Resample<'_>| mean(&draw.of(of.view())));
             let gained_points = estimate(&gained);
             let ratio = |draw: Resample<'_>| mean(&draw.of(given_up.view())) / mean(&draw.of(gained.view()));
-            let is_sure = policy != layout.reference && gained_points.value >= LEAST_GAIN && gained_points.excludes(0.0);
+            let is_sure =
+                policy != layout.reference && gained_points.value >= LEAST_GAIN && gained_points.excludes(0.0);
             prices.push(TokenPrice {
                 workload: workload.clone(),
                 policy: name.clone(),
