@@ -293,11 +293,14 @@ impl Study {
         let target = config.target;
         let steps = |target: f64| (format!("steps {target}"), Lender::Decided(Objective::Steps(target)));
         let leases = |target: f64| (format!("leases {target}"), Lender::Decided(Objective::Leases(target)));
+        let cost =
+            |shortage: f64| (format!("cost {shortage}:1"), Lender::Decided(Objective::Cost { shortage, idle: 1.0 }));
         let reactive = |headroom: f64| (format!("reactive +{:.0} %", 100.0 * headroom), Lender::Reactive { headroom });
         let lenders: Vec<(String, Lender)> =
             std::iter::once((format!("default: steps {target}"), Lender::Decided(Objective::Steps(target))))
                 .chain([0.5, 0.2, 0.1, 0.05, 0.02, 0.005].map(steps))
                 .chain([0.2, 0.1, 0.02].map(leases))
+                .chain([20.0, 100.0].map(cost))
                 .chain([0.0, 0.1, 0.2, 0.5, 1.0, 2.0].map(reactive))
                 .chain([("oracle".to_string(), Lender::Oracle)])
                 .collect();

@@ -8,7 +8,7 @@ use goodput_agents::compose::{NamedPolicy, lookahead_base};
 
 use super::bound::{self, Bound};
 use crate::report::plots::{Figure, HeadroomRow, headroom};
-use crate::run::{PolicyEntry, RunHead};
+use crate::run::RunHead;
 use crate::sweep::{Sweep, SweepError};
 
 /// Most policies that the probe plays: the best ones of the workload. A look costs a run to the end for each of them.
@@ -68,37 +68,40 @@ pub fn picture(found: &[Headroom]) -> Figure {
 pub fn of(sweep: &Sweep, heads: &[RunHead]) -> Result<Vec<Headroom>, SweepError> {
     let layout = sweep.layout();
     let bounds = bound::of(layout, heads, |index| sweep.scenario(index))?;
-    let mut found = Vec::new();
-    for (workload, name) in layout.workloads.iter().enumerate() {
-        let own: Vec<usize> =
-            (0..layout.scenarios.len()).filter(|&at| layout.scenarios[at].workload == workload).collect();
-        let mean = |secs: Option<Vec<f64>>| secs.map(|secs| secs.iter().sum::<f64>() / secs.len().max(1) as f64);
-        let of_policy = |policy: usize| {
-            let start = layout.runs_of(policy).start;
-            mean(own.iter().map(|at| heads[start + at].complete_jct_secs).collect())
-        };
+    let of_workload =
+        |workload: usize| (0..layout.scenarios.len()).filter(move |&at| layout.scenarios[at].workload == workload);
+    let mean = |secs: Option<Vec<f64>>| secs.map(|secs| secs.iter().sum::<f64>() / secs.len().max(1) as f64);
+    let of_policy = |policy: usize, workload: usize| {
+        let start = layout.runs_of(policy).start;
+        mean(of_workload(workload).map(|at| heads[start + at].complete_jct_secs).collect())
+    };
+    let workloads = 0..layout.workloads.len();
+    let players: Vec<Vec<usize>> =
+        workloads.clone().map(|workload| players(&layout.policies, |policy| of_policy(policy, workload))).collect();
+    let probe = |at: usize| {
+        sweep.on_scenario(at, |scenario, entries, seed| {
+            let players = &players[layout.scenarios[at].workload];
+            probe::play(scenario, &players.iter().map(|&policy| &entries[policy]).collect::<Vec<_>>(), seed)
+        })
+    };
+    let probed: Vec<Option<f64>> =
+        (0..layout.scenarios.len()).into_par_iter().map(probe).collect::<Result<_, SweepError>>()?;
+    let found = workloads.map(|workload| {
+        let name = &layout.workloads[workload];
         let best = |published: bool| {
             let named = layout.policies.iter().enumerate().filter(|(_, name)| is_published(name) == published);
-            let secs = named.filter_map(|(policy, name)| Some((name.clone(), of_policy(policy)?)));
+            let secs = named.filter_map(|(policy, name)| Some((name.clone(), of_policy(policy, workload)?)));
             secs.min_by(|one, other| one.1.total_cmp(&other.1))
         };
-        let players = players(layout.policies.len(), of_policy);
-        let probe = |at: usize| {
-            sweep.on_scenario(at, |scenario, entries, seed| {
-                let entries: Vec<&PolicyEntry> = players.iter().map(|&policy| &entries[policy]).collect();
-                probe::play(scenario, &entries, seed)
-            })
-        };
-        let probed = own.par_iter().map(|&at| probe(at)).collect::<Result<Option<Vec<f64>>, SweepError>>()?;
-        found.push(Headroom {
+        Headroom {
             workload: name.clone(),
             published: best(true),
             ours: best(false),
-            probe_secs: mean(probed),
+            probe_secs: mean(of_workload(workload).map(|at| probed[at]).collect()),
             bound: bounds.iter().find(|(known, ..)| known == name).map(|(_, bound, _)| *bound),
-        });
-    }
-    Ok(found)
+        }
+    });
+    Ok(found.collect())
 }
 
 /// Whether a name is that of a published policy as it stands, and not of a trained one or of one that plans ahead.
@@ -106,9 +109,11 @@ fn is_published(name: &str) -> bool {
     lookahead_base(name).is_none() && name.parse::<NamedPolicy>().is_ok()
 }
 
-/// The policies that take least time, the best first; those without a mean are left out.
-fn players(policies: usize, secs: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
-    let mut timed: Vec<(usize, f64)> = (0..policies).filter_map(|policy| Some((policy, secs(policy)?))).collect();
+/// The policies that take least time, the best first. Those without a mean are left out, and those that plan ahead
+/// themselves.
+fn players(policies: &[String], secs: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
+    let named = policies.iter().enumerate().filter(|(_, name)| lookahead_base(name).is_none());
+    let mut timed: Vec<(usize, f64)> = named.filter_map(|(policy, _)| Some((policy, secs(policy)?))).collect();
     timed.sort_by(|one, other| one.1.total_cmp(&other.1));
     timed.into_iter().take(PLAYERS).map(|(policy, _)| policy).collect()
 }

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use goodput_agents::compose::lookahead_base;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Scenario, SimOptions};
@@ -53,12 +52,9 @@ fn complete(run: &Simulator) -> bool {
     run.records().iter().all(|job| job.refused.is_none())
 }
 
-/// Whether the probe may play a policy: not one that plans ahead itself, and none with conventions of its own, because
-/// one clone of the run cannot change them.
+/// Whether the probe may play a policy: none with conventions of its own, because a clone of the run cannot change them.
 fn may_play(entry: &PolicyEntry, options: &SimOptions) -> bool {
-    let of_the_run = entry.batching.is_none_or(|own| own == options.batching)
-        && entry.rounds.is_none_or(|own| own == options.rounds);
-    lookahead_base(&entry.name).is_none() && of_the_run
+    entry.batching.is_none_or(|own| own == options.batching) && entry.rounds.is_none_or(|own| own == options.rounds)
 }
 
 /// Mean completion time of the probe over the policies `entries` on `scenario`, seconds; `None` where the run fails, no
@@ -105,6 +101,7 @@ mod tests {
     use goodput_agents::compose::by_name;
     use goodput_env::cluster::Cluster;
     use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+    use goodput_env::scenario::Rounds;
 
     use super::*;
 
@@ -129,7 +126,8 @@ mod tests {
         let (fifo, srtf) = (alone("fifo"), alone("srtf"));
         let both = play(&scenario, &[&entry("fifo"), &entry("srtf")], 3).expect("it can be played");
         assert!(both <= fifo.min(srtf) + 1e-6, "{both} {fifo} {srtf}");
-        // A policy that looks ahead itself is not played, and without policies there is no probe.
-        assert_eq!(play(&scenario, &[&entry("lookahead(fifo)")], 3), None);
+        // Without a policy that it may play there is no probe.
+        let own_rounds = PolicyEntry { rounds: Some(Rounds { period: None, on_churn: true }), ..entry("fifo") };
+        assert_eq!(play(&scenario, &[&own_rounds], 3), None);
     }
 }
