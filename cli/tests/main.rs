@@ -17,6 +17,7 @@ mod reference;
 mod slurm_arrays;
 mod support;
 mod sweep;
+mod token_services;
 mod traces;
 mod train_distributed;
 mod train_forecaster;

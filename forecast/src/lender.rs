@@ -23,7 +23,7 @@ pub enum Lender {
 }
 
 impl Lender {
-    /// Default lender: at most one violated step in a hundred.
+    /// Default lender: it aims below one violated step in a hundred, and does not reach that on every load.
     pub const DEFAULT: Lender = Lender::Decided(Objective::Steps(0.01));
 
     /// Runs this lender on `series`: it decides at step `first` and every `lease.steps` after it

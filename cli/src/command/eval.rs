@@ -17,6 +17,9 @@ use crate::progress::{Meter, Verbosity};
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let sweep = study::plan(study::of(&args.study, essential(&results::own_argv()))?)?;
+    if args.token_price {
+        token_price::check(&sweep)?;
+    }
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
     let store = CellStore::open(&args.run_dir).map_err(study::fault)?;
     let meter = Meter::new(verbosity);

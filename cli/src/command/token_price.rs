@@ -4,15 +4,26 @@ use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::report::results::ComparisonResults;
 use goodput_eval::stats::Estimate;
 use goodput_eval::studies::token_price::{TokenPrice, prices};
+use goodput_eval::sweep::Sweep;
+
+use super::study::fault;
+
+/// Says, before the runs, where no workload has a language model among its services.
+pub fn check(sweep: &Sweep) -> Result<(), CommandError> {
+    let layout = sweep.layout();
+    for run in 0..layout.scenarios.len() {
+        let scenario = sweep.scenario(run).map_err(fault)?;
+        if scenario.workload.services.iter().any(|service| service.runs_tokens()) {
+            return Ok(());
+        }
+    }
+    Err(CommandError::input("no workload has a language model among its services")
+        .with_help("leave out --token-price, or compare on a scenario such as configs/scenario/llm-services.toml"))
+}
 
 /// Prints a line for each workload and policy.
 pub fn print(results: &ComparisonResults, format: OutputFormat) -> Result<(), CommandError> {
     let prices = prices(results);
-    if prices.is_empty() {
-        return Err(CommandError::input("no workload has a language model among its services").with_help(
-            "leave out --token-price, or compare on a scenario such as configs/scenario/llm-services.toml",
-        ));
-    }
     let columns = [
         "workload",
         "policy",

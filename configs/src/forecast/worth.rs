@@ -72,8 +72,8 @@ impl WorthConfig {
             let key = if self.targets.is_empty() { "targets" } else { "cold_start_secs" };
             return Err(CheckError::value(key, "empty", "at least one value"));
         }
-        if let Some(secs) = self.cold_start_secs.iter().find(|secs| !(0.0..=86_400.0).contains(*secs)) {
-            return Err(CheckError::value("cold_start_secs", secs, "0 to 86400 seconds"));
+        if let Some(secs) = self.cold_start_secs.iter().find(|secs| !(**secs > 0.0 && **secs <= 86_400.0)) {
+            return Err(CheckError::value("cold_start_secs", secs, "above 0 and at most 86400 seconds"));
         }
         if let Some(target) = self.targets.iter().find(|target| !(0.5..=1.0).contains(*target)) {
             return Err(CheckError::value("targets", target, "0.5 to 1"));

@@ -52,8 +52,9 @@ pub fn prices(results: &ComparisonResults) -> Vec<TokenPrice> {
             let estimate = |of: &Array2<f64>| draws.estimate(mean(of), |draw: Resample<'_>| mean(&draw.of(of.view())));
             let gained_points = estimate(&gained);
             let ratio = |draw: Resample<'_>| mean(&draw.of(given_up.view())) / mean(&draw.of(gained.view()));
-            let is_sure =
-                policy != layout.reference && gained_points.value >= LEAST_GAIN && gained_points.excludes(0.0);
+            let is_sure = policy != layout.reference
+                && gained_points.ci.is_some_and(|ci| ci.low > 0.0)
+                && gained_points.value >= LEAST_GAIN;
             prices.push(TokenPrice {
                 workload: workload.clone(),
                 policy: name.clone(),

@@ -4,7 +4,7 @@
 //! NeurIPS 2021, equation 2. The step is taken in the space of levels, so that the capacity never leaves what the
 //! scenarios say is possible, and it is taken in both directions. As long as the level is not held at its bounds, the
 //! mean share missed over `n` settlements differs from the aim by at most `1 / (rate * n)`, whatever the load does
-//! (proposition 4.1 there).
+//! (proposition 4.1 there). Rates are small here, so a level needs hundreds of settlements before that bound says much.
 
 use serde::{Deserialize, Serialize};
 

@@ -113,9 +113,8 @@ impl ResidualPaths {
         let width = self.width.min(point.len());
         let scale = self.scale();
         let factors: Vec<f64> = point[..width].iter().map(|&expected| self.size(expected) * scale).collect();
-        // Neighbours are nearly equal. Those that are kept began a whole number of strides before now, so that they
-        // share
-        // the minute of the hour.
+        // Neighbours are nearly equal. Those that are kept began a whole number of strides before now, so that
+        // they share the place within a stride.
         let stride = (self.day / PATHS_A_DAY).max(1);
         let chosen = self.closed.iter().filter(|(origin, _)| (self.now - origin).is_multiple_of(stride));
         let (mut loads, mut weights) = (Vec::new(), Vec::new());

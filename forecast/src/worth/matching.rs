@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{ColdStart, Fleet, Played, ScalingRule, ServiceLoad};
-use crate::block_bootstrap;
+use crate::significance::saving_bootstrap;
 
 /// A rule on the test part.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,16 +63,14 @@ fn most_attained(scores: &[JudgedRule]) -> Option<usize> {
     })
 }
 
-/// Share of the accelerators of `rival` that `ours` saves, with its 95 % interval by a bootstrap of blocks of whole
-/// days; negative where `ours` needs more.
+/// Share of the accelerators of `rival` that `ours` saves, with its 95 % interval by a bootstrap of whole days,
+/// which are drawn for both; negative where `ours` needs more.
 pub fn saving(ours: &JudgedRule, rival: &JudgedRule, day_steps: usize) -> (f64, Option<(f64, f64)>) {
     let days =
         |scored: &JudgedRule| -> Vec<f64> { scored.held.chunks(day_steps).map(|day| day.iter().sum()).collect() };
     let (ours_days, rival_days) = (days(ours), days(rival));
-    let mean = rival_days.iter().sum::<f64>() / rival_days.len().max(1) as f64;
-    let differences: Vec<f64> = rival_days.iter().zip(&ours_days).map(|(rival, ours)| (rival - ours) / mean).collect();
     let saved = 1.0 - ours.accelerators / rival.accelerators;
-    (saved, block_bootstrap(&differences, 1, 2_000, 0.95).filter(|_| differences.len() > 1))
+    (saved, saving_bootstrap(&ours_days, &rival_days, 2_000, 0.95))
 }
 
 #[cfg(test)]

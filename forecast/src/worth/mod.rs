@@ -1,4 +1,4 @@
-//! Room of what a forecast is worth: accelerator-hours of autoscaling rules at one attainment of the objective.
+//! Worth of a forecast: accelerator-hours of autoscaling rules at one attainment of the objective.
 //!
 //! A fleet that takes a cold start to grow serves a load ([`Fleet`]). A rule says at each step the load that
 //! capacity should be there for ([`ScalingRule`]); it has one dial, a factor on what it expects or a level. The dial is

@@ -18,8 +18,8 @@ pub enum ScalingRule {
     /// Kubernetes' HorizontalPodAutoscaler on the load: tolerance 0.1, stabilisation window 300 s downwards
     /// (Kubernetes documentation, "Horizontal Pod Autoscaling", algorithm details). The dial is 1 / target utilisation.
     Hpa,
-    /// A threshold of load for each accelerator with a cooldown of 300 s before it falls, as KEDA's scalers have
-    /// (KEDA documentation, "Scaling Deployments", `cooldownPeriod`).
+    /// A threshold of load for each accelerator, as KEDA's scalers have, and 300 s before any fall. KEDA's own
+    /// `cooldownPeriod` is for the way to zero alone.
     Threshold,
     /// NVIDIA Dynamo's planner, predictor `constant`: the load of the last adjustment interval, 180 s or a step.
     DynamoConstant,

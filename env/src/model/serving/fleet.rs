@@ -233,8 +233,13 @@ impl<'a> Fleet<'a> {
         // Part of the interval in which arrivals find a backlog.
         let busy_secs = if growth < 0.0 { (waiting_before / -growth).min(secs) } else { secs };
         let mut counts = Counts::new(requests);
+        // Only the first tokens of language models depend on whether requests wait.
+        let calm = (busy_secs < secs).then(|| self.latencies_after(demand, level_secs, false));
         if busy_secs > 0.0 {
-            let found = self.latencies_after(demand, level_secs, true);
+            let found = match &calm {
+                Some(Latencies::Answers(calm)) => Latencies::Answers(calm.clone()),
+                _ => self.latencies_after(demand, level_secs, true),
+            };
             let delay = |at: f64| ((waiting_before + growth * at) / capacity).max(0.0);
             for step in 0..STEPS {
                 let (from, to) = (f64::from(step) / f64::from(STEPS), f64::from(step + 1) / f64::from(STEPS));
@@ -243,8 +248,8 @@ impl<'a> Fleet<'a> {
                 counts.add(to * busy_secs / secs, &found, demand.slo_secs, delay_secs);
             }
         }
-        if busy_secs < secs {
-            counts.add(1.0, &self.latencies_after(demand, level_secs, false), demand.slo_secs, 0.0);
+        if let Some(calm) = calm {
+            counts.add(1.0, &calm, demand.slo_secs, 0.0);
         }
         counts.outcome(waiting)
     }

@@ -52,7 +52,8 @@ fn complete(run: &Simulator) -> bool {
     run.records().iter().all(|job| job.refused.is_none())
 }
 
-/// Whether the probe may play a policy: none with conventions of its own, because a clone of the run cannot change them.
+/// Whether the probe may play a policy: none with conventions of its own, because a clone of the run keeps those of
+/// the run.
 fn may_play(entry: &PolicyEntry, options: &SimOptions) -> bool {
     entry.batching.is_none_or(|own| own == options.batching) && entry.rounds.is_none_or(|own| own == options.rounds)
 }
