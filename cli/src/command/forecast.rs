@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
-use goodput_console::{Cell, CommandError, Listing, OutputFormat};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::DataError;
 use goodput_eval::report::origin::ResultOrigin;
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, StudyOrigin, page};
@@ -127,6 +127,18 @@ fn worth(path: &Path, sets: &[String], every_rule: bool, output: OutputFormat) -
             .with_help("public series do not ship with goodput: --set folder=FOLDER says where they are"),
         error => fault(error),
     })?;
+    for load in &config.loads {
+        let played = |secs: &f64| cells.iter().any(|cell| cell.load == load.name && cell.cold_start_secs == *secs);
+        let left: Vec<String> =
+            config.cold_start_secs.iter().filter(|secs| !played(secs)).map(|secs| format!("{secs}")).collect();
+        if !left.is_empty() {
+            say(&format!(
+                "note: {} is left out at {} s, which is less than half a step of it",
+                load.name,
+                left.join(", ")
+            ));
+        }
+    }
     let rows = if every_rule { worth_rules(&cells) } else { worth_cells(&cells) };
     rows.print(output)
 }

@@ -84,7 +84,8 @@ impl WorthCell {
 /// Plays all rules on the loads of a file, cell by cell: load, cold start, target.
 ///
 /// # Errors
-/// A series that cannot be read, has no days, is too short for its parts, or cannot be fitted.
+/// A series that cannot be read, has no days, is too short for its parts, is almost always 0, or cannot be
+/// fitted.
 pub fn worth(config: &WorthConfig) -> Result<Vec<WorthCell>, StudyError> {
     let services: Vec<(&WorthLoad, ServiceLoad)> =
         config.loads.par_iter().map(|load| Ok((load, service(config, load)?))).collect::<Result<_, StudyError>>()?;
@@ -122,7 +123,7 @@ fn played(config: &WorthConfig, step_secs: f64) -> impl Iterator<Item = f64> {
 
 fn bound(service: &ServiceLoad, cold_start_secs: f64, target: f64) -> f64 {
     let need: Vec<Option<u32>> = service.parts.test.clone().map(|step| service.need(step)).collect();
-    least(&need, cold_start_secs / service.step_secs, 1.0 - target)
+    least(&need, ColdStart::new(cold_start_secs, service.step_secs), 1.0 - target)
 }
 
 fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyError> {
@@ -141,5 +142,6 @@ fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyE
     let step_secs = step_millis as f64 / 1e3;
     let reach = played(config, step_secs).map(|secs| ColdStart::new(secs, step_secs).reach()).max().unwrap_or(1);
     let parts = Parts { test: validation.end..series.len(), validation };
-    Ok(ServiceLoad::new(&series, day_steps, config.accelerators, reach, parts)?)
+    let service = ServiceLoad::new(&series, day_steps, config.accelerators, reach, parts)?;
+    service.ok_or_else(|| StudyError::Idle { name: load.name.clone() })
 }

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::{Objective, OnlineLevel, ResidualPaths};
+use super::{Objective, OnlineLevel, PooledForecast};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
 /// Share of what may be missed that the level aims at: misses come in hours at a time, a window is decided about as a
 /// whole, and a week does not pay an hour back.
 const AIM: f64 = 0.2;
 /// Change of the tail probability for a wholly missed decision, relative to the aim.
-const RATE: f64 = 0.2;
+pub(crate) const RATE: f64 = 0.2;
 /// Share of the known series on which the forecaster is fitted first; the rest teaches residual paths.
 const FITTED_SHARE: f64 = 0.5;
 
@@ -17,14 +17,12 @@ const FITTED_SHARE: f64 = 0.5;
 #[derive(Debug, Clone)]
 pub struct Decider {
     forecaster: FittedAdaptive,
-    residuals: ResidualPaths,
+    pooled: PooledForecast,
     objective: Objective,
     level: OnlineLevel,
     window: Range<usize>,
     day_steps: usize,
     since_refresh: usize,
-    /// Forecast of the window from the present step on.
-    point: Vec<f64>,
 }
 
 impl Decider {
@@ -42,14 +40,13 @@ impl Decider {
             Objective::Cost { .. } => objective.tail(),
         };
         let mut decider = Self {
-            residuals: ResidualPaths::new(window.end, model.day_steps, mean),
+            pooled: PooledForecast::new(window.clone(), objective.statistic(), model.day_steps, mean, &[aim]),
             level: OnlineLevel::new(aim, RATE * aim),
             forecaster,
             objective,
             window,
             day_steps: model.day_steps.max(1),
             since_refresh: 0,
-            point: Vec::new(),
         };
         decider.look_ahead();
         known.values().iter().skip(first).for_each(|&load| decider.update(load));
@@ -58,7 +55,7 @@ impl Decider {
 
     /// Takes in the load of the step that has passed; one that is not finite is a gap.
     pub fn update(&mut self, load: f64) {
-        self.residuals.learn(load.is_finite().then_some(load));
+        self.pooled.learn(load.is_finite().then_some(load));
         self.forecaster.update(&[load]);
         self.since_refresh += 1;
         if self.since_refresh == self.day_steps {
@@ -69,16 +66,13 @@ impl Decider {
     }
 
     fn look_ahead(&mut self) {
-        self.point = self.forecaster.uncorrected(self.window.end);
-        self.residuals.issue(&self.point);
+        self.pooled.issue(self.forecaster.uncorrected(self.window.end));
     }
 
     /// Load to keep room for in the window; infinite while nothing is known of the errors of forecasts.
     pub fn capacity(&self) -> f64 {
-        let scenarios = self.residuals.scenarios(&self.point);
-        let statistic = self.objective.statistic();
-        let ahead = scenarios.and_then(|scenarios| scenarios.distribution(&self.window, statistic));
-        ahead.map_or(f64::INFINITY, |ahead| ahead.exceeded_with(self.level.tail()).max(0.0))
+        let loads = self.pooled.exceeded_with(&[self.level.tail()]);
+        loads.and_then(|loads| loads.first().copied()).map_or(f64::INFINITY, |load| load.max(0.0))
     }
 
     /// Takes in the outcome of a decision after the end of the window: the share of its steps, or of its leases, that

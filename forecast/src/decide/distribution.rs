@@ -1,10 +1,9 @@
 //! Distribution of a statistic of the load ahead: weighted values, with a tail beyond the largest of them.
 //!
-//! Up to the share [`TAIL`] from the top, a quantile is that of the weighted values. Beyond, the exceedances are taken
-//! for exponential with their mean excess: the peaks-over-threshold model with shape 0 (Pickands, "Statistical
+//! Up to about the share [`TAIL`] from the top, a quantile is that of the weighted values. Beyond, the exceedances are
+//! taken for exponential with their mean excess: the peaks-over-threshold model with shape 0 (Pickands, "Statistical
 //! inference using extreme order statistics", Annals of Statistics 3(1), 1975). A level such as 0.999 thus has an
-//! answer
-//! where few errors are known, and the answer grows without a bound as the level goes to 1.
+//! answer where few errors are known, and the answer grows without a bound as the level goes to 1.
 
 /// Share of the weight that lies in the tail.
 const TAIL: f64 = 0.05;
@@ -15,8 +14,9 @@ pub struct Distribution {
     values: Vec<f64>,
     /// Weight of the values up to and with each, relative to all.
     cumulative: Vec<f64>,
-    /// Value at which the tail begins, and mean excess over it.
+    /// Value at which the tail begins, share of the weight beyond it, and mean excess over it.
     threshold: f64,
+    beyond: f64,
     excess: f64,
 }
 
@@ -25,6 +25,36 @@ impl Distribution {
     pub fn new(mut pairs: Vec<(f64, f64)>) -> Option<Self> {
         pairs.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
         pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        Self::of_sorted(pairs)
+    }
+
+    /// Linear pool of two distributions: `share` of the weight is that of `other`, in `[0, 1]` (Stone, "The opinion
+    /// pool", Annals of Mathematical Statistics 32(4), 1961).
+    pub fn pooled(&self, other: &Self, share: f64) -> Self {
+        let (mut mine, mut theirs) = (self.pairs(1.0 - share).peekable(), other.pairs(share).peekable());
+        let mut merged = Vec::with_capacity(self.values.len() + other.values.len());
+        while let Some(pair) = match (mine.peek(), theirs.peek()) {
+            (Some(a), Some(b)) if b.0 < a.0 => theirs.next(),
+            (None, _) => theirs.next(),
+            _ => mine.next(),
+        } {
+            merged.push(pair);
+        }
+        merged.retain(|(_, weight)| *weight > 0.0);
+        Self::of_sorted(merged).unwrap_or_else(|| self.clone())
+    }
+
+    /// Pairs `(value, weight)` in ascending order, with weights that sum to `total`.
+    fn pairs(&self, total: f64) -> impl Iterator<Item = (f64, f64)> {
+        let mut below = 0.0;
+        self.values.iter().zip(&self.cumulative).map(move |(&value, &share)| {
+            let weight = total * (share - below);
+            below = share;
+            (value, weight)
+        })
+    }
+
+    fn of_sorted(pairs: Vec<(f64, f64)>) -> Option<Self> {
         let total: f64 = pairs.iter().map(|(_, weight)| weight).sum();
         let mut below = 0.0;
         let running = |(_, weight): &(f64, f64)| {
@@ -34,11 +64,13 @@ impl Distribution {
         let cumulative: Vec<f64> = pairs.iter().map(running).collect();
         let values: Vec<f64> = pairs.iter().map(|(value, _)| *value).collect();
         values.first()?;
-        let mut known = Self { values, cumulative, threshold: 0.0, excess: 0.0 };
+        let mut known = Self { values, cumulative, threshold: 0.0, beyond: 0.0, excess: 0.0 };
         known.threshold = known.empirical(1.0 - TAIL);
+        // Values that are equal to the threshold are not beyond it, so that less than `TAIL` may be.
         let beyond = pairs.iter().filter(|(value, _)| *value > known.threshold);
         let (sum, weight) = beyond
             .fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + weight * (value - known.threshold), all + weight));
+        known.beyond = weight / total;
         known.excess = if weight > 0.0 { sum / weight } else { 0.0 };
         Some(known)
     }
@@ -47,8 +79,8 @@ impl Distribution {
     pub fn exceeded_with(&self, tail: f64) -> f64 {
         if tail <= 0.0 {
             f64::INFINITY
-        } else if tail < TAIL {
-            self.threshold + self.excess * (TAIL / tail).ln()
+        } else if tail < self.beyond {
+            self.threshold + self.excess * (self.beyond / tail).ln()
         } else {
             self.empirical(1.0 - tail)
         }
@@ -85,5 +117,26 @@ mod tests {
             assert!((exponential.exceeded_with(tail) - expected).abs() < 0.01 * expected, "{tail}");
         }
         assert_eq!(exponential.exceeded_with(0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_pool_is_the_distribution_of_all_pairs() {
+        let (low, high) = (vec![(1.0, 2.0), (3.0, 2.0)], vec![(2.0, 1.0), (5.0, 1.0)]);
+        let pooled = Distribution::new(low.clone()).unwrap().pooled(&Distribution::new(high).unwrap(), 0.2);
+        let all = Distribution::new(vec![(1.0, 0.4), (2.0, 0.1), (3.0, 0.4), (5.0, 0.1)]).unwrap();
+        for tail in [0.95, 0.55, 0.45, 0.3, 0.05, 0.001] {
+            assert!((pooled.exceeded_with(tail) - all.exceeded_with(tail)).abs() < 1e-9, "{tail}");
+        }
+        let alone = Distribution::new(low).unwrap();
+        assert_eq!(alone.pooled(&all, 0.0).exceeded_with(0.4), alone.exceeded_with(0.4));
+    }
+
+    #[test]
+    fn values_equal_to_the_threshold_are_not_beyond_it() {
+        // 97 of a hundred are 1, and 3 are 2: the value that 3 in a hundred exceed is 1, and not more.
+        let pairs = (0..100).map(|index| (if index < 97 { 1.0 } else { 2.0 }, 1.0)).collect();
+        let tied = Distribution::new(pairs).unwrap();
+        assert_eq!([0.04, 0.03].map(|tail| tied.exceeded_with(tail)), [1.0, 1.0]);
+        assert!((tied.exceeded_with(0.03 / std::f64::consts::E) - 2.0).abs() < 1e-9);
     }
 }

@@ -3,22 +3,32 @@
 //! - **Joint paths.** Past forecasts leave residual *paths*: what the load did, step by step, around what was expected.
 //!   Put around the present forecast, they are scenarios of the whole window ahead ([`ResidualPaths`]). A scenario
 //!   keeps the dependence between steps, which a table of quantiles for each step has lost.
+//! - **Past windows.** What the load did at this time of the days before is pooled with the scenarios
+//!   ([`PooledForecast`]), in a share that is learned, because a load that breaks off may come back.
 //! - **Objective.** [`Objective`] names what is counted: missed steps, missed leases, or the cost of shortage and of
 //!   idle capacity. Each one is a quantile of another statistic of the scenarios ([`Scenarios::distribution`]).
 //! - **Level.** The share that is asked of the quantile follows the share that was missed ([`OnlineLevel`]).
-//! - [`Decider`] holds the three together for one window ahead.
+//! - [`Decider`] holds them together for one window ahead.
 
 mod decider;
 mod distribution;
 mod level;
+mod past;
+mod pooled;
 mod residuals;
+mod scenarios;
+mod share;
 
 use serde::{Deserialize, Serialize};
 
 pub use decider::Decider;
+pub(crate) use decider::RATE;
 pub use distribution::Distribution;
 pub use level::OnlineLevel;
-pub use residuals::{ResidualPaths, Scenarios};
+pub use past::PastWindows;
+pub use pooled::PooledForecast;
+pub use residuals::ResidualPaths;
+pub use scenarios::Scenarios;
 
 /// Quantity that a decision keeps small.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -6,9 +6,8 @@
 //! do origins at the present minute of the hour, because scheduled jobs burst by the clock.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use super::{Distribution, Statistic};
+use super::Scenarios;
 
 /// Days of residual paths that are kept, and half-life of their weight in days.
 const KEEP_DAYS: usize = 28;
@@ -123,7 +122,7 @@ impl ResidualPaths {
             loads.extend(steps.map(|((expected, factor), residual)| expected + factor * residual));
             weights.push(self.weight(self.now - origin));
         }
-        Some(Scenarios { width, loads, weights })
+        Some(Scenarios::new(width, loads, weights))
     }
 
     /// Weight of a path that began `age` steps ago.
@@ -158,36 +157,10 @@ impl ResidualPaths {
     }
 }
 
-/// Scenarios of the load ahead, each a joint path over all steps, with weights.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scenarios {
-    width: usize,
-    /// Loads, shape `[scenarios, width]`; NaN where the residual path had a gap.
-    loads: Vec<f64>,
-    weights: Vec<f64>,
-}
-
-impl Scenarios {
-    /// Distribution of a statistic over the steps `window`; `None` where no scenario has a load in it.
-    pub fn distribution(&self, window: &Range<usize>, statistic: Statistic) -> Option<Distribution> {
-        let window = window.start.min(self.width)..window.end.min(self.width);
-        let paths = self.loads.chunks_exact(self.width).map(|path| &path[window.clone()]).zip(&self.weights);
-        let pairs = match statistic {
-            Statistic::EachStep => {
-                paths.flat_map(|(path, &weight)| path.iter().map(move |&load| (load, weight))).collect()
-            }
-            // `f64::max` passes over gaps.
-            Statistic::Largest => {
-                paths.map(|(path, &weight)| (path.iter().copied().fold(f64::NAN, f64::max), weight)).collect()
-            }
-        };
-        Distribution::new(pairs)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::Statistic;
 
     /// Paths after forecasts of 10 for a load that rises and falls: 9, 11, 9, 11 and so on.
     fn sawtooth(steps: usize) -> ResidualPaths {

@@ -44,10 +44,10 @@ pub struct Damping {
     pub hold: usize,
 }
 
-/// Course of a fleet over the measured steps of a part.
+/// Course of a fleet over the steps of a part.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Played {
-    /// Accelerators paid for, by measured step.
+    /// Accelerators paid for, by step.
     pub held: Vec<f64>,
     /// Share of each measured step that was not attained.
     pub missed: Vec<f64>,
@@ -59,7 +59,7 @@ impl Played {
         mean(&self.held)
     }
 
-    /// Share of the steps that was attained.
+    /// Share of the measured steps that was attained.
     pub fn attained(&self) -> f64 {
         1.0 - mean(&self.missed)
     }
@@ -127,11 +127,10 @@ impl Fleet {
             recent.push(if near && scaling.tolerance > 0.0 { committed } else { service.accelerators(asked) });
             let held = &recent[recent.len().saturating_sub(scaling.hold + 1)..];
             fleet.scale(held.iter().copied().max().unwrap_or(0));
-            let paid = f64::from(fleet.committed());
+            played.held.push(f64::from(fleet.committed()));
             let need = service.need(step);
             let missed = fleet.pass(need.unwrap_or(0));
             if need.is_some() {
-                played.held.push(paid);
                 played.missed.push(missed);
             }
         }

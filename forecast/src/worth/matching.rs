@@ -12,7 +12,7 @@ pub struct JudgedRule {
     pub accelerators: f64,
     /// Share of the steps that was attained.
     pub attained: f64,
-    /// Accelerators paid for on each measured step.
+    /// Accelerators paid for on each step.
     pub held: Vec<f64>,
 }
 
@@ -101,7 +101,7 @@ mod tests {
         let ours = judge(&service, ScalingRule::Decide, cold, &[0.99]).remove(0).hindsight.unwrap();
         // 16 hours of 1 and 8 of 9, and 8 accelerators that start for an hour each day.
         let need: Vec<Option<u32>> = service.parts.test.clone().map(|step| service.need(step)).collect();
-        let oracle = super::super::least(&need, 1.0, 0.0);
+        let oracle = super::super::least(&need, cold, 0.0);
         assert!((oracle - 96.0 / 24.0).abs() < 1e-9, "{oracle}");
         assert!((ours.accelerators - oracle).abs() < 1e-9 && ours.attained == 1.0, "{ours:?}");
         // A rule that sees the last hour only has to hold the peak all day.

@@ -78,7 +78,8 @@ impl ScalingRule {
 
     /// Damping between the load that the rule asks capacity for and the accelerators.
     pub fn scaling(self, step_secs: f64) -> Damping {
-        let steps = |secs: f64| (secs / step_secs).ceil() as usize;
+        // A window holds the whole steps in it, beside the present one.
+        let steps = |secs: f64| (secs / step_secs).floor() as usize;
         match self {
             Self::Hpa => Damping { tolerance: 0.1, hold: steps(300.0) },
             Self::Threshold => Damping { tolerance: 0.0, hold: steps(300.0) },

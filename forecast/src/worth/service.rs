@@ -43,7 +43,7 @@ impl ServiceLoad {
     /// Service of `series`, with one accelerator for each hundredth of the 0.99 quantile of the load before the test,
     /// or what `accelerators` says in place of a hundred. Forecasts look `reach` steps ahead. They are those of the
     /// default forecaster, which is fitted on the first half of what comes before the validation, at least three days,
-    /// and then told one step after another.
+    /// and then told one step after another. `None` where that quantile is 0.
     ///
     /// # Errors
     /// A series that cannot be fitted.
@@ -53,12 +53,12 @@ impl ServiceLoad {
         accelerators: u32,
         reach: usize,
         parts: Parts,
-    ) -> Result<Self, FitError> {
+    ) -> Result<Option<Self>, FitError> {
         let load = series.values().to_vec();
         let first = (parts.validation.start / 2).max(FIT_DAYS * day_steps).min(parts.validation.start);
         let mut known: Vec<f64> = load[..parts.test.start].iter().copied().filter(|load| !load.is_nan()).collect();
         known.sort_by(f64::total_cmp);
-        let high = crate::quantile::of_sorted(&known, 0.99).unwrap_or(1.0);
+        let Some(high) = crate::quantile::of_sorted(&known, 0.99).filter(|high| *high > 0.0) else { return Ok(None) };
         let model = Adaptive { horizon_steps: reach.max(1), ..Adaptive::daily(day_steps) };
         let head = series.slice(0..first.max(1)).unwrap_or_else(|_| series.clone());
         let mut forecaster = model.fit(&head)?;
@@ -70,17 +70,17 @@ impl ServiceLoad {
             points.extend(forecaster.uncorrected(reach));
             forecaster.update(&[load]);
         }
-        Ok(Self {
+        Ok(Some(Self {
             seen: series.fill_gaps(day_steps).iter().map(|load| load.unwrap_or(0.0)).collect(),
             load,
-            load_per_accelerator: (high / f64::from(accelerators.max(1))).max(f64::MIN_POSITIVE),
+            load_per_accelerator: high / f64::from(accelerators.max(1)),
             day_steps,
             step_secs: series.step_millis() as f64 / 1e3,
             parts,
             first,
             points,
             reach,
-        })
+        }))
     }
 
     /// Accelerators that the load of a step needs; `None` in a gap.

@@ -76,6 +76,12 @@ pub enum StudyError {
         /// Days that the study needs.
         needed: f64,
     },
+    /// A load that is almost always 0 before the test, so that no accelerator has a share of it.
+    #[error("{name} is 0 on 99 of 100 steps before its test: leave it out, or set zeros_are_gaps in its series")]
+    Idle {
+        /// Name of the load.
+        name: String,
+    },
     /// A day is not a whole number of steps.
     #[error(
         "a day is not a whole number of steps of {step_millis} ms: set model.day_steps, or resample with series.step_secs"

@@ -5,7 +5,7 @@
 //! (Hyndman and Khandakar, "Automatic time series forecasting", Journal of Statistical Software 27(3), 2008, section
 //! 3.2). Coefficients are those of two regressions (Hannan and Rissanen, "Recursive estimation of mixed
 //! autoregressive-moving average order", Biometrika 69(1), 1982): a long autoregression gives the errors, and a second
-//! regression is on past values and past errors. A moving average that is not invertible is refused.
+//! regression is on past values and past errors. Orders at which the errors of the model run away are refused.
 
 use crate::linalg::{dot, solve_spd};
 
@@ -193,7 +193,7 @@ fn estimate(centred: &[f64], long: &[f64], p: usize, q: usize) -> (f64, Vec<f64>
     let n = (centred.len() - from) as f64;
     let variance = errors.iter().map(|error| error * error).sum::<f64>() / n;
     let spread = centred.iter().map(|value| value * value).sum::<f64>() / centred.len() as f64;
-    // An invertible model explains at least nothing.
+    // A model whose errors run away explains less than nothing.
     let criterion = n * variance.max(f64::MIN_POSITIVE).ln() + 2.0 * (p + q + 2) as f64;
     let runs_away = !(variance <= 4.0 * spread || spread == 0.0);
     (if runs_away { f64::INFINITY } else { criterion }, coefficients)

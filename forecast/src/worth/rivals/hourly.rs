@@ -5,9 +5,8 @@ use std::ops::Range;
 use crate::worth::{ColdStart, ServiceLoad};
 use crate::{Adaptive, Fit, Predict, Series};
 
-/// Hours from one forecast to the next, and hours forecast.
+/// Hours from one forecast to the next.
 const EVERY: usize = 6;
-const AHEAD: usize = 12;
 /// Seconds by which capacity is launched before its hour, at least.
 const BUFFER_SECS: f64 = 300.0;
 
@@ -22,8 +21,9 @@ pub(in crate::worth) fn expected(service: &ServiceLoad, part: &Range<usize>, col
     let means: Vec<f64> =
         service.seen.chunks_exact(hour).map(|loads| loads.iter().sum::<f64>() / hour as f64).collect();
     let first = (part.start / hour).saturating_sub(1) / EVERY * EVERY;
-    let forecasts = forecasts(&means, first);
     let buffer = (BUFFER_SECS / service.step_secs).max(cold.in_steps()).ceil() as usize;
+    // The last hour before a new forecast looks ahead by the buffer.
+    let forecasts = forecasts(&means, first, EVERY + buffer.div_ceil(hour));
     let most = |step: usize| {
         let (now, until) = (step / hour, (step + buffer) / hour);
         let made = forecasts.get((now - first) / EVERY);
@@ -34,9 +34,9 @@ pub(in crate::worth) fn expected(service: &ServiceLoad, part: &Range<usize>, col
     part.clone().map(most).collect()
 }
 
-/// Forecasts of the next hours, made every six hours from hour `first` on.
-fn forecasts(means: &[f64], first: usize) -> Vec<Vec<f64>> {
-    let model = Adaptive { horizon_steps: AHEAD, ..Adaptive::daily(24) };
+/// Forecasts of the next `ahead` hours, made every six hours from hour `first` on.
+fn forecasts(means: &[f64], first: usize, ahead: usize) -> Vec<Vec<f64>> {
+    let model = Adaptive { horizon_steps: ahead, ..Adaptive::daily(24) };
     let known = Series::new(0, 3_600_000, means[..first.min(means.len())].to_vec().into());
     let Some(mut fitted) = known.ok().and_then(|known| model.fit(&known).ok()) else { return Vec::new() };
     let mut forecasts = Vec::new();
@@ -44,7 +44,7 @@ fn forecasts(means: &[f64], first: usize) -> Vec<Vec<f64>> {
         if number.is_multiple_of(24 / EVERY) && number > 0 {
             fitted.refresh();
         }
-        forecasts.push(fitted.uncorrected(AHEAD));
+        forecasts.push(fitted.uncorrected(ahead));
         fitted.update(hours);
     }
     forecasts
