@@ -34,7 +34,7 @@ fn net(name: &str) -> OnnxNet {
 
 fn bundle(name: &str) -> PolicyBundle {
     let decoder = Decoder::new(Batching::Requested, Information::Profiled);
-    PolicyBundle::trained(Model::Onnx(net(name)), decoder, &[], 16, Provenance::default())
+    PolicyBundle::trained(Model::Onnx(net(name)), decoder, &[], [16; 2], Provenance::default())
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_graph_that_gives_no_scores_has_no_results() {
         let graph = Path::new(WORKSPACE).join(format!("agents/tests/fixtures/onnx/{name}.onnx"));
         let net = OnnxNet::new(fs::read(graph).unwrap(), layout(4)).unwrap();
         let decoder = Decoder::new(Batching::Requested, Information::Estimate { sigma: 0.5 });
-        let bundle = PolicyBundle::trained(Model::Onnx(net), decoder, &[], 16, Provenance::default());
+        let bundle = PolicyBundle::trained(Model::Onnx(net), decoder, &[], [16; 2], Provenance::default());
         bundle.save(&dir.path().join("x.bundle")).unwrap();
         let file = shipped("set-encoder.toml").display().to_string();
         let jobs = "workload.synthetic.diurnal.jobs=5";

@@ -96,7 +96,7 @@ pub fn export_graph(
 
 fn save(envs: &Environments, path: &Path, model: Model, provenance: Provenance) -> PyResult<String> {
     let facts = envs.facts();
-    let bundle = PolicyBundle::trained(model, facts.decoder, &facts.types, facts.gpus, provenance);
+    let bundle = PolicyBundle::trained(model, facts.decoder, &facts.types, [facts.gpus; 2], provenance);
     bundle.save(path).map_err(refused)?;
     Ok(bundle.sha256())
 }

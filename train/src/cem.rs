@@ -54,7 +54,7 @@ pub fn train(
         let linear = Linear::new(layout, weights).ok_or(EnvError::NotReset)?;
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
-        Ok(bundle(Model::Linear(linear), &setup, provenance))
+        Ok(bundle(Model::Linear(linear), experiment, &setup, provenance))
     };
     while state.search.generation() < agent.generations {
         let generation = state.search.generation();

@@ -29,7 +29,7 @@ const STAGES: u64 = 5;
 /// Generator of training episodes.
 #[derive(Clone, Debug)]
 pub struct Episodes {
-    /// By stage of the curriculum, then by load. The last stage is the experiment as it is.
+    /// By stage of the curriculum, then by size of the cluster and load. The last stage is the experiment as it is.
     setups: Vec<Vec<Setup>>,
     curriculum: Option<Curriculum>,
     randomise: Option<Randomise>,
@@ -43,6 +43,9 @@ impl Episodes {
     /// [`SetupError`] naming the key.
     pub fn new(experiment: &Experiment) -> Result<Self, SetupError> {
         let loads: &[f64] = if experiment.train.loads.is_empty() { &[1.0] } else { &experiment.train.loads };
+        let own = [None];
+        let named: Vec<Option<f64>> = experiment.train.sizes.iter().copied().map(Some).collect();
+        let sizes: &[Option<f64>] = if named.is_empty() { &own } else { &named };
         let curriculum = experiment.train.curriculum.clone();
         let stages = if curriculum.is_some() { STAGES } else { 0 };
         let stage = |stage: u64| -> Result<Vec<Setup>, SetupError> {
@@ -52,19 +55,22 @@ impl Episodes {
                 _ => (1.0, 1.0),
             };
             let eased = experiment.at_horizon(horizon);
-            loads.iter().map(|own| eased.at_load(own * load).setup()).collect()
+            let sized = |&size: &Option<f64>| size.map_or_else(|| eased.clone(), |size| eased.at_size(size));
+            let sized: Vec<Experiment> = sizes.iter().map(sized).collect();
+            let each = sized.iter().flat_map(|sized| loads.iter().map(|own| sized.at_load(own * load).setup()));
+            each.collect()
         };
         let randomise = experiment.train.randomise.clone();
         let costs = randomise.as_ref().map_or(Ok(Vec::new()), Randomise::costs)?;
         Ok(Self { setups: (0..=stages).map(stage).collect::<Result<_, _>>()?, curriculum, randomise, costs })
     }
 
-    /// The experiment as it is, under the first of its loads.
+    /// The experiment under the first of its loads and sizes.
     pub fn setup(&self) -> &Setup {
         &self.setups[self.setups.len() - 1][0]
     }
 
-    /// Episode `number`, drawn from `seed`; loads take turns.
+    /// Episode `number`, drawn from `seed`; loads and sizes take turns.
     pub fn at(&self, seed: u64, number: u64) -> Arc<Scenario> {
         let stage = match &self.curriculum {
             Some(curriculum) => (number.saturating_mul(STAGES) / curriculum.episodes).min(STAGES),

@@ -2,6 +2,7 @@
 
 use goodput_agents::bundle::{Model as Net, PolicyBundle, Provenance};
 use goodput_agents::policies::rounds::Decoder;
+use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::Setup;
 
 /// Options under which policies of this setup are run: the best action decides.
@@ -10,8 +11,8 @@ pub fn decoder(setup: &Setup) -> Decoder {
     Decoder::new(options.batching, options.information)
 }
 
-/// A bundle of `model` as trained by `experiment`.
-pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle {
+/// A bundle of `model` as trained by `experiment`, which `setup` prepares.
+pub fn bundle(model: Net, experiment: &Experiment, setup: &Setup, provenance: Provenance) -> PolicyBundle {
     let types = setup.type_names(setup.cluster().types.len());
-    PolicyBundle::trained(model, decoder(setup), &types, setup.cluster().total_gpus(), provenance)
+    PolicyBundle::trained(model, decoder(setup), &types, experiment.trained_accelerators(), provenance)
 }

@@ -231,6 +231,6 @@ impl Updates for PpoLoop<'_> {
 
 impl PpoLoop<'_> {
     fn bundle(&self, weights: &Weights) -> PolicyBundle {
-        bundle(Model::Net(weights.clone()), self.run.setup, self.run.provenance())
+        bundle(Model::Net(weights.clone()), self.run.experiment, self.run.setup, self.run.provenance())
     }
 }

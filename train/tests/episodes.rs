@@ -29,6 +29,24 @@ fn without_circumstances_episodes_are_the_experiments_own() {
 }
 
 #[test]
+fn sizes_take_turns_with_loads_and_are_recorded() {
+    let mut experiment = experiment(ELASTIC);
+    let loads = experiment.train.loads.len() as u64;
+    experiment.train.sizes = vec![0.5, 1.0, 2.0];
+    let whole = Episodes::new(&Experiment { train: Default::default(), ..experiment.clone() }).unwrap().at(0, 0);
+    let episodes = Episodes::new(&experiment).unwrap();
+    let gpus = |number: u64| episodes.at(0, number).cluster.total_gpus();
+    assert_eq!([0, loads, 2 * loads, 3 * loads].map(gpus), [32, 64, 128, 32]);
+    assert_eq!(experiment.trained_accelerators(), [32, 128]);
+    // The load stays what it is, relative to the cluster.
+    let jobs = |number: u64| episodes.at(0, number).workload.jobs.len() as f64 / whole.workload.jobs.len() as f64;
+    let [half, one, two] = [0, loads, 2 * loads].map(jobs);
+    assert!((half / one - 0.5).abs() < 0.02 && (two / one - 2.0).abs() < 0.02, "{half} {one} {two}");
+    experiment.train.sizes = vec![0.0];
+    assert!(experiment.setup().unwrap_err().to_string().contains("train.sizes"));
+}
+
+#[test]
 fn circumstances_are_drawn_by_seed_with_the_spread_that_was_asked_for() {
     let mut experiment = experiment(ELASTIC);
     let names = ["pollux_const", "zero", "sia_full"];

@@ -60,24 +60,23 @@ pub enum Model {
 }
 
 impl PolicyBundle {
-    /// Bundle of a model that was trained on a cluster of `cluster_gpus` accelerators and is run by `decoder`. `types`
-    /// names the accelerator types of the cluster, of which a model names those that it tells apart.
+    /// Bundle of a model that was trained on clusters of `cluster_gpus` accelerators, least and largest, and is run by
+    /// `decoder`. `types` names the accelerator types of the cluster, of which a model names those that it tells apart.
     pub fn trained(
         model: Model,
         decoder: Decoder,
         types: &[String],
-        cluster_gpus: u32,
+        cluster_gpus: [u32; 2],
         provenance: Provenance,
     ) -> Self {
         let bundle = Self { model, normaliser: None, card: Card::default() };
-        let gpus = f64::from(cluster_gpus);
         let card = Card {
             schema_hash: bundle.schema(),
             information: decoder.information.to_string(),
             decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
             provenance,
             types: types.iter().take(bundle.layout().types).cloned().collect(),
-            bounds: [("cluster_gpus".to_string(), [gpus; 2])].into(),
+            bounds: [("cluster_gpus".to_string(), cluster_gpus.map(f64::from))].into(),
         };
         Self { card, ..bundle }
     }

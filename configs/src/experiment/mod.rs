@@ -7,6 +7,7 @@ mod known;
 mod offline;
 mod ppo;
 mod queue;
+mod scaled;
 mod sweep;
 
 use std::borrow::Cow;
@@ -27,7 +28,6 @@ use goodput_agents::compose::adaptation::Adaptation;
 use goodput_agents::compose::resilience::Resilience;
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
-use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{ClusterEnv, EnvOptions, ExpectedPeak};
 use schemars::JsonSchema;
@@ -168,6 +168,11 @@ pub struct TrainConfig {
     pub validation_seeds: u64,
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
+    /// Sizes of the cluster on which training episodes take turns, as shares of its nodes, each with the loads in
+    /// proportion; empty: the cluster as it is. The bundle records the range, and a live daemon relies on a net from
+    /// half to twice of it. For `[agent.ppo]` and `[agent.evolution]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<f64>,
     /// Circumstances that training episodes draw; absent: as the experiment says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub randomise: Option<Randomise>,
@@ -191,6 +196,7 @@ impl Default for TrainConfig {
             evaluate_every: 20,
             validation_seeds: 16,
             loads: Vec::new(),
+            sizes: Vec::new(),
             randomise: None,
             curriculum: None,
             warm_up: None,
@@ -282,6 +288,9 @@ impl Experiment {
                 return Err(value(key, format!("{loads:?}"), "no loads with a workload that is not synthetic"));
             }
         }
+        if let Some(size) = self.train.sizes.iter().find(|size| !(0.01..=100.0).contains(*size)) {
+            return Err(value("train.sizes", size.to_string(), "0.01 to 100"));
+        }
         Setup::new(&self.cluster, &self.workload, &self.environment)?
             .with_tenants(&self.tenants, &self.cohorts)?
             .with_services(&self.services)?
@@ -291,7 +300,7 @@ impl Experiment {
     /// Checks the circumstances of training: their values, and that the agent and the workload can
     /// use them.
     fn check_circumstances(&self) -> Result<(), SetupError> {
-        let TrainConfig { randomise, curriculum, warm_up, .. } = &self.train;
+        let TrainConfig { sizes, randomise, curriculum, warm_up, .. } = &self.train;
         randomise.as_ref().map_or(Ok(()), Randomise::check)?;
         curriculum.as_ref().map_or(Ok(()), Curriculum::check)?;
         warm_up.as_ref().map_or(Ok(()), WarmUpConfig::check)?;
@@ -300,6 +309,14 @@ impl Experiment {
         let plays = agent.is_none_or(|agent| matches!(agent, AgentConfig::Ppo(_) | AgentConfig::Evolution(_)));
         if !plays && (randomise.is_some() || curriculum.is_some()) {
             return Err(only("train.randomise or train.curriculum", "none but with [agent.ppo] and [agent.evolution]"));
+        }
+        if !sizes.is_empty() {
+            let alone = self.services.is_empty() && self.tenants.is_empty();
+            if !plays || !alone || !matches!(self.workload, WorkloadConfig::Synthetic(_)) {
+                let expected = "none but with [agent.ppo] and [agent.evolution] on a synthetic workload without services \
+                                and tenants";
+                return Err(only("train.sizes", expected));
+            }
         }
         if warm_up.is_some() && agent.is_some_and(|agent| !matches!(agent, AgentConfig::Ppo(_))) {
             return Err(only("train.warm_up", "none without [agent.ppo]: others are scored by whole workloads"));
@@ -372,39 +389,6 @@ impl Experiment {
     pub fn cluster_env(&self, setup: Setup) -> ClusterEnv {
         let expected = self.expected_peak(&setup);
         ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), self.gym()).with_expected_peak(expected)
-    }
-
-    /// Copy of the experiment with `load` times as many jobs in the same time.
-    #[must_use]
-    pub fn at_load(&self, load: f64) -> Self {
-        let mut scaled = self.clone();
-        let times = |jobs: u32| (f64::from(jobs) * load).round().max(1.0) as u32;
-        match &mut scaled.workload {
-            WorkloadConfig::Synthetic(SynthConfig::Pollux(synth)) => synth.jobs = times(synth.jobs),
-            WorkloadConfig::Synthetic(SynthConfig::Diurnal(synth)) => {
-                synth.jobs = times(synth.jobs);
-                synth.jobs_per_hour *= load;
-            }
-            WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
-        }
-        scaled
-    }
-
-    /// Copy of the experiment with jobs that arrive at the same rate for `share` of the time.
-    #[must_use]
-    pub fn at_horizon(&self, share: f64) -> Self {
-        let mut cut = self.clone();
-        let part = |number: u32| (f64::from(number) * share).round().max(1.0) as u32;
-        match &mut cut.workload {
-            WorkloadConfig::Synthetic(SynthConfig::Pollux(synth)) => {
-                let hours = part(synth.hours);
-                let share = f64::from(hours) / f64::from(synth.hours.max(1));
-                (synth.hours, synth.jobs) = (hours, (f64::from(synth.jobs) * share).round().max(1.0) as u32);
-            }
-            WorkloadConfig::Synthetic(SynthConfig::Diurnal(synth)) => synth.jobs = part(synth.jobs),
-            WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
-        }
-        cut
     }
 }
 

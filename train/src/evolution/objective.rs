@@ -95,7 +95,8 @@ impl<'a> Objective<'a> {
     pub fn bundle(&self, values: &[f64], provenance: Provenance) -> PolicyBundle {
         let EvolutionAgent { siblings, efficiency, .. } = *self.agent;
         let (theta, experience) = (self.space.theta(values), self.experience.clone());
-        bundle(Model::Utility(Utility { theta, experience, siblings, efficiency }), self.setup(), provenance)
+        let utility = Utility { theta, experience, siblings, efficiency };
+        bundle(Model::Utility(utility), self.experiment, self.setup(), provenance)
     }
 
     /// A generation with its episodes, ready to be played.

@@ -165,7 +165,8 @@ impl Updates for OfflineLoop<'_> {
 
 impl OfflineLoop<'_> {
     fn bundle(&self, weights: &Weights) -> PolicyBundle {
-        let mut bundle = bundle(Model::Net(weights.clone()), self.run.setup, self.run.provenance());
+        let mut bundle =
+            bundle(Model::Net(weights.clone()), self.run.experiment, self.run.setup, self.run.provenance());
         let decoder = Decoder { choice: self.agent.choice, ..decoder(self.run.setup) };
         bundle.card.decoder = serde_json::to_value(decoder).expect("a decoder is plain data");
         bundle

@@ -95,7 +95,7 @@ impl<'a> QueueRuns<'a> {
             steps,
             config_sha256: self.config_sha256.clone(),
         };
-        bundle(Model::Queue(LearnedQueue { score, rule: self.rule }), &self.setup, provenance)
+        bundle(Model::Queue(LearnedQueue { score, rule: self.rule }), self.experiment, &self.setup, provenance)
     }
 }
 
