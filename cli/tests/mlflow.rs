@@ -1,8 +1,12 @@
-//! Runs in the files of MLflow.
+//! Runs in the files of MLflow and in OpenTelemetry.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
 
 use crate::support::{plain, run};
 
@@ -14,8 +18,8 @@ fn only(folder: &Path) -> PathBuf {
     folders[0].clone()
 }
 
-#[test]
-fn a_training_becomes_a_run_of_mlflow_and_a_second_export_replaces_it() {
+/// A training of two generations in a folder.
+fn trained() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let sets = [
         "workload.synthetic.diurnal.jobs=8",
@@ -32,7 +36,68 @@ fn a_training_becomes_a_run_of_mlflow_and_a_second_export_replaces_it() {
     train.extend(sets.iter().flat_map(|set| ["--set", *set]));
     let (code, _, said) = run(dir.path(), &train);
     assert_eq!(code, 0, "{said}");
+    dir
+}
 
+/// Collector that takes one request, answers it, and gives its first line and its body.
+fn collector(answer: &'static str) -> (String, std::thread::JoinHandle<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let taken = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(&stream);
+        let (mut first, mut length) = (String::new(), 0);
+        reader.read_line(&mut first).unwrap();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        write!(&stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
+        (first, serde_json::from_slice(&body).unwrap())
+    });
+    (url, taken)
+}
+
+#[test]
+fn a_training_becomes_gauges_of_opentelemetry() {
+    let dir = trained();
+    let (url, taken) = collector("{}");
+    let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--otlp", &url]);
+    assert!(code == 0 && said.contains("quickstart/1 in the experiment quickstart"), "{said}");
+    let (first, request) = taken.join().unwrap();
+    assert!(first.starts_with("POST /v1/metrics "), "{first}");
+    if let Ok(path) = std::env::var("GOODPUT_OTLP_REQUEST") {
+        fs::write(path, request.to_string()).unwrap();
+    }
+    let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let points =
+        |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap()["gauge"]["dataPoints"].clone();
+    let curve = points("goodput.train.eval.jct_mean_secs");
+    assert_eq!(curve[0]["attributes"][0], json!({ "key": "step", "value": { "intValue": "8" } }));
+    let fifo = points("goodput.eval.jct_mean_secs");
+    let fifo = fifo.as_array().unwrap().iter().find(|point| point["attributes"][0]["value"]["stringValue"] == "fifo");
+    assert!(fifo.unwrap()["asDouble"].as_f64().unwrap() > 0.0);
+
+    let (url, _taken) = collector(r#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#);
+    let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--otlp", &url]);
+    assert!(code != 0 && plain(&said).contains("too old"), "{said}");
+    let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--otlp", "http://127.0.0.1:9"]);
+    assert!(code != 0 && plain(&said).contains("--otlp http://localhost:4318"), "{said}");
+    let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--otlp", "localhost:4318"]);
+    assert!(code == 2 && plain(&said).contains("expected http://HOST:PORT"), "{said}");
+}
+
+#[test]
+fn a_training_becomes_a_run_of_mlflow_and_a_second_export_replaces_it() {
+    let dir = trained();
     let export = || {
         let (code, _, said) = run(dir.path(), &["export", "runs/quickstart/1", "--mlflow", "mlruns"]);
         assert!(code == 0 && said.contains("quickstart/1 in the experiment quickstart"), "{said}");

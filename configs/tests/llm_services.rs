@@ -61,6 +61,18 @@ fn what_cannot_be_served_is_refused_with_its_key() {
 }
 
 #[test]
+fn a_trace_of_lengths_is_refused_with_the_line_that_cannot_be_used() {
+    let path = std::env::temp_dir().join(format!("goodput-lengths-{}.csv", std::process::id()));
+    let text = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n2023-11-16 18:15:50,-3,109\n";
+    std::fs::write(&path, text).unwrap();
+    let set = format!("services.0.llm.lengths={{ trace = \"{}\" }}", path.display());
+    let error = read(&[&set]).unwrap_err();
+    std::fs::remove_file(&path).unwrap();
+    println!("{}", error.message);
+    assert!(error.message.contains(".csv:3: ") && error.message.contains("cannot be used: 1"), "{}", error.message);
+}
+
+#[test]
 fn a_service_of_whole_answers_knows_no_tokens() {
     for (sets, expected) in [
         (["services.0.model=\"resnet-50\"", "services.0.slo={ latency_ms = 100 }"], "or no table `llm`"),

@@ -127,15 +127,20 @@ pub struct Explain {
 Example: what a training has found, in the place of the policy that ships with the product
   goodput export runs/elastic/1 --to agents/zoo/elastic
 Example: a run in the files of MLflow, for `mlflow ui --backend-store-uri mlruns`
-  goodput export runs/elastic/1 --mlflow mlruns")]
+  goodput export runs/elastic/1 --mlflow mlruns
+Example: a run to a collector of OpenTelemetry
+  goodput export runs/elastic/1 --otlp http://localhost:4318")]
 pub struct Export {
     /// Directory of a training, or with --mlflow also of a comparison, that is complete.
     #[arg(value_name = "RUN_DIR")]
     pub run_dir: PathBuf,
     /// Directory for policy.bundle and card.md; notes in a card that is there are kept.
-    #[arg(long, value_name = "DIR", required_unless_present = "mlflow", conflicts_with = "mlflow")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["mlflow", "otlp"], conflicts_with_all = ["mlflow", "otlp"])]
     pub to: Option<PathBuf>,
     /// Folder of runs as MLflow keeps them in files; a run that is there already is written again.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "otlp")]
     pub mlflow: Option<PathBuf>,
+    /// Address of a collector of OpenTelemetry that takes OTLP over HTTP; the figures of the run become gauges.
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! `goodput export`: a trained policy with its model card, to be given away; or a run in the files of MLflow.
+//! `goodput export`: a trained policy with its model card, to be given away; or a run in the files of MLflow or
+//! to a collector of OpenTelemetry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,15 +13,17 @@ use goodput_train::run_dir::RunDir;
 
 use crate::args::Export;
 use crate::command::mlflow;
+use crate::command::opentelemetry;
 use crate::command::run::essential;
 use crate::config;
 
 /// Runs `goodput export` and gives its exit code.
 pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
-    match (&args.to, &args.mlflow) {
-        (Some(to), _) => policy(&args.run_dir, to),
-        (None, Some(store)) => mlflow::export(&args.run_dir, store),
-        (None, None) => Err(CommandError::input("name what to export: --to DIR or --mlflow DIR")),
+    match (&args.to, &args.mlflow, &args.otlp) {
+        (Some(to), ..) => policy(&args.run_dir, to),
+        (None, Some(store), _) => mlflow::export(&args.run_dir, store),
+        (None, None, Some(url)) => opentelemetry::export(&args.run_dir, url),
+        (None, None, None) => Err(CommandError::input("name what to export: --to DIR, --mlflow DIR or --otlp URL")),
     }
 }
 

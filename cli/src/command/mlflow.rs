@@ -10,12 +10,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_configs::reader::Document;
 use goodput_console::{CommandError, counted, say};
-use goodput_eval::report::origin::ResultOrigin;
 use goodput_eval::run::summary::Summary;
 use goodput_train::run_dir::sha256;
-use goodputd::config_file::command_error;
+
+use crate::command::finished_run::FinishedRun;
 
 /// Longest value of a parameter that MLflow reads, bytes.
 const LONGEST: usize = 6_000;
@@ -29,22 +28,10 @@ const ARTIFACTS: [&str; 6] =
 /// # Errors
 /// [`CommandError`] where `run` is no complete run, or `store` cannot be written.
 pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
-    let summary: Summary = json(&run.join("summary.json"))?;
-    let origin: ResultOrigin = json(&run.join("origin.json"))?;
-    let config = run.join("config.toml");
-    // A comparison of more than one file has none of its own.
-    let settings: toml::Table = match config.is_file() {
-        true => {
-            let document = Document::read(&config, &[]).map_err(command_error)?;
-            document.parse(document.kind()).map_err(command_error)?
-        }
-        false => toml::Table::new(),
-    };
-    let progress = fs::read_to_string(run.join("progress.csv")).unwrap_or_default();
-    let ended = ended_ms(&run.join("summary.json"));
+    let finished = FinishedRun::read(run)?;
+    let FinishedRun { settings, experiment, name, .. } = &finished;
+    let ended = finished.ended_nanos / 1_000_000;
 
-    let named = settings.get("name").and_then(toml::Value::as_str).map(str::to_owned);
-    let experiment = named.unwrap_or_else(|| run.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let digits = u64::from_str_radix(&sha256(experiment.as_bytes())[..15], 16).unwrap_or_default();
     let experiment_id = format!("{:018}", digits % 1_000_000_000_000_000_000);
     let place = fs::canonicalize(run).unwrap_or_else(|_| run.to_path_buf());
@@ -58,13 +45,11 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
             "artifact_location: {}\ncreation_time: {ended}\nexperiment_id: '{experiment_id}'\nlast_update_time: {ended}\n\
              lifecycle_stage: active\nname: {}\n",
             quoted(&uri(&folder.0)),
-            quoted(&experiment)
+            quoted(experiment)
         ),
     )?;
     let folder = Folder(folder.0.join(&run_id));
     folder.remove()?;
-    let name = run.iter().rev().take(2).map(|part| part.to_string_lossy()).collect::<Vec<_>>();
-    let name = name.into_iter().rev().collect::<Vec<_>>().join("/");
     folder.write(
         "meta.yaml",
         format!(
@@ -72,22 +57,24 @@ pub fn export(run: &Path, store: &Path) -> Result<ExitCode, CommandError> {
              lifecycle_stage: active\nrun_id: {run_id}\nrun_name: {}\nrun_uuid: {run_id}\nsource_name: ''\nsource_type: 4\n\
              source_version: ''\nstart_time: {ended}\nstatus: 3\ntags: []\nuser_id: ''\n",
             quoted(&uri(&folder.0.join("artifacts"))),
-            quoted(&name)
+            quoted(name)
         ),
     )?;
-    for (key, value) in parameters(&settings) {
+    for (key, value) in parameters(settings) {
         folder.write(&format!("params/{}", allowed(&key).replace('/', "_")), &value)?;
     }
     for (key, value) in [
-        ("mlflow.runName", &name),
-        ("mlflow.source.name", &origin.command),
-        ("mlflow.source.git.commit", &origin.commit.unwrap_or_default()),
-        ("goodput.version", &origin.version),
+        ("mlflow.runName", name.as_str()),
+        ("mlflow.source.name", &finished.origin.command),
+        ("mlflow.source.git.commit", finished.origin.commit.as_deref().unwrap_or_default()),
+        ("goodput.version", &finished.origin.version),
     ] {
         folder.write(&format!("tags/{key}"), value)?;
     }
-    let mut metrics = of_training(&progress, ended);
-    metrics.extend(of_comparison(&summary, ended));
+    let line = |(step, value): &(String, String)| format!("{ended} {value} {step}\n");
+    let curves = finished.curve.iter().map(|(name, points)| (name.clone(), points.iter().map(line).collect()));
+    let mut metrics: Vec<(String, String)> = curves.collect();
+    metrics.extend(of_comparison(&finished.summary, ended));
     for (name, lines) in &metrics {
         folder.write(&format!("metrics/{}", allowed(name)), lines)?;
     }
@@ -124,19 +111,6 @@ impl Folder {
     }
 }
 
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, CommandError> {
-    let help = "`goodput train` and `goodput eval` write it at the end of a run";
-    let text = fs::read_to_string(path)
-        .map_err(|error| CommandError::input(format!("{}: {error}", path.display())).with_help(help))?;
-    serde_json::from_str(&text).map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
-}
-
-/// Time at which a file was written, milliseconds since 1970.
-fn ended_ms(path: &Path) -> u128 {
-    let written = fs::metadata(path).and_then(|about| about.modified()).ok();
-    written.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).map_or(0, |since| since.as_millis())
-}
-
 /// Text in quotation marks of YAML.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -167,21 +141,6 @@ fn parameters(settings: &toml::Table) -> Vec<(String, String)> {
     }
     found.retain(|(_, value)| !value.is_empty() && value.len() <= LONGEST);
     found
-}
-
-/// Figures of a training, each with its lines: a value a row of `progress.csv`.
-fn of_training(progress: &str, at_ms: u128) -> Vec<(String, String)> {
-    let mut lines = progress.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let names = lines.next().unwrap_or_default();
-    let rows: Vec<_> = lines.collect();
-    let of = |(column, name): (usize, &&str)| {
-        let line = |row: &Vec<&str>| {
-            let value = row.get(column).filter(|value| !value.is_empty())?;
-            Some(format!("{at_ms} {value} {}\n", row[0]))
-        };
-        ((*name).to_owned(), rows.iter().filter_map(line).collect::<String>())
-    };
-    names.iter().enumerate().skip(1).map(of).filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
 /// Means of a comparison, each with its line: `POLICY/METRIC`.

@@ -260,7 +260,14 @@ impl LengthsConfig {
             Self::MooncakeConversation => TokenTrace::MooncakeConversation.lengths(),
             Self::Lognormal(lengths) => *lengths,
             Self::Trace(path) => {
-                let (trace, _) = llm_requests::read(path)?;
+                let (trace, report) = llm_requests::read(path)?;
+                if let Some((line, problem)) = report.refused.examples.first() {
+                    let (path, refused) = (path.display(), report.refused.count);
+                    let message = format!("{path}:{line}: {problem}; rows of the trace that cannot be used: {refused}");
+                    let remedy =
+                        Some("correct them or leave them out: `goodput data replay-llm` names the first of each kind");
+                    return Err(CheckError { remedy, ..CheckError::at("services.llm.lengths", message) }.into());
+                }
                 return Ok(trace.requests.iter().map(|request| (request.input, request.output)).collect());
             }
         };
