@@ -24,6 +24,8 @@ fn a_run_counts_what_a_replay_of_its_requests_finds() {
         let (counted, replayed): (f64, f64) = (row[3].parse().unwrap(), row[4].parse().unwrap());
         assert!((counted - replayed).abs() < 0.005 && replayed > 0.9 && replayed < 1.0, "{shown}");
     }
+    let (code, _, said) = run(Path::new("."), &[&command[..], &["--set", "environment.on_churn=false"]].concat());
+    assert!(code == 2 && said.contains("--set environment.on_churn=true"), "{said}");
 }
 
 #[test]

@@ -23,6 +23,10 @@ pub fn run(asked: &ReplayServices) -> Result<ExitCode, CommandError> {
     }
     let entry = entries::policy(&asked.policy, None, &experiment, &setup).map_err(|error| fault(error.into()))?;
     let scenario = entry.under(&setup.scenario(asked.seed));
+    if !scenario.options.rounds.on_churn {
+        return Err(CommandError::input("environment.on_churn is false, and the replay follows replicas at decisions")
+            .with_help("set it to true: --set environment.on_churn=true"));
+    }
     let mut policy = complete((entry.make)(asked.seed), &scenario, setup.sharing());
     let needs = policy.needs();
     if !scenario.options.information.allows(needs) {
