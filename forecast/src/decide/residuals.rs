@@ -8,6 +8,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Distribution, Statistic};
 
 /// Days of residual paths that are kept, and half-life of their weight in days.
@@ -30,17 +32,34 @@ const PATHS_A_DAY: usize = 288;
 /// Number of complete paths from which scenarios are made.
 const ENOUGH: usize = 20;
 
+/// Residuals of consecutive steps, NaN in a gap. JSON has no NaN, so a file holds `null` for a gap.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Option<f64>>", into = "Vec<Option<f64>>")]
+struct Residuals(Vec<f64>);
+
+impl From<Vec<Option<f64>>> for Residuals {
+    fn from(steps: Vec<Option<f64>>) -> Self {
+        Self(steps.into_iter().map(|step| step.unwrap_or(f64::NAN)).collect())
+    }
+}
+
+impl From<Residuals> for Vec<Option<f64>> {
+    fn from(residuals: Residuals) -> Self {
+        residuals.0.into_iter().map(|step| step.is_finite().then_some(step)).collect()
+    }
+}
+
 /// Forecast of steps that are still to come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct OpenPath {
     origin: usize,
     point: Vec<f64>,
     scale: f64,
-    residuals: Vec<f64>,
+    residuals: Residuals,
 }
 
 /// Residual paths of past forecasts of one series.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResidualPaths {
     /// Steps of a path, at least 1, and of a day.
     width: usize,
@@ -50,7 +69,7 @@ pub struct ResidualPaths {
     now: usize,
     open: VecDeque<OpenPath>,
     /// Complete paths by origin, oldest first.
-    closed: VecDeque<(usize, Vec<f64>)>,
+    closed: VecDeque<(usize, Residuals)>,
     recent: f64,
     usual: f64,
     learnt: f64,
@@ -78,7 +97,7 @@ impl ResidualPaths {
         if point.is_empty() {
             return;
         }
-        let residuals = Vec::with_capacity(self.width);
+        let residuals = Residuals(Vec::with_capacity(self.width));
         self.open.push_back(OpenPath { origin: self.now, scale: self.scale(), point, residuals });
     }
 
@@ -91,11 +110,11 @@ impl ResidualPaths {
         }
         for index in 0..self.open.len() {
             let OpenPath { point, scale, residuals, .. } = &self.open[index];
-            let expected = point[residuals.len()];
+            let expected = point[residuals.0.len()];
             let residual = (load - expected) / (self.size(expected) * scale);
-            self.open[index].residuals.push(residual);
+            self.open[index].residuals.0.push(residual);
         }
-        while self.open.front().is_some_and(|path| path.residuals.len() == path.point.len()) {
+        while self.open.front().is_some_and(|path| path.residuals.0.len() == path.point.len()) {
             let path = self.open.pop_front();
             self.closed.extend(path.map(|path| (path.origin, path.residuals)));
         }
@@ -119,7 +138,7 @@ impl ResidualPaths {
         let chosen = self.closed.iter().filter(|(origin, _)| (self.now - origin).is_multiple_of(stride));
         let (mut loads, mut weights) = (Vec::new(), Vec::new());
         for (origin, residuals) in chosen {
-            let steps = point.iter().zip(&factors).zip(residuals);
+            let steps = point.iter().zip(&factors).zip(&residuals.0);
             loads.extend(steps.map(|((expected, factor), residual)| expected + factor * residual));
             weights.push(self.weight(self.now - origin));
         }
