@@ -49,7 +49,7 @@ pub enum PrometheusError {
     },
 }
 
-/// A Prometheus.
+/// A Prometheus, or a store with its HTTP interface.
 pub struct Prometheus {
     url: String,
     address: ServerAddress,

@@ -1,8 +1,8 @@
 """Forecasts of `goodput forecast serve` for the planner of NVIDIA Dynamo: one file, which needs nothing but Python.
 
 The server itself is a prediction plugin of the planner, and needs no Python. In releases where the planner's own
-predictor comes first (ai-dynamo up to 1.6.1 gives it the priority 0), the plugin's answer is passed over. This file puts
-the forecast in the place of that predictor. Run the planner by
+predictor comes first (ai-dynamo up to 1.6.1 gives it the priority 0), the plugin's answer is passed over. This file
+puts the forecast in the place of that predictor. Run the planner by
 
     python goodput_dynamo.py URL SERVICE [arguments of dynamo.planner]
 
@@ -17,7 +17,7 @@ import urllib.request
 
 
 class GoodputPredictor:
-    """Number of requests in the planner's next window, in the shape of `dynamo.planner.core.load.predictors.BasePredictor`.
+    """Number of requests in the planner's next window, in the shape of the planner's `BasePredictor`.
 
     `url` is the HTTP address of the server, `service` the name of a service whose query gives requests per second, and
     `interval_seconds` the length of the planner's window. While the server does not answer, the last prediction stays,

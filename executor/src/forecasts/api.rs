@@ -35,7 +35,7 @@ pub fn router(board: Arc<Board>) -> Router {
 struct StepAhead {
     /// End of the step, milliseconds of the Unix epoch.
     epoch_millis: i64,
-    /// Median.
+    /// Median of the load.
     load: f64,
     /// Quantiles at the levels of the answer.
     quantiles: Vec<f64>,
@@ -81,7 +81,7 @@ impl ServiceAnswer {
     }
 }
 
-/// What a caller may ask of a forecast.
+/// Parameters of a call for a forecast.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {

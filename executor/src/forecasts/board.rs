@@ -1,4 +1,4 @@
-//! What the server knows of each service at this moment: written by the keeper, read by the interfaces.
+//! Present state of each service: written by the keeper, read by the interfaces.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// All services.
+/// All services of a server.
 #[derive(Debug)]
 pub struct Board {
     /// Services in the order of the file.
@@ -75,7 +75,7 @@ impl Board {
         self.changes.subscribe()
     }
 
-    /// Tells those who wait for changes that a round is over.
+    /// Tells readers that wait for changes that a round is over.
     pub(super) fn tell(&self) {
         self.changes.send_modify(|round| *round += 1);
     }

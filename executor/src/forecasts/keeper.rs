@@ -17,7 +17,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(60);
 
 /// Keeper of all services of a board.
 pub struct Keeper {
-    /// Services.
+    /// Services that are kept.
     pub board: Arc<Board>,
     /// Prometheus that knows the loads.
     pub prometheus: Prometheus,
@@ -123,7 +123,7 @@ impl Keeper {
         2 * place.config.step_millis() + self.settle_millis + 1000
     }
 
-    /// Writes the states that have learnt something and were not written for a while, or all that have learnt something.
+    /// Writes the states that have learnt something, `all` of them or those that were not written for a while.
     pub async fn save(&mut self, all: bool) {
         let board = Arc::clone(&self.board);
         for (place, saved) in board.places.iter().zip(&mut self.saved) {

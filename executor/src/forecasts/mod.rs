@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`watched`]: one service: its steps, its forecaster, its decision ([`decision`]).
 //! - `keeper`: the loop that asks Prometheus; `state`: states on disk.
-//! - [`board`]: what is known at this moment, for the interfaces.
+//! - [`board`]: the present state, for the interfaces.
 //! - `api`, [`metrics`]: HTTP; `grpc`: KEDA, and the planner of Dynamo.
 //! - [`ForecastServer`]: all of them together.
 
@@ -49,7 +49,7 @@ pub enum ForecastServerError {
     Listen {
         /// Key of the address.
         key: &'static str,
-        /// Address.
+        /// Address as the file has it.
         address: String,
         /// Error of the system.
         source: io::Error,

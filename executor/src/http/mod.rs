@@ -67,8 +67,8 @@ pub async fn serve(listener: TcpListener, door: Door, router: Router) {
     accept(listener, door, Protocol::Http1, router).await;
 }
 
-/// Serves `router` on `listener` for ever by HTTP/2 from the first byte on, as clients of gRPC speak it. Connections end
-/// with the future.
+/// Serves `router` on `listener` for ever by HTTP/2 from the first byte on, as clients of gRPC speak it. Connections
+/// end with the future.
 pub async fn serve_grpc(listener: TcpListener, door: Door, router: Router) {
     accept(listener, door, Protocol::Http2, router).await;
 }

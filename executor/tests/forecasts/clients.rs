@@ -1,8 +1,8 @@
 //! Real clients of the two protocols: `grpcio` with stubs of KEDA's published protocol, and the transport of Dynamo's
 //! planner from the package `ai-dynamo`.
 //!
-//! `GOODPUT_GRPC_PYTHON` names a Python with `grpcio-tools` and `pydantic`, and with `ai-dynamo` (1.6.1) installed without
-//! its dependencies. `GOODPUT_DYNAMO_PYTHON` names one in which `dynamo.planner` can be imported, but for the package
+//! `GOODPUT_GRPC_PYTHON` names a Python with `grpcio-tools` and `pydantic`, and with `ai-dynamo` (1.6.1) installed
+//! without its dependencies. `GOODPUT_DYNAMO_PYTHON` names one in which `dynamo.planner` can be imported, but for the package
 //! `aisimulate`. `GOODPUT_KEDA_PROTO` names `pkg/scalers/externalscaler/externalscaler.proto` of kedacore/keda.
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn named(variable: &str, lost: &str) -> Option<PathBuf> {
     path
 }
 
-/// What a client prints.
+/// Output of a client.
 fn ask(python: &PathBuf, script: &str, arguments: &[String]) -> Value {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(script);
     let output = Command::new(python).arg(script).args(arguments).output().unwrap();

@@ -11,7 +11,7 @@ use goodput_executor::machine::wall_ms;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// What the stand-in answers by.
+/// Facts by which the stand-in answers.
 pub struct Facts {
     /// Time by which its clock is late, seconds.
     pub late: i64,
@@ -25,11 +25,18 @@ pub struct Facts {
     pub asked: Vec<(i64, i64)>,
 }
 
-/// The stand-in.
+/// A stand-in for Prometheus.
 pub struct Double {
     pub url: String,
     pub facts: Arc<Mutex<Facts>>,
-    _runtime: Runtime,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Double {
+    fn drop(&mut self) {
+        // Tests that are tasks themselves may not wait for a runtime to end.
+        self.runtime.take().map(Runtime::shutdown_background);
+    }
 }
 
 impl Double {
@@ -37,7 +44,8 @@ impl Double {
         let facts = Facts { late: 0, up: true, load: Box::new(load), series: 1, asked: Vec::new() };
         let facts = Arc::new(Mutex::new(facts));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (now, range) = (Arc::clone(&facts), Arc::clone(&facts));
         let router = Router::new()
@@ -46,8 +54,11 @@ impl Double {
                 "/api/v1/query_range",
                 post(move |body: String| async move { answer_range(&mut range.lock().unwrap(), &body) }),
             );
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, facts, _runtime: runtime }
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            axum::serve(listener, router).await
+        });
+        Self { url, facts, runtime: Some(runtime) }
     }
 
     pub fn set(&self, change: impl FnOnce(&mut Facts)) {

@@ -105,7 +105,7 @@ fn before_the_first_value_there_is_no_metric_and_no_prediction() {
     let server = Running::start(&config(&prometheus.url, "load", folder.path())).unwrap();
     let object = scaled_object("service", "chat");
     let (_, status, message) = keda(&server, "GetMetrics", &field(1, &object));
-    assert!(status == "14" && message.contains("no value yet"), "{status} {message}");
+    assert!(status == "14" && message.contains("no%20value%20yet"), "{status} {message}");
     assert_eq!(keda(&server, "IsActive", &object).0, [1 << 3, 1], "what is not known takes no replica away");
     server.stop();
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod clients;
-mod double;
+pub mod double;
 mod grpc;
 mod real;
 mod serving;
@@ -95,19 +95,19 @@ impl Running {
     }
 }
 
-/// Waits up to ten seconds for a value.
+/// Waits up to twenty seconds for a value.
 fn until<T>(mut look: impl FnMut() -> Option<T>, problem: impl Fn() -> String) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "{}", problem());
+        assert!(begin.elapsed() < Duration::from_secs(20), "{}", problem());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Present second.
+/// Present second of the Unix epoch.
 fn second() -> i64 {
     wall_ms() / 1000
 }

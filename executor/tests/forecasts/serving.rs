@@ -32,9 +32,13 @@ fn the_first_start_fills_in_the_past_and_keeps_room_for_the_load_to_come() {
     assert_eq!(server.get("/v1/forecast/chta").0, 404);
     assert_eq!(server.get("/v1/forecast/chat?steps=21").0, 400);
     assert_eq!(server.get("/v1/forecast/chat?levels=0.9,0.1").0, 400);
-    let (_, metrics) = server.get("/metrics");
+    // A load was foreseen for the steps that are within reach by now.
+    let page = include_str!("../../../docs/src/reference/forecast-server.md");
     for name in goodput_executor::forecasts::metrics::NAMES {
-        assert!(metrics.contains(&format!("\n{name}{{service=\"chat\"")), "{name} is not in\n{metrics}");
+        let sample = format!("\n{name}{{service=\"chat\"");
+        let metrics = || server.get("/metrics").1;
+        until(|| metrics().contains(&sample).then_some(()), || format!("{name} is not in\n{}", metrics()));
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in the book");
     }
     server.stop();
 }

@@ -1,7 +1,7 @@
 //! External scaler of KEDA: the service `externalscaler.ExternalScaler`.
 //!
-//! Protocol: `pkg/scalers/externalscaler/externalscaler.proto` of kedacore/keda. A ScaledObject names the service by the
-//! key `service` of its metadata; the key `metric` is `replicas`, the default, or `load`. Replicas have the target 1,
+//! Protocol: `pkg/scalers/externalscaler/externalscaler.proto` of kedacore/keda. A ScaledObject names the service by
+//! the key `service` of its metadata; the key `metric` is `replicas`, the default, or `load`. Replicas have the target 1,
 //! so the autoscaler of Kubernetes runs as many replicas as were decided; a load has the load of one replica as target.
 //! Before the first decision a metric is `UNAVAILABLE`: the autoscaler of Kubernetes then leaves the replicas alone.
 
