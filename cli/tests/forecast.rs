@@ -144,5 +144,5 @@ fn a_query_with_two_series_is_told_with_its_place_and_a_remedy() {
         code == 2 && said.contains("service \"chat\": the query gives 2 series, expected one: put sum(...)"),
         "{said}"
     );
-    assert!(said.contains("serve.toml:16:"), "{said}");
+    assert!(said.contains("serve.toml:15:"), "{said}");
 }
