@@ -1,7 +1,9 @@
 //! `goodput forecast` from a table to a page.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::{fs, iter, thread};
 
 use crate::support::{hourly_load, plain, run};
 
@@ -114,4 +116,38 @@ fn what_a_forecast_is_worth_has_a_row_for_every_cell_and_every_rule() {
     fs::write(dir.path().join("worth.toml"), study).unwrap();
     let (code, _, said) = run(dir.path(), &["forecast", "worth", "worth.toml"]);
     assert!(code == 2 && plain(&said).contains("day is 0 on 99 of 100 steps"), "{said}");
+}
+
+/// An HTTP server that gives every request after the first, which asks for the time, `answer` as its data.
+fn prometheus(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let data = iter::once(r#"{"resultType":"scalar","result":[1.7e9,"1.7e9"]}"#).chain(iter::repeat(answer));
+        for (stream, data) in listener.incoming().zip(data) {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            // The requests of the program are shorter than a packet.
+            let _ = stream.read(&mut request).unwrap();
+            let body = format!(r#"{{"status":"success","data":{data}}}"#);
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_query_with_two_series_is_told_with_its_place_and_a_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(run(dir.path(), &["init", "forecast/serve"]).0, 0);
+    assert_eq!(run(dir.path(), &["config", "check", "serve.toml"]).0, 0);
+    let two = r#"{"resultType":"matrix","result":[{"metric":{},"values":[]},{"metric":{},"values":[]}]}"#;
+    let url = format!("prometheus.url=http://{}", prometheus(two));
+    let (code, _, said) = run(dir.path(), &["forecast", "serve", "serve.toml", "--set", &url]);
+    let said = plain(&said);
+    assert!(
+        code == 2 && said.contains("service \"chat\": the query gives 2 series, expected one: put sum(...)"),
+        "{said}"
+    );
+    assert!(said.contains("serve.toml:15:"), "{said}");
 }

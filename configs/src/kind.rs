@@ -11,6 +11,8 @@ pub enum Kind {
     ForecastStudy,
     /// Study of what a forecast is worth to an autoscaler: `goodput forecast worth`.
     WorthStudy,
+    /// Forecasts as a service: `goodput forecast serve`.
+    ForecastServer,
     /// Forecaster to train: `goodput train`.
     ForecasterTraining,
     /// Live cluster that a policy drives: `goodput live run`.
@@ -21,11 +23,12 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind of file, in the order of declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Experiment,
         Self::Federation,
         Self::ForecastStudy,
         Self::WorthStudy,
+        Self::ForecastServer,
         Self::ForecasterTraining,
         Self::Deployment,
         Self::NodeAgent,
@@ -38,6 +41,7 @@ impl Kind {
             Self::Federation => "federation",
             Self::ForecastStudy => "forecast",
             Self::WorthStudy => "worth",
+            Self::ForecastServer => "forecast-server",
             Self::ForecasterTraining => "forecaster",
             Self::Deployment => "deployment",
             Self::NodeAgent => "node-agent",
@@ -56,6 +60,7 @@ impl Kind {
             Self::Federation => "Federations",
             Self::ForecastStudy => "Forecast studies",
             Self::WorthStudy => "Studies of what a forecast is worth",
+            Self::ForecastServer => "Forecasts as a service",
             Self::ForecasterTraining => "Forecasters to train",
             Self::Deployment => "Deployments",
             Self::NodeAgent => "Node agents",
@@ -71,6 +76,7 @@ impl Kind {
     /// apart.
     pub fn of(has: impl Fn(&str) -> bool) -> Option<Self> {
         match () {
+            () if has("prometheus") => Some(Self::ForecastServer),
             () if has("loads") => Some(Self::WorthStudy),
             () if has("clusters") => Some(Self::Federation),
             () if has("series") && has("forecaster") => Some(Self::ForecasterTraining),
@@ -85,8 +91,9 @@ impl Kind {
     /// Advice for a file without any key that tells the kind.
     pub(crate) fn overview() -> &'static str {
         "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
-         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] with [forecaster] a forecaster to train, [engine] a \
-         deployment, state_dir a node agent"
+         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] with \
+         [forecaster] a forecaster to train, [prometheus] forecasts as a service, [engine] a deployment, state_dir a \
+         node agent"
     }
 
     /// Advice for a file of this kind that does not parse.
@@ -98,6 +105,7 @@ impl Kind {
             Self::Federation => "configs/scenario/cross-cluster.toml is an example",
             Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
             Self::WorthStudy => "configs/forecast/worth.toml is an example",
+            Self::ForecastServer => "configs/forecast/serve.toml is an example",
             Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
             Self::Deployment => {
                 "configs/live has an example for each engine; `goodput config schema deployment` describes every key"
@@ -116,6 +124,9 @@ impl Kind {
             }
             Self::WorthStudy => {
                 "with [[loads]] it is a study of what a forecast is worth: `goodput forecast worth FILE`".into()
+            }
+            Self::ForecastServer => {
+                "with [prometheus] it is a server of forecasts: `goodput forecast serve FILE`".into()
             }
             Self::ForecasterTraining => "with [forecaster] it is a forecaster to train: `goodput train FILE`".into(),
             Self::Deployment => "with [engine] it is a deployment: `goodput live run FILE`".into(),

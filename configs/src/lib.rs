@@ -5,7 +5,7 @@
 //! - [`scenario`]: cluster, workload, services, loans, faults; and the scenarios that follow from them.
 //! - [`experiment`]: a scenario with an agent, its training and its evaluation.
 //! - [`federation`]: clusters that lend each other servers.
-//! - [`forecast`]: studies of forecasters, and forecasters to train.
+//! - [`forecast`]: studies of forecasters, forecasters to train, and forecasts as a service.
 //! - [`live`]: deployments, and agents of nodes.
 //! - [`tenants`]: tenants of experiments and of deployments.
 //! - [`reader`]: TOML with overrides, and errors with line, column and caret; [`kind`]: kinds of files;
@@ -24,7 +24,6 @@ pub mod error;
 pub mod experiment;
 #[cfg(feature = "scenarios")]
 pub mod federation;
-#[cfg(feature = "scenarios")]
 pub mod forecast;
 pub mod kind;
 pub mod live;

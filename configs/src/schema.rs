@@ -4,7 +4,7 @@ use schemars::{Schema, schema_for};
 
 use crate::experiment::Experiment;
 use crate::federation::FederationConfig;
-use crate::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
+use crate::forecast::{ForecastConfig, ForecastServerConfig, ForecasterExperiment, WorthConfig};
 use crate::kind::Kind;
 use crate::live::deployment::Deployment;
 use crate::live::node_agent::NodeAgentConfig;
@@ -16,6 +16,7 @@ pub fn of(kind: Kind) -> Schema {
         Kind::Federation => schema_for!(FederationConfig),
         Kind::ForecastStudy => schema_for!(ForecastConfig),
         Kind::WorthStudy => schema_for!(WorthConfig),
+        Kind::ForecastServer => schema_for!(ForecastServerConfig),
         Kind::ForecasterTraining => schema_for!(ForecasterExperiment),
         Kind::Deployment => schema_for!(Deployment),
         Kind::NodeAgent => schema_for!(NodeAgentConfig),

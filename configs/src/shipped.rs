@@ -71,6 +71,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("leaderboard/sia", include_str!("../leaderboard/sia.toml")),
     shipped("forecast/nhits", include_str!("../forecast/nhits.toml")),
     shipped("forecast/servegen", include_str!("../forecast/servegen.toml")),
+    shipped("forecast/serve", include_str!("../forecast/serve.toml")),
     shipped("forecast/worth", include_str!("../forecast/worth.toml")),
     shipped("live/agents", include_str!("../live/agents.toml")),
     shipped("live/kubernetes", include_str!("../live/kubernetes.toml")),

@@ -4,7 +4,7 @@
 use goodput_configs::error::ReadError;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
+use goodput_configs::forecast::{ForecastConfig, ForecastServerConfig, ForecasterExperiment, WorthConfig};
 use goodput_configs::kind::Kind;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::node_agent::NodeAgentConfig;
@@ -14,6 +14,7 @@ const EXPERIMENT: &str = include_str!("../experiment/set-encoder.toml");
 const FEDERATION: &str = include_str!("../scenario/cross-cluster.toml");
 const STUDY: &str = include_str!("../forecast/servegen.toml");
 const WORTH: &str = include_str!("../forecast/worth.toml");
+const SERVER: &str = include_str!("../forecast/serve.toml");
 const FORECASTER: &str = include_str!("../forecast/nhits.toml");
 const DEPLOYMENT: &str = include_str!("../live/agents.toml");
 const NODE: &str = include_str!("../live/node.toml");
@@ -28,6 +29,7 @@ fn error(kind: Kind, set: &str) -> ReadError {
         Kind::Federation => of::<FederationConfig>(FEDERATION, set),
         Kind::ForecastStudy => of::<ForecastConfig>(STUDY, set),
         Kind::WorthStudy => of::<WorthConfig>(WORTH, set),
+        Kind::ForecastServer => of::<ForecastServerConfig>(SERVER, set),
         Kind::ForecasterTraining => of::<ForecasterExperiment>(FORECASTER, set),
         Kind::Deployment => of::<Deployment>(DEPLOYMENT, set),
         Kind::NodeAgent => of::<NodeAgentConfig>(NODE, set),
@@ -96,6 +98,20 @@ fn messages_name_the_place_and_no_type_of_rust() {
         (Kind::ForecastStudy, "model.models=[\"arma\"]", "unknown choice `arma`"),
         (Kind::WorthStudy, "targets=[2.0]", "targets is 2, expected 0.5 to 1"),
         (Kind::WorthStudy, "accelerators=0", "accelerators is 0, expected 1 to 10000"),
+        (Kind::ForecastServer, "promethus.url=x", "unknown key `promethus`"),
+        (Kind::ForecastServer, "prometheus.url=localhost:9090", "expected a URL such as http://127.0.0.1:9090"),
+        (Kind::ForecastServer, "prometheus.url=https://a", "prometheus.ca is absent"),
+        (Kind::ForecastServer, "listen=9107", "expected a text, found 9107"),
+        (Kind::ForecastServer, "services.0.query=", "services.query is empty"),
+        (Kind::ForecastServer, "services.0.step_secs=0", "services.step_secs is 0, expected 0.1 to 86400 seconds"),
+        (Kind::ForecastServer, "services.0.season_secs=1000", "expected a whole number of steps"),
+        (
+            Kind::ForecastServer,
+            "services.0.load_per_replica=0",
+            "services.load_per_replica is 0, expected a load above 0",
+        ),
+        (Kind::ForecastServer, "services.0.name=a/b", "name \"a/b\" is refused"),
+        (Kind::ForecastServer, "dynamo.service=chta", "did you mean \"chat\"?"),
         (Kind::ForecastStudy, "backtest.stride=1", "unknown key `stride`"),
         (Kind::ForecasterTraining, "forecaster={ mlp = {} }", "unknown choice `mlp`"),
         (Kind::ForecasterTraining, "train.steps=1.5", "expected a whole number, found 1.5"),

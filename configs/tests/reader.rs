@@ -123,7 +123,7 @@ fn shipped_files_have_the_kind_of_their_folder() {
         ("experiment", &[Kind::Experiment][..]),
         ("leaderboard", &[Kind::Experiment]),
         ("scenario", &[Kind::Experiment, Kind::Federation]),
-        ("forecast", &[Kind::ForecastStudy, Kind::WorthStudy, Kind::ForecasterTraining]),
+        ("forecast", &[Kind::ForecastStudy, Kind::WorthStudy, Kind::ForecastServer, Kind::ForecasterTraining]),
         ("live", &[Kind::Deployment, Kind::NodeAgent]),
     ] {
         for entry in fs::read_dir(configs.join(folder)).unwrap() {

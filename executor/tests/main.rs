@@ -11,6 +11,7 @@ mod elastic;
 mod engine_agents;
 mod engine_parts;
 mod floods;
+mod forecasts;
 mod high_availability;
 mod https;
 mod interface;

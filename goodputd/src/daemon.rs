@@ -36,7 +36,7 @@ fn open<E: Engine>(engine: E, settings: Deployment) -> Result<Daemon<E>, Command
     Ok(daemon.map_err(CommandError::failed)?.knowing(types))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(CommandError::failed)
 }
 

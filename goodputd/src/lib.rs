@@ -6,6 +6,7 @@
 //!
 //! - [`args`]: commands and options, for clap.
 //! - [`client`]: calls to the interface of a daemon.
+//! - [`forecasts`]: forecasts as a service.
 //! - [`run`]: one command of `goodput live`.
 //! - [`top`]: cluster and queue at a glance.
 
@@ -16,6 +17,7 @@ pub mod config_file;
 mod daemon;
 mod devices;
 mod explain;
+pub mod forecasts;
 mod listings;
 mod logs;
 mod policy;

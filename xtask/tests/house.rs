@@ -17,7 +17,10 @@ const MAY_USE: [(&str, &[&str]); 16] = [
         "goodput-train",
         &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"],
     ),
-    ("goodput-executor", &["goodput-env", "goodput-agents", "goodput-configs", "goodput-nvml-double"]),
+    (
+        "goodput-executor",
+        &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
+    ),
     ("goodput-nvml-double", &[]),
     // Only tests and benchmarks may use it.
     ("goodput-testkit", &["goodput-configs", "goodput-env", "goodput-executor"]),

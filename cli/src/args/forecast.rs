@@ -79,6 +79,15 @@ pub enum ForecastCommand {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
+    /// Serve forecasts of loads that Prometheus knows: by HTTP, to KEDA and to the planner of Dynamo.
+    Serve {
+        /// Server in TOML (see configs/forecast/serve.toml).
+        #[arg(value_name = "FILE")]
+        config: PathBuf,
+        /// Override a key, as in --set prometheus.url=URL.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
     /// Backtest the forecaster beside each of its models, with intervals of the differences.
     Compare {
         /// Study of the command.

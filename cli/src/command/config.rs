@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use goodput_configs::experiment::{Experiment, points};
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
+use goodput_configs::forecast::{ForecastConfig, ForecastServerConfig, ForecasterExperiment, WorthConfig};
 use goodput_configs::kind::Kind;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::node_agent::NodeAgentConfig;
@@ -48,6 +48,7 @@ fn read_any(path: &Path, sets: &[String]) -> Result<String, CommandError> {
         Kind::Federation => config_file::resolved::<FederationConfig>(&document),
         Kind::ForecastStudy => config_file::resolved::<ForecastConfig>(&document),
         Kind::WorthStudy => config_file::resolved::<WorthConfig>(&document),
+        Kind::ForecastServer => config_file::resolved::<ForecastServerConfig>(&document),
         Kind::ForecasterTraining => config_file::resolved::<ForecasterExperiment>(&document),
         Kind::Deployment => config_file::resolved::<Deployment>(&document),
         Kind::NodeAgent => config_file::resolved::<NodeAgentConfig>(&document),

@@ -32,6 +32,7 @@ pub fn run(verb: &ForecastCommand) -> Result<ExitCode, CommandError> {
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
             finish(file, &study, &reports, report.as_deref(), *output)?;
         }
+        ForecastCommand::Serve { config, sets } => goodputd::forecasts::serve(config, sets)?,
         ForecastCommand::Worth { config, sets, rules, output } => worth(config, sets, *rules, *output)?,
         ForecastCommand::Compare { study: file, report, output } => {
             let study = open(file)?;

@@ -49,6 +49,7 @@ fn next(config: &ShippedConfig, path: &Path) -> String {
     let file = path.display();
     match config.name {
         "live/node" => format!("goodput live agent --config {file}"),
+        "forecast/serve" => format!("goodput config check {file}, then goodput forecast serve {file}"),
         "forecast/nhits" => format!("goodput train {file}"),
         "scenario/cross-cluster" => format!("goodput federate {file}"),
         _ => match config.folder() {

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A certificate that ends within so many days is to be renewed.
 const RENEW_DAYS: u32 = 30;
@@ -107,6 +107,21 @@ pub fn acceptor(certificate: &Path, key: &Path) -> Result<Reloaded<TlsAcceptor>,
         Ok(TlsAcceptor::from(Arc::new(config)))
     };
     Reloaded::new(files, Box::new(load))
+}
+
+/// The client's side of TLS: the authorities in the file `ca` sign the server's certificate, and the client shows none.
+///
+/// # Errors
+/// [`IdentityError`] where the file holds no certificate.
+pub fn connector(ca: &Path) -> Result<Reloaded<TlsConnector>, IdentityError> {
+    let file = ca.to_owned();
+    let load = move || {
+        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| IdentityError::of(&file, error))?;
+        let config = config.with_root_certificates(authorities(&file)?).with_no_client_auth();
+        Ok(TlsConnector::from(Arc::new(config)))
+    };
+    Reloaded::new(vec![ca.to_owned()], Box::new(load))
 }
 
 /// The certificates in a file.

@@ -1,6 +1,7 @@
-//! The one HTTP/1.1 server of this crate: every port has its limits on connections and on time, and
+//! The one HTTP server of this crate: every port has its limits on connections and on time, and
 //! TLS where it is asked for.
 //!
+//! - [`serve`]: HTTP/1.1; [`serve_grpc`]: HTTP/2.
 //! - [`Door`]: plain HTTP, TLS, or TLS with certificates on both sides.
 //! - [`Connection`]: the side that asks.
 //! - [`visitors`]: connections by state; those that give way when there are too many.
@@ -23,9 +24,9 @@ use axum::body::Body;
 use axum::response::Response;
 use hyper::Request;
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,11 +46,34 @@ const HEADERS: Duration = Duration::from_secs(5);
 /// Most bytes of headers, and of a body that is not read yet.
 const BUFFER: usize = 64 * 1024;
 
+/// Most calls at a time on one connection of HTTP/2.
+const CALLS: u32 = 64;
+
+/// Time after which the peer of a connection of HTTP/2 is asked whether it is still there.
+const STILL_THERE: Duration = Duration::from_secs(30);
+
 /// Pause where the system has no file descriptor left for a new connection.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
-/// Serves `router` on `listener` for ever. Connections end with the future.
+/// Version of HTTP that a port speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Serves `router` on `listener` by HTTP/1.1 for ever. Connections end with the future.
 pub async fn serve(listener: TcpListener, door: Door, router: Router) {
+    accept(listener, door, Protocol::Http1, router).await;
+}
+
+/// Serves `router` on `listener` for ever by HTTP/2 from the first byte on, as clients of gRPC speak it. Connections
+/// end with the future.
+pub async fn serve_grpc(listener: TcpListener, door: Door, router: Router) {
+    accept(listener, door, Protocol::Http2, router).await;
+}
+
+async fn accept(listener: TcpListener, door: Door, protocol: Protocol, router: Router) {
     let visitors = Visitors::of_this_process();
     let door = Arc::new(door);
     let mut connections = JoinSet::new();
@@ -66,7 +90,7 @@ pub async fn serve(listener: TcpListener, door: Door, router: Router) {
             let visit = Arc::new(visit);
             tokio::select! {
                 () = visit.told_to_leave() => {}
-                () = receive(stream, &door, router, &visit) => {}
+                () = receive(stream, &door, protocol, router, &visit) => {}
             }
         });
     }
@@ -81,15 +105,15 @@ fn neighbourhood(address: IpAddr) -> IpAddr {
 }
 
 /// One connection, from its handshake to its end.
-async fn receive(stream: TcpStream, door: &Door, router: Router, visit: &Arc<Visit<IpAddr>>) {
+async fn receive(stream: TcpStream, door: &Door, protocol: Protocol, router: Router, visit: &Arc<Visit<IpAddr>>) {
     // Answers are small, and each is written at once.
     let _ = stream.set_nodelay(true);
     match door {
-        Door::Plain => answer(stream, router, Arc::clone(visit)).await,
+        Door::Plain => answer(stream, protocol, router, Arc::clone(visit)).await,
         Door::Tls(identity) => {
             let shaken = timeout(HANDSHAKE, identity.get().accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {
-                answer(stream, router, Arc::clone(visit)).await;
+                answer(stream, protocol, router, Arc::clone(visit)).await;
             }
         }
         Door::Mutual { identity, peer } => {
@@ -97,13 +121,18 @@ async fn receive(stream: TcpStream, door: &Door, router: Router, visit: &Arc<Vis
             let Ok(Ok(stream)) = shaken else { return };
             if identity::is_named(stream.get_ref().1.peer_certificates(), peer) {
                 visit.is_trusted();
-                answer(stream, router, Arc::clone(visit)).await;
+                answer(stream, protocol, router, Arc::clone(visit)).await;
             }
         }
     }
 }
 
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, visit: Arc<Visit<IpAddr>>) {
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    protocol: Protocol,
+    router: Router,
+    visit: Arc<Visit<IpAddr>>,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, visit) = (TowerToHyperService::new(router.clone()), Arc::clone(&visit));
         async move {
@@ -116,10 +145,20 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, vis
             answer
         }
     });
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(BUFFER);
+    let stream = TokioIo::new(stream);
     // A peer that goes away asks again.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let _ = match protocol {
+        Protocol::Http1 => {
+            let mut server = http1::Builder::new();
+            server.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(BUFFER);
+            server.serve_connection(stream, service).await
+        }
+        Protocol::Http2 => {
+            let mut server = http2::Builder::new(TokioExecutor::new());
+            server.timer(TokioTimer::new()).max_concurrent_streams(CALLS).keep_alive_interval(STILL_THERE);
+            server.serve_connection(stream, service).await
+        }
+    };
 }
 
 /// Body of a request that is on its way. The connection is at work when all of the body is there.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Objective, OnlineLevel, PooledForecast};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
@@ -13,8 +15,8 @@ pub(crate) const RATE: f64 = 0.2;
 /// Share of the known series on which the forecaster is fitted first; the rest teaches residual paths.
 const FITTED_SHARE: f64 = 0.5;
 
-/// Rule that says, at each moment, the capacity for the steps of a window ahead.
-#[derive(Debug, Clone)]
+/// Rule that says, at each moment, the capacity for the steps of a window ahead. The serde form is a complete snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Decider {
     forecaster: FittedAdaptive,
     pooled: PooledForecast,
@@ -75,12 +77,44 @@ impl Decider {
         loads.and_then(|loads| loads.first().copied()).map_or(f64::INFINITY, |load| load.max(0.0))
     }
 
+    /// Forecaster of the load, which knows all steps up to now.
+    pub fn forecaster(&self) -> &FittedAdaptive {
+        &self.forecaster
+    }
+
+    /// Expected load of each step from the present one to the end of the window.
+    pub fn expected(&self) -> &[f64] {
+        self.pooled.point()
+    }
+
     /// Takes in the outcome of a decision after the end of the window: the share of its steps, or of its leases, that
     /// was missed. A decision about cost has a fixed level, and does not listen.
     pub fn settle(&mut self, missed: f64) {
         match self.objective {
             Objective::Steps(_) | Objective::Leases(_) => self.level.settle(missed),
             Objective::Cost { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_goes_on_as_the_decider_does() {
+        let load = |step: usize| if step % 17 == 3 { f64::NAN } else { 10.0 + (step % 12) as f64 };
+        let series = Series::new(0, 1000, (0..120).map(load).collect()).unwrap();
+        let decider = Decider::new(&Adaptive::daily(12), &series, 0..3, Objective::Leases(0.05)).unwrap();
+        let text = serde_json::to_string(&decider).unwrap();
+        let mut both = [serde_json::from_str(&text).unwrap(), decider];
+        for step in 120..160 {
+            let [read, kept] = &mut both;
+            assert_eq!(read.capacity(), kept.capacity(), "step {step}");
+            for decider in [read, kept] {
+                decider.settle(f64::from(u8::from(step % 5 == 0)));
+                decider.update(load(step));
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ mod pooled;
 mod residuals;
 mod scenarios;
 mod share;
+mod steps;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ pub enum Objective {
 }
 
 /// Statistic of a scenario that is compared with the capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Statistic {
     /// Every step of the window counts for itself.
     EachStep,

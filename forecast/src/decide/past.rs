@@ -3,9 +3,10 @@
 //! A forecaster follows a load that breaks off, and its errors are small while the load is gone. What the load did at
 //! this time of the days before says that it may come back.
 
-use std::collections::VecDeque;
+use serde::{Deserialize, Serialize};
 
 use super::Scenarios;
+use super::steps::MeasuredSteps;
 
 /// Days of windows that are kept, and half-life of their weight in days.
 const KEEP_DAYS: usize = 28;
@@ -17,47 +18,54 @@ const CLOCK_REACH: f64 = 3.0;
 const WINDOWS_A_DAY: usize = 288;
 
 /// Loads of the past days.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PastWindows {
     /// Steps of a window, at least 1, and of a day.
     width: usize,
     day: usize,
-    /// Loads up to the step before the present one, NaN for a gap.
-    loads: VecDeque<f64>,
+    /// Loads up to the step before the present one.
+    loads: MeasuredSteps,
 }
 
 impl PastWindows {
     /// No window yet: windows of `width` steps, with `day` steps a day.
     pub fn new(width: usize, day: usize) -> Self {
-        Self { width: width.max(1), day: day.max(1), loads: VecDeque::new() }
+        Self { width: width.max(1), day: day.max(1), loads: MeasuredSteps::default() }
     }
 
     /// Takes in the load of the present step, `None` for a gap, and goes to the next step.
     pub fn learn(&mut self, load: Option<f64>) {
-        self.loads.push_back(load.unwrap_or(f64::NAN));
-        if self.loads.len() > KEEP_DAYS * self.day + self.width {
-            self.loads.pop_front();
+        let (loads, most) = (&mut self.loads.0, KEEP_DAYS * self.day + self.width);
+        loads.push(load.unwrap_or(f64::NAN));
+        // Old loads go many at a time, because each time moves all others.
+        if loads.len() > most + self.day {
+            loads.drain(..loads.len() - most);
         }
     }
 
     /// Loads of the window that began `age` steps ago, NaN for gaps; empty where it is not complete or not kept.
     pub fn window(&self, age: usize) -> Vec<f64> {
-        match self.loads.len().checked_sub(age) {
-            Some(start) if age >= self.width => self.loads.range(start..start + self.width).copied().collect(),
-            _ => Vec::new(),
-        }
+        self.kept(age).unwrap_or_default().to_vec()
+    }
+
+    fn kept(&self, age: usize) -> Option<&[f64]> {
+        let start = self.loads.0.len().checked_sub(age)?;
+        self.loads.0.get(start..start + self.width)
     }
 
     /// Complete windows that began near this time of a day, with weights; `None` where there is none.
     pub fn scenarios(&self) -> Option<Scenarios> {
         let stride = (self.day / WINDOWS_A_DAY).max(1);
         let (mut loads, mut weights) = (Vec::new(), Vec::new());
-        for age in (self.width..=self.loads.len()).filter(|age| age.is_multiple_of(stride)) {
+        for age in (self.width..=KEEP_DAYS * self.day + self.width).filter(|age| age.is_multiple_of(stride)) {
             let apart = (age % self.day).min(self.day - age % self.day) as f64 * 24.0 / self.day as f64;
-            if apart <= CLOCK_REACH {
+            if apart > CLOCK_REACH {
+                continue;
+            }
+            if let Some(window) = self.kept(age) {
                 let newer = 0.5_f64.powf(age as f64 / (HALF_LIFE_DAYS * self.day as f64));
                 weights.push(newer * (-0.5 * (apart / CLOCK_HOURS).powi(2)).exp());
-                loads.extend(self.window(age));
+                loads.extend(window);
             }
         }
         (!weights.is_empty()).then(|| Scenarios::new(self.width, loads, weights))

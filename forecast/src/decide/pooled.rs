@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::share::{PoolShare, SHARES};
 use super::{Distribution, PastWindows, ResidualPaths, Statistic};
 
@@ -11,7 +13,7 @@ const TAUGHT_A_WINDOW: usize = 8;
 const LEAST_TAIL: f64 = 1e-5;
 
 /// Distributions of one statistic of a load over the steps of a window ahead.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PooledForecast {
     residuals: ResidualPaths,
     past: PastWindows,
@@ -71,6 +73,11 @@ impl PooledForecast {
             };
             self.share.settle(&outcomes);
         }
+    }
+
+    /// Forecast of the steps from the present one on.
+    pub fn point(&self) -> &[f64] {
+        &self.point
     }
 
     /// Loads that are exceeded with the probabilities `tails`, each at the share learned for the probability of

@@ -7,7 +7,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::Scenarios;
+use super::steps::MeasuredSteps;
 
 /// Days of residual paths that are kept, and half-life of their weight in days.
 const KEEP_DAYS: usize = 28;
@@ -30,16 +33,16 @@ const PATHS_A_DAY: usize = 288;
 const ENOUGH: usize = 20;
 
 /// Forecast of steps that are still to come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct OpenPath {
     origin: usize,
     point: Vec<f64>,
     scale: f64,
-    residuals: Vec<f64>,
+    residuals: MeasuredSteps,
 }
 
 /// Residual paths of past forecasts of one series.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResidualPaths {
     /// Steps of a path, at least 1, and of a day.
     width: usize,
@@ -49,7 +52,7 @@ pub struct ResidualPaths {
     now: usize,
     open: VecDeque<OpenPath>,
     /// Complete paths by origin, oldest first.
-    closed: VecDeque<(usize, Vec<f64>)>,
+    closed: VecDeque<(usize, MeasuredSteps)>,
     recent: f64,
     usual: f64,
     learnt: f64,
@@ -77,7 +80,7 @@ impl ResidualPaths {
         if point.is_empty() {
             return;
         }
-        let residuals = Vec::with_capacity(self.width);
+        let residuals = MeasuredSteps(Vec::with_capacity(self.width));
         self.open.push_back(OpenPath { origin: self.now, scale: self.scale(), point, residuals });
     }
 
@@ -90,11 +93,11 @@ impl ResidualPaths {
         }
         for index in 0..self.open.len() {
             let OpenPath { point, scale, residuals, .. } = &self.open[index];
-            let expected = point[residuals.len()];
+            let expected = point[residuals.0.len()];
             let residual = (load - expected) / (self.size(expected) * scale);
-            self.open[index].residuals.push(residual);
+            self.open[index].residuals.0.push(residual);
         }
-        while self.open.front().is_some_and(|path| path.residuals.len() == path.point.len()) {
+        while self.open.front().is_some_and(|path| path.residuals.0.len() == path.point.len()) {
             let path = self.open.pop_front();
             self.closed.extend(path.map(|path| (path.origin, path.residuals)));
         }
@@ -118,7 +121,7 @@ impl ResidualPaths {
         let chosen = self.closed.iter().filter(|(origin, _)| (self.now - origin).is_multiple_of(stride));
         let (mut loads, mut weights) = (Vec::new(), Vec::new());
         for (origin, residuals) in chosen {
-            let steps = point.iter().zip(&factors).zip(residuals);
+            let steps = point.iter().zip(&factors).zip(&residuals.0);
             loads.extend(steps.map(|((expected, factor), residual)| expected + factor * residual));
             weights.push(self.weight(self.now - origin));
         }

@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// Shares that compete; the first is used until losses differ.
 pub(super) const SHARES: [f64; 4] = [0.0, 0.03, 0.1, 0.3];
 /// Factor on the loss of the first share: another one is used where it loses a fifth less, because few outcomes lie in
@@ -18,7 +20,7 @@ const HALF_LIFE_DAYS: f64 = 7.0;
 pub(super) type Quantiles = Vec<[f64; SHARES.len()]>;
 
 /// Losses of the shares, for each tail probability that is watched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PoolShare {
     tails: Vec<f64>,
     losses: Quantiles,

@@ -1,0 +1,263 @@
+//! One service: the steps of its load so far, the forecaster that learns them, and the replicas decided.
+//!
+//! The decision is the one of [`Decider`] for the steps until an order of now serves: a replica that is ordered later
+//! comes too late for them. The share of steps that needed more than the least capacity asked for since they came into
+//! reach steers the level of the decider.
+
+use std::collections::VecDeque;
+
+use goodput_configs::forecast::ServedLoad;
+use goodput_forecast::decide::{Decider, Objective};
+use goodput_forecast::{Adaptive, Forecast, Horizon, Model, Predict, Series};
+use serde::{Deserialize, Serialize};
+
+use super::decision::{Decision, Standing};
+
+/// Short seasons until which the forecaster is estimated anew whenever the series has doubled.
+const YOUNG_SEASONS: usize = 4;
+
+/// Steps of the past that are shown.
+const SHOWN: usize = 288;
+
+/// Keys of a service on which a forecaster depends: a state with others is of no use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Terms {
+    query: String,
+    step_millis: i64,
+    season_steps: usize,
+    long_season_steps: usize,
+    reach_steps: usize,
+    violated_share: f64,
+}
+
+impl Terms {
+    fn of(config: &ServedLoad) -> Self {
+        let season_steps = config.season_steps();
+        Self {
+            query: config.query.clone(),
+            step_millis: config.step_millis(),
+            season_steps,
+            long_season_steps: season_steps * config.long_season as usize,
+            reach_steps: config.reach_steps(),
+            violated_share: config.violated_share,
+        }
+    }
+}
+
+/// A step of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastStep {
+    /// End of the step, milliseconds of the Unix epoch.
+    pub epoch_millis: i64,
+    /// Load; `None` in a gap.
+    pub load: Option<f64>,
+    /// Load that was expected when an order could still serve in time; `None` where there was no forecast yet.
+    pub foreseen: Option<f64>,
+}
+
+/// A service with its forecaster. The serde form is a complete state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Watched {
+    terms: Terms,
+    /// End of the next step, milliseconds of the Unix epoch; `None` before the first value.
+    next_millis: Option<i64>,
+    /// Loads from the first on; `None` once the forecaster is grown.
+    young: Option<Vec<Option<f64>>>,
+    decider: Option<Decider>,
+    /// Loads asked for at the last steps within reach, newest last; `None` while errors are not known.
+    asked: VecDeque<Option<f64>>,
+    /// Loads that were expected for the last steps at the end of the reach, newest last.
+    far: VecDeque<f64>,
+    past: VecDeque<PastStep>,
+    steps: u64,
+    gaps: u64,
+    largest: f64,
+    decision: Decision,
+}
+
+impl Watched {
+    /// A service of which nothing is known.
+    pub fn new(config: &ServedLoad) -> Self {
+        Self {
+            terms: Terms::of(config),
+            next_millis: None,
+            young: Some(Vec::new()),
+            decider: None,
+            asked: VecDeque::new(),
+            far: VecDeque::new(),
+            past: VecDeque::new(),
+            steps: 0,
+            gaps: 0,
+            largest: 0.0,
+            decision: Decision::starting(),
+        }
+    }
+
+    /// Whether this state belongs to a service with these terms.
+    pub fn belongs_to(&self, config: &ServedLoad) -> bool {
+        self.terms == Terms::of(config)
+    }
+
+    /// End of the first step that is not known, given the last step that is over: the first start goes back by the
+    /// history of `config`.
+    pub fn wanted_from(&self, config: &ServedLoad, last_millis: i64) -> i64 {
+        let first = last_millis - (config.history_steps() - 1) * self.terms.step_millis;
+        self.next_millis.unwrap_or(first)
+    }
+
+    /// Takes in the values that Prometheus has from [`Self::wanted_from`] on. A step without a value is a gap once a
+    /// later step has one; until then the value may still come. Returns the number of steps taken.
+    pub fn take(&mut self, values: &[(i64, f64)]) -> usize {
+        let step = self.terms.step_millis;
+        let mut loads: Vec<Option<f64>> = Vec::new();
+        for &(at, load) in values {
+            let next = *self.next_millis.get_or_insert(at) + loads.len() as i64 * step;
+            // A value off the grid of steps, or of a step that is known already, is none of ours.
+            if at < next || (at - next) % step != 0 {
+                continue;
+            }
+            loads.extend(std::iter::repeat_n(None, ((at - next) / step) as usize));
+            loads.push(Some(load));
+        }
+        loads.iter().for_each(|&load| self.push(load));
+        self.grow(&loads);
+        loads.len()
+    }
+
+    /// Takes in one step.
+    fn push(&mut self, load: Option<f64>) {
+        let reach = self.terms.reach_steps;
+        let Some(next) = &mut self.next_millis else { return };
+        let foreseen = if self.far.len() == reach { self.far.pop_front() } else { None };
+        self.past.push_back(PastStep { epoch_millis: *next, load, foreseen });
+        while self.past.len() > SHOWN.max(reach) {
+            self.past.pop_front();
+        }
+        *next += self.terms.step_millis;
+        self.steps += 1;
+        self.gaps += u64::from(load.is_none());
+        self.largest = load.map_or(self.largest, |load| self.largest.max(load));
+        let Some(decider) = &mut self.decider else { return };
+        let least = self.asked.iter().flatten().copied().reduce(f64::min);
+        if let (Some(load), Some(least)) = (load, least) {
+            decider.settle(f64::from(u8::from(load > least)));
+        }
+        decider.update(load.unwrap_or(f64::NAN));
+        self.ask();
+    }
+
+    /// Estimates a young forecaster anew when its series has doubled: all estimates together cost about twice the last.
+    fn grow(&mut self, loads: &[Option<f64>]) {
+        let Some(young) = &mut self.young else { return };
+        let before = young.len().checked_ilog2();
+        young.extend(loads);
+        if young.len().checked_ilog2() != before {
+            let Terms { step_millis, season_steps, long_season_steps, reach_steps, violated_share, .. } = self.terms;
+            let model = Adaptive {
+                day_steps: season_steps,
+                week_steps: long_season_steps,
+                horizon_steps: reach_steps,
+                models: Model::DEFAULT.to_vec(),
+                windows: Vec::new(),
+                nets: Vec::new(),
+            };
+            let objective = Objective::Leases(violated_share);
+            let series = Series::from_options(0, step_millis, young.iter().copied()).ok();
+            if let Some(decider) =
+                series.and_then(|series| Decider::new(&model, &series, 0..reach_steps, objective).ok())
+            {
+                // What the younger forecaster asked for now gives way.
+                if self.decider.replace(decider).is_some() {
+                    self.asked.pop_back();
+                    self.far.pop_back();
+                }
+                self.ask();
+            }
+        }
+        let grown = self.young.as_ref().is_some_and(|young| young.len() >= YOUNG_SEASONS * self.terms.season_steps);
+        if grown && self.decider.is_some() {
+            self.young = None;
+        }
+    }
+
+    /// Notes what is asked for at the present step.
+    fn ask(&mut self) {
+        let Some(decider) = &self.decider else { return };
+        let reach = self.terms.reach_steps;
+        self.asked.push_back(known(decider.capacity()));
+        self.far.extend(decider.expected().last());
+        while self.asked.len() > reach {
+            self.asked.pop_front();
+        }
+    }
+
+    /// Decides at the time `now_millis`. A value that is older than `patience_millis` leaves the decision as it is, or
+    /// raises it: what is not known does not lower the capacity.
+    pub fn decide(&mut self, config: &ServedLoad, now_millis: i64, patience_millis: i64) {
+        let Some(last) = self.last_millis() else { return };
+        let reach = self.terms.reach_steps;
+        let gap = self.past.iter().rev().take(reach).any(|step| step.load.is_none());
+        let capacity = self.asked.back().copied().flatten();
+        let standing = match capacity {
+            _ if now_millis - last > patience_millis => Standing::Silent,
+            _ if gap => Standing::Gap,
+            None => Standing::Learning,
+            Some(_) => Standing::Fresh,
+        };
+        let mut room = capacity.unwrap_or(self.largest);
+        if standing == Standing::Silent {
+            let missing = ((now_millis - last) / self.terms.step_millis).max(0) as usize;
+            room = room.max(self.expected_peak(missing));
+        }
+        if !standing.may_fall() {
+            room = room.max(self.decision.room.unwrap_or(0.0));
+        }
+        self.decision = Decision::new(standing, room, (now_millis - last).max(0), config);
+    }
+
+    /// Largest expected load of the steps within reach, `missing` steps after the last known one. The forecaster looks
+    /// one season ahead at most.
+    fn expected_peak(&self, missing: usize) -> f64 {
+        let Some(decider) = &self.decider else { return self.largest };
+        let Terms { season_steps, reach_steps, .. } = self.terms;
+        let first = missing.min(season_steps);
+        let path = decider.forecaster().uncorrected(first + reach_steps);
+        path.into_iter().skip(first).fold(0.0, f64::max)
+    }
+
+    /// Quantiles of the load of the next `steps` steps at `levels`, which pass
+    /// [`check_levels`](goodput_forecast::check_levels); `None` before the first estimate.
+    pub fn forecast(&self, steps: usize, levels: &[f64]) -> Option<Forecast> {
+        let decider = self.decider.as_ref()?;
+        Some(decider.forecaster().predict(Horizon::steps(steps), levels))
+    }
+
+    /// End of the last step with a value, milliseconds of the Unix epoch.
+    pub fn last_millis(&self) -> Option<i64> {
+        Some(self.next_millis? - self.terms.step_millis)
+    }
+
+    /// Steps that are shown, oldest first.
+    pub fn past(&self) -> impl Iterator<Item = &PastStep> {
+        self.past.iter()
+    }
+
+    /// Number of steps so far, gaps included.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Number of steps without a value.
+    pub fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
+    /// Decision as it stands.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+}
+
+fn known(load: f64) -> Option<f64> {
+    load.is_finite().then_some(load)
+}
