@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// Shares that compete; the first is used until losses differ.
 pub(super) const SHARES: [f64; 4] = [0.0, 0.03, 0.1, 0.3];
-/// Factor on the loss of the first share: another one is used where it loses a fifth less, because few outcomes lie in
+/// Factor on the loss of the first share: another one is used where it loses a tenth less, because few outcomes lie in
 /// a tail, and the least of four losses is low by chance.
-const CLEAR: f64 = 0.8;
+const CLEAR: f64 = 0.9;
 /// Half-life of a loss, in days.
 const HALF_LIFE_DAYS: f64 = 7.0;
 
