@@ -34,9 +34,9 @@ mod commands;
 mod facts_key;
 mod given;
 mod id;
+mod per_gpu;
 mod poll;
 pub mod read;
-mod reports;
 mod retry;
 mod script;
 mod services;
@@ -52,6 +52,7 @@ use std::time::{Duration, Instant};
 use goodput_configs::live::engine::SlurmConfig;
 use goodput_env::time::SimTime;
 
+use super::mailbox::{Mailbox, Speaker};
 use super::{
     Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, JobPhase, NodeSeen, Order,
     OrderProgress, Receipt, StepOutcome, Submission, SubmissionDurability, verify,
@@ -61,10 +62,9 @@ use commands::Commands;
 pub use facts_key::FactsKey;
 use given::GivenQueues;
 use id::SlurmJobId;
+use per_gpu::PerGpu;
 use poll::JobPoll;
 use read::{RawJob, RawNode, RawState};
-pub use reports::Mailbox;
-pub(in crate::engine) use reports::hash as token_hash;
 use retry::Owed;
 use script::{ScriptSettings, Seat};
 use services::SlurmServices;
@@ -259,8 +259,14 @@ impl Engine for SlurmEngine {
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
+        self.nodes = nodes;
         let mut nodes = seen;
-        let said = self.mailbox.exchange(&self.jobs, &nodes);
+        let speaker = |job: &RawJob| {
+            let (key, seen) = (job.id.to_string(), job.seen());
+            let attempt = seen.attempt.filter(|_| seen.phase == JobPhase::Running)?;
+            Some(Speaker { key, attempt, token: job.stated.token.clone()?, addresses: Vec::new() })
+        };
+        let said = self.mailbox.hear(self.jobs.values().filter_map(speaker), &nodes);
         let at_ms = crate::machine::wall_ms();
         let services = self.services_seen(at_ms);
         let training = self.jobs.values().filter(|job| self.services.of(job).is_none());

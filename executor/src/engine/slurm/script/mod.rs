@@ -12,9 +12,10 @@ use goodput_env::job::Work;
 use goodput_configs::live::engine::SlurmConfig;
 
 use super::facts_key::FactsKey;
-use super::reports;
+use super::per_gpu::PerGpu;
 use super::stated::CommentFacts;
 use super::user::SystemUser;
+use crate::engine::mailbox::token_hash;
 use crate::engine::{JobResources, Submission, digest};
 use crate::job::Fence;
 use crate::job::contract::VERSION;
@@ -91,7 +92,7 @@ pub(super) fn of(
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
         owner: Some(job.owner.clone()).filter(|owner| !owner.is_empty()),
         batch: job.batch,
-        token: Some(reports::hash(fence)),
+        token: Some(token_hash(fence)),
         retries: seat.is_none().then_some(job.retry.failures),
         failed: Vec::new(),
     };
