@@ -2,8 +2,9 @@
 
 use goodput_executor::daemon::interface::status::QueueRow;
 
-/// Asserts that the last change of a job is explained: it names the bundle, its parts add up to the difference from the
-/// usual job, and the size that the job is given is among those valued. Prints the explanation under the name of `engine`.
+/// Asserts that the last change of a job is explained: the reason names the bundle, its parts add up to the difference
+/// from the usual job, and the size that the job is given is among those valued. Prints the explanation after the name
+/// `engine`.
 pub fn the_bundle_says_why(engine: &str, row: &QueueRow, bundle: &str) {
     let why = row.change.as_ref().unwrap_or_else(|| panic!("nothing is explained: {row:#?}"));
     assert_eq!(why.by, bundle);

@@ -72,7 +72,7 @@ fn every_alert_of_the_daemon_has_a_rule_and_every_rule_a_runbook() {
     }
 }
 
-/// What the Prometheus operator applies are the rules that Prometheus reads from a file.
+/// Rules of the Prometheus operator are those that Prometheus reads from a file.
 #[test]
 fn the_rules_of_the_operator_are_the_rules_of_the_file() {
     let rule = fs::read_to_string(of_executor("deploy/kubernetes/monitoring/prometheusrule.yaml")).unwrap();

@@ -292,8 +292,8 @@ fn resources_follow_the_accelerators(site: &mut Site) {
     });
 }
 
-/// A job that does not ask for processors and memory gets an eighth of a node of eight accelerators for each; a key of the
-/// deployment overrides that, and 0 leaves it to Slurm.
+/// A job that does not ask for processors and memory gets an eighth of a node of eight accelerators for each. A key of
+/// the deployment overrides that, and 0 leaves the choice to Slurm.
 fn who_does_not_say_gets_a_part_of_the_node(site: &mut Site) {
     let directory = site.directory.path().to_path_buf();
     let sleeps = |name: &str, gpus| shell(&directory, name, gpus, "trap 'exit 143' TERM; while :; do sleep 0.1; done");

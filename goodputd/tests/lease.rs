@@ -13,7 +13,7 @@ const LEASE_SECS: u32 = 600;
 /// Longest wait for a daemon on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A daemon over a Slurm that is not there. It leads all the same: who leads does not depend on the engine.
+/// A daemon over a Slurm that is not there. The daemon leads all the same: the lease does not depend on the engine.
 struct Running {
     daemon: Child,
     url: String,

@@ -1,4 +1,4 @@
-//! The mailbox of jobs on whose nodes there is no agent: reports and AdaptDL's hints come to the daemon by HTTP.
+//! The mailbox of jobs on nodes without an agent: reports and AdaptDL's hints come to the daemon by HTTP.
 //!
 //! A job has a token of its own from its submission on, of which its comment or its annotation has the hash; with
 //! it, it speaks for the attempt that runs, and for no other job. So nothing secret is kept here, and a

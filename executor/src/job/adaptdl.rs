@@ -40,7 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// AdaptDL's own default, seconds.
 const TIMEOUT_S: u64 = 30;
 
-/// Longest wait of a caller whose key no running attempt has, so that strangers hold no connections.
+/// Longest wait of a caller with a key that no running attempt has, so that strangers hold no connections.
 const UNKNOWN: Duration = Duration::from_millis(500);
 
 /// Supervisor that knows the jobs.

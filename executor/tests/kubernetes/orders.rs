@@ -359,7 +359,7 @@ fn a_pod_that_something_binds_elsewhere_is_evicted_and_comes_back_where_it_belon
     });
 }
 
-/// A Job whose program takes pods as they come: the pods that stay run on, and the others come and go.
+/// A Job with a program that takes pods as they come: the pods that stay run on, and the others come and go.
 #[test]
 fn a_job_is_resized_in_place_and_its_first_pod_stays() {
     if !buildable() {

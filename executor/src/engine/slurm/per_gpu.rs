@@ -1,5 +1,5 @@
-//! Processors and memory for each accelerator of a job of `live submit`: what the job asks for, else what the deployment
-//! says, else a part of the nodes in proportion to the accelerators.
+//! Processors and memory for each accelerator of a job of `live submit`: as the job asks, else as the deployment says,
+//! else in proportion to the accelerators of the nodes.
 
 use goodput_configs::live::engine::SlurmConfig;
 
@@ -14,7 +14,7 @@ pub(super) struct PerGpu {
 }
 
 impl PerGpu {
-    /// What a job gets that asks for `asked`. A key of the deployment that is 0 leaves the choice to Slurm.
+    /// Processors and memory of a job that asks for `asked`. A key of the deployment that is 0 leaves the choice to Slurm.
     pub fn of(asked: &JobResources, settings: &SlurmConfig, nodes: &[RawNode]) -> Self {
         let part = Self::in_proportion(nodes, asked.partition.as_deref());
         Self {
