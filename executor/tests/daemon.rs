@@ -307,11 +307,8 @@ fn a_learned_resize_says_why() {
     let status = daemon.status();
     let status = status.lock().unwrap();
     for row in &status.queue {
-        let why = row.change.as_ref().unwrap();
-        let sum = why.parts.iter().map(|part| part.contribution).sum::<f64>() + why.others;
-        assert!((why.score - why.usual - sum).abs() < 1e-9, "{why:?}");
-        assert!(why.sizes.iter().any(|size| size.gpus == why.gpus && size.value > 0.0), "{why:?}");
-        assert!(row.score.is_some() && why.words().contains("zoo:elastic gives it"), "{}", why.words());
+        crate::explained::the_bundle_says_why("simulation", row, "zoo:elastic");
+        assert!(row.score.is_some());
     }
     let log = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
     let resized = log.lines().filter(|line| line.contains("\"resize\"") && line.contains("\"reasons\":{\"a-scales\""));
@@ -461,8 +458,8 @@ fn on_slurm_jobs_report_are_resized_by_a_learned_policy_and_tried_again_as_often
         // A learned policy gives it more, and says why.
         let more = |row: &&QueueRow| row.placement.iter().map(|on| on.gpus).sum::<u32>() >= 2;
         let why = row.filter(more).and_then(|row| row.change.as_ref()).filter(|why| why.gpus >= 2);
-        if let Some(why) = why.filter(|_| !grown) {
-            println!("{}", why.words());
+        if let (Some(row), Some(_)) = (row, why.filter(|_| !grown)) {
+            crate::explained::the_bundle_says_why("Slurm", row, "zoo:elastic");
             grown = true;
         }
         given_up = status.ended.iter().find(|row| row.name == "fails").cloned();

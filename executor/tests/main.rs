@@ -10,6 +10,7 @@ mod drills;
 mod elastic;
 mod engine_agents;
 mod engine_parts;
+mod explained;
 mod floods;
 mod forecasts;
 mod high_availability;

@@ -72,6 +72,19 @@ fn every_alert_of_the_daemon_has_a_rule_and_every_rule_a_runbook() {
     }
 }
 
+/// Rules of the Prometheus operator are those that Prometheus reads from a file.
+#[test]
+fn the_rules_of_the_operator_are_the_rules_of_the_file() {
+    let rule = fs::read_to_string(of_executor("deploy/kubernetes/monitoring/prometheusrule.yaml")).unwrap();
+    let (_, specification) = rule.split_once("\nspec:\n").unwrap();
+    let indented = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let groups: String = rules().lines().skip_while(|line| *line != "groups:").map(indented).collect();
+    assert!(
+        specification == groups,
+        "prometheusrule.yaml needs the groups of prometheus/alerts.yml, two spaces further in"
+    );
+}
+
 #[test]
 fn rules_speak_of_metrics_that_exist() {
     let text = Metrics::new().text();

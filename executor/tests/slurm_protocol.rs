@@ -20,7 +20,7 @@ use crate::slurm_site::*;
 use crate::{engine_agents as agents, slurm_site};
 
 /// Every scenario of this file.
-pub fn scenarios() -> [fn(&mut Site); 8] {
+pub fn scenarios() -> [fn(&mut Site); 9] {
     [
         nodes_are_told_as_agents_tell_them,
         the_failure_of_one_node_counts,
@@ -28,6 +28,7 @@ pub fn scenarios() -> [fn(&mut Site); 8] {
         a_job_that_ended_well_is_not_run_again,
         tasks_of_an_array_are_placed,
         resources_follow_the_accelerators,
+        who_does_not_say_gets_a_part_of_the_node,
         claims_of_comments_are_not_believed,
         a_given_partition_is_the_daemons,
     ]
@@ -51,6 +52,7 @@ on_the_installed_release! {
     a_job_that_ended_well_is_not_run_again => a_job_that_slurm_runs_again_ends_at_once,
     tasks_of_an_array_are_placed => tasks_of_an_array_are_jobs,
     resources_follow_the_accelerators => processors_and_memory_follow_the_accelerators,
+    who_does_not_say_gets_a_part_of_the_node => processors_and_memory_are_in_proportion_to_accelerators,
     claims_of_comments_are_not_believed => tenant_and_priority_of_a_comment_are_not_believed,
     a_given_partition_is_the_daemons => jobs_of_a_given_partition_are_taken_and_holds_of_users_stay,
 }
@@ -287,6 +289,36 @@ fn resources_follow_the_accelerators(site: &mut Site) {
         let uneven = EngineAction::Resize { placement: vec![on("n1", 3), on("n2", 1)], grace_s: 5 };
         carry_out(&mut site.engine, &Order::named("more", &key, 1, uneven)).await;
         assert!(told().contains("NumCPUs=12 ") && told().contains("cpu=12,mem=8000M"), "{}", told());
+    });
+}
+
+/// A job that does not ask for processors and memory gets an eighth of a node of eight accelerators for each. A key of
+/// the deployment overrides that, and 0 leaves the choice to Slurm.
+fn who_does_not_say_gets_a_part_of_the_node(site: &mut Site) {
+    let directory = site.directory.path().to_path_buf();
+    let sleeps = |name: &str, gpus| shell(&directory, name, gpus, "trap 'exit 143' TERM; while :; do sleep 0.1; done");
+    let told = |site: &Site, key: &str| site.cluster.ask("scontrol", &["show", "job", key]);
+    runtime().block_on(async {
+        // The engine knows the nodes once it has looked.
+        site.engine.snapshot().await.unwrap();
+        let key = site.engine.submit(&sleeps("silent", 2)).await.unwrap();
+        carry_out(&mut site.engine, &place("silent", &key, 0, vec![on("n0", 2)])).await;
+        assert!(told(site, &key).contains("cpu=16,mem=125G"), "{}", told(site, &key));
+        let uneven = EngineAction::Resize { placement: vec![on("n1", 3), on("n2", 1)], grace_s: 5 };
+        carry_out(&mut site.engine, &Order::named("more", &key, 1, uneven)).await;
+        assert!(told(site, &key).contains("cpu=32,mem=250G"), "{}", told(site, &key));
+        // A whole node is filled by jobs that do not say.
+        for (name, gpus) in [("five", 5), ("three", 3)] {
+            let key = site.engine.submit(&sleeps(name, gpus)).await.unwrap();
+            carry_out(&mut site.engine, &place(name, &key, 0, vec![on("n3", gpus)])).await;
+        }
+        let mut settings = site.cluster.settings();
+        (settings.cpus_per_gpu, settings.memory_per_gpu_mib) = (Some(3), Some(0));
+        let mut other = SlurmEngine::new(&settings, slurm_site::key(&directory));
+        other.snapshot().await.unwrap();
+        let keys = other.submit(&sleeps("keys", 2)).await.unwrap();
+        carry_out(&mut other, &place("keys", &keys, 0, vec![on("n0", 2)])).await;
+        assert!(told(site, &keys).contains("cpu=6,mem=6000M"), "{}", told(site, &keys));
     });
 }
 

@@ -81,11 +81,13 @@ pub struct SlurmConfig {
     pub given_partitions: Vec<String>,
     /// Qualities of service of which all jobs are given to the daemon, as with `given_partitions`.
     pub given_qos: Vec<String>,
-    /// Processors for each accelerator of a job of `live submit` that does not say. Where the key is
-    /// absent, Slurm's own default counts (`DefCpuPerGPU`, else one processor).
+    /// Processors for each accelerator of a job of `live submit` that does not say. Where the key is absent, a job
+    /// gets the processors of a node divided by its accelerators, the least of the nodes with accelerators. 0: Slurm's
+    /// own default (`DefCpuPerGPU`, else one processor).
     pub cpus_per_gpu: Option<u32>,
-    /// Memory for each accelerator of a job of `live submit` that does not say, MiB. Where the key is
-    /// absent, Slurm's own default counts (`DefMemPerGPU`, `DefMemPerCPU`).
+    /// Memory for each accelerator of a job of `live submit` that does not say, MiB. Where the key is absent, a job
+    /// gets the memory of a node divided by its accelerators, the least of the nodes with accelerators. 0: Slurm's own
+    /// default (`DefMemPerGPU`, `DefMemPerCPU`).
     pub memory_per_gpu_mib: Option<u64>,
     /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
     /// absent, jobs do not report, and policies do not learn their speeds.
@@ -106,14 +108,6 @@ impl SlurmConfig {
         if let Some(given) = self.given_partitions.iter().find(unmanaged) {
             let expected = "names that engine.slurm.partitions has as well, or an empty engine.slurm.partitions";
             return Err(CheckError::value("engine.slurm.given_partitions", format!("{given:?}"), expected));
-        }
-        for (key, zero) in [
-            ("engine.slurm.cpus_per_gpu", self.cpus_per_gpu == Some(0)),
-            ("engine.slurm.memory_per_gpu_mib", self.memory_per_gpu_mib == Some(0)),
-        ] {
-            if zero {
-                return Err(CheckError::value(key, 0, "a positive number, or no such key for Slurm's own default"));
-            }
         }
         check_report_url("engine.slurm.report_url", self.report_url.as_deref())?;
         let Some(ca) = &self.report_ca else { return Ok(()) };

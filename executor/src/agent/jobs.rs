@@ -87,6 +87,12 @@ fn is_addressed(launch: &Launch, key: &str, job: &str) -> bool {
 }
 
 impl crate::job::adaptdl::Supervisor for Agent {
+    fn knows(&self, key: &str, job: &str) -> bool {
+        let inner = self.lock();
+        let mut running = inner.attempts.values().filter(|attempt| attempt.ended.is_none());
+        running.any(|attempt| is_addressed(&attempt.record.launch, key, job))
+    }
+
     fn hints(&self, key: &str, job: &str, hints: serde_json::Value) -> bool {
         self.hint(key, job, hints)
     }

@@ -11,6 +11,7 @@ pub mod agents;
 pub mod batch_text;
 mod declared;
 pub mod kubernetes;
+mod mailbox;
 mod order;
 pub mod recorded;
 mod resources;
@@ -34,10 +35,10 @@ pub use action::{
     SubmissionDurability,
 };
 pub use declared::DeclaredService;
+pub use mailbox::Mailbox;
 pub use order::digest;
 pub use resources::JobResources;
 pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
-pub use slurm::Mailbox;
 pub use snapshot::{
     Attempt, ClusterSnapshot, JobPhase, JobSeen, Lender, LoanSeen, MembersSeen, NodeHealth, NodeSeen, OnNode,
     RecallSeen, SpeedReport,

@@ -40,8 +40,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// AdaptDL's own default, seconds.
 const TIMEOUT_S: u64 = 30;
 
+/// Longest wait of a caller with a key that no running attempt has, so that strangers hold no connections.
+const UNKNOWN: Duration = Duration::from_millis(500);
+
 /// Supervisor that knows the jobs.
 pub trait Supervisor: Send + Sync {
+    /// Whether an attempt of the job with this key runs.
+    fn knows(&self, key: &str, job: &str) -> bool;
+
     /// Takes hints of the attempt with this key. `false`: no such attempt of the job runs.
     fn hints(&self, key: &str, job: &str, hints: Value) -> bool;
 
@@ -128,12 +134,13 @@ async fn discover(
     Path((key, _, job, group)): Path<(String, String, String, u32)>,
     Query(patience): Query<Patience>,
 ) -> Result<Json<Vec<String>>, StatusCode> {
-    let given_up = Instant::now() + Duration::from_secs(patience.timeout.unwrap_or(TIMEOUT_S).min(2 * TIMEOUT_S));
+    let (began, wait) = (Instant::now(), Duration::from_secs(patience.timeout.unwrap_or(TIMEOUT_S).min(2 * TIMEOUT_S)));
     loop {
         if let Some(addresses) = supervisor.addresses(&key, &job, group) {
             return Ok(Json(addresses));
         }
-        if Instant::now() >= given_up {
+        let wait = if supervisor.knows(&key, &job) { wait } else { wait.min(UNKNOWN) };
+        if began.elapsed() >= wait {
             return Err(StatusCode::REQUEST_TIMEOUT);
         }
         sleep(LOOK_AGAIN).await;

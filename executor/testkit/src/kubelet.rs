@@ -373,6 +373,7 @@ fn status(played: &PlayedPod) -> Value {
     };
     json!({ "status": {
         "phase": played.phase(),
+        "podIP": "127.0.0.1", "podIPs": [{ "ip": "127.0.0.1" }],
         "startTime": played.began,
         "containerStatuses": [{
             "name": played.container, "image": "played", "imageID": "", "ready": played.code.is_none(),

@@ -149,7 +149,7 @@ impl ControlPlane {
     /// Where the program cannot be started.
     pub fn start_api_server(&mut self) -> io::Result<()> {
         let at = |file: &str| self.directory.join(file).display().to_string();
-        let etcd = self.etcd.config(None).endpoints.concat();
+        let etcd = self.etcd_url();
         self.api_server = Some(self.child(
             "kube-apiserver",
             &[
@@ -232,6 +232,11 @@ impl ControlPlane {
     /// Kills the API server without warning.
     pub fn kill_api_server(&mut self) {
         end(&mut self.api_server);
+    }
+
+    /// Address of its etcd.
+    pub fn etcd_url(&self) -> String {
+        self.etcd.config(None).endpoints.concat()
     }
 
     /// Kills etcd without warning, and starts it again.

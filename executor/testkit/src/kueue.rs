@@ -13,7 +13,7 @@ use crate::kubernetes::{ControlPlane, cached};
 /// Program and definitions of Kueue in the cache.
 const KUEUE: (&str, &str) = ("kueue-0.17.0", "kueue-0.17.0-crds");
 /// Definitions of the Prometheus operator in the cache.
-const SERVICE_MONITOR: &str = "prometheus-operator-0.85.0-crds";
+const PROMETHEUS_OPERATOR: &str = "prometheus-operator-0.85.0-crds";
 
 /// Reason why tests cannot start Kueue here.
 pub fn missing() -> Option<&'static str> {
@@ -21,10 +21,11 @@ pub fn missing() -> Option<&'static str> {
     (!found).then_some("Kueue is not built; `cargo xtask test` builds it with Go")
 }
 
-/// File with the definition of `ServiceMonitor` of the Prometheus operator; `None` where `cargo xtask test` did not
-/// fetch the definitions.
-pub fn service_monitor() -> Option<PathBuf> {
-    Some(cached(SERVICE_MONITOR)?.join("monitoring.coreos.com_servicemonitors.yaml"))
+/// Files with the definitions of `ServiceMonitor` and `PrometheusRule` of the Prometheus operator; `None` where
+/// `cargo xtask test` did not fetch the definitions.
+pub fn prometheus_operator() -> Option<[PathBuf; 2]> {
+    let folder = cached(PROMETHEUS_OPERATOR)?;
+    Some(["servicemonitors", "prometheusrules"].map(|kind| folder.join(format!("monitoring.coreos.com_{kind}.yaml"))))
 }
 
 /// Running Kueue; dropping it ends it.

@@ -105,6 +105,14 @@ fn held(row: &QueueRow) -> u32 {
     row.placement.iter().map(|on| on.gpus).sum()
 }
 
+/// A bundle says why it resized the job; a heuristic gives no reasons but what else changed.
+fn explained(row: &QueueRow, policy: &str) {
+    match policy.strip_prefix("bundle = \"").and_then(|rest| rest.strip_suffix('"')) {
+        Some(bundle) => crate::explained::the_bundle_says_why("agents", row, bundle),
+        None => assert_eq!(row.change, None),
+    }
+}
+
 /// A job alone at full width makes way for another one and grows again, and its processes that stay keep their ids.
 async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let mut lab = Ordered::new(policy).await;
@@ -116,6 +124,7 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let line_key = lab.daemon.submit("test", &line).await.unwrap();
     let (wide, before) = lab.trains_on(6).await;
     assert_eq!((wide.starts, wide.failures), (1, 0));
+    explained(&wide, policy);
     let grown = wide.resize.unwrap();
     assert!(grown.in_place && grown.to == 6 && grown.others.is_empty(), "{grown:?}");
 
@@ -129,6 +138,7 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let (narrow, during) = lab.trains_on(4).await;
     assert!(during.iter().all(|(number, pid)| before.get(number) == Some(pid)), "{before:?}, then {during:?}");
     assert_eq!((narrow.starts, narrow.failures), (1, 0));
+    explained(&narrow, policy);
     let shrunk = narrow.resize.unwrap();
     let other = OtherChange { name: "short".to_owned(), from: 0, to: 2 };
     let LastResize { from, to, in_place, free, others, .. } = shrunk.clone();
@@ -139,6 +149,7 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let (again, after) = lab.trains_on(6).await;
     assert!(during.iter().all(|(number, pid)| after.get(number) == Some(pid)), "{during:?}, then {after:?}");
     assert_eq!((again.starts, again.failures), (1, 0));
+    explained(&again, policy);
     let regrown = again.resize.unwrap();
     assert!(regrown.in_place && regrown.from < regrown.to && regrown.to == 6, "{}", regrown.words());
     let orders = lab.daemon.journal().orders_of(&line_key).unwrap();

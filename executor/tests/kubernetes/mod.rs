@@ -7,6 +7,7 @@
 mod answers;
 mod claims;
 mod drills;
+mod gaps;
 mod kueue;
 mod lease;
 mod orders;

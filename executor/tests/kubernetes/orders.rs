@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use goodput_executor::engine::{Engine, EngineAction, JobPhase, NodeHealth, Order, StepOutcome};
 use goodput_testkit::kubelet::IDLE;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -34,6 +34,11 @@ fn orders_are_carried_out_to_the_accelerator() {
         site.begun(&key, 1).await;
         assert_eq!(free(&seen), [8, 8, 4, 8]);
         assert!(site.said(&key, "start")[0].contains(" 0 orders-2 0,1,2,3 0 0/1"), "{:?}", site.said(&key, "start"));
+
+        let services = site.api::<Service>().list(&ListParams::default()).await.unwrap().items;
+        let master = site.said(&key, "start")[0].split(' ').nth(7).unwrap().to_owned();
+        let names: Vec<_> = services.iter().filter_map(|service| service.metadata.name.as_deref()).collect();
+        assert!(names.iter().any(|name| master == format!("{name}-0.{name}")), "{master} has no service: {names:?}");
 
         // Two nodes: two pods that find each other by the name of rank 0.
         let resize = EngineAction::Resize { placement: vec![site.on(0, 4), site.on(3, 4)], grace_s: 5 };
@@ -351,5 +356,58 @@ fn a_pod_that_something_binds_elsewhere_is_evicted_and_comes_back_where_it_belon
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
         assert_eq!(site.kubelets.history().doubled(), []);
+    });
+}
+
+/// A Job with a program that takes pods as they come: the pods that stay run on, and the others come and go.
+#[test]
+fn a_job_is_resized_in_place_and_its_first_pod_stays() {
+    if !buildable() {
+        return;
+    }
+    runtime().block_on(async {
+        let mut site = Site::start("inplace").await;
+        let submission = site.submission("stays", 2, 4, 400);
+        let key = site.engine.submit(&submission).await.unwrap();
+        site.phase(&key, JobPhase::Held).await;
+        let name = key.split('.').nth(1).unwrap().to_owned();
+        let notes = json!({ "goodput.dev/resize": "in-place", "goodput.dev/gpus-per-pod": "1" });
+        let jobs = site.api::<Job>();
+        let noted = Patch::Merge(json!({ "metadata": { "annotations": notes } }));
+        jobs.patch(&name, &PatchParams::default(), &noted).await.unwrap();
+        let on = |site: &Site, nodes: u32| (0..nodes).map(|at| site.on(at, 1)).collect::<Vec<_>>();
+        let two = place("p1", &key, 0, on(&site, 2));
+        site.carry_out(&two).await;
+        site.begun(&key, 2).await;
+        let seen = site.engine.snapshot().await.unwrap();
+        assert_eq!((job(&seen, &key).starts, free(&seen)), (1, vec![7, 7, 8, 8]));
+        let pods_of = |site: &Site, index: u32| {
+            let runs = site.kubelets.history().runs.into_iter();
+            runs.filter(move |run| run.index == index).map(|run| (run.pod, run.ended_ms)).collect::<Vec<_>>()
+        };
+        let first = [pods_of(&site, 0), pods_of(&site, 1)];
+        assert!(first.iter().all(|runs| runs.len() == 1 && runs[0].1.is_none()), "{first:?}");
+
+        let four = EngineAction::Resize { placement: on(&site, 4), grace_s: 5 };
+        let seen = site.carry_out(&Order::named("p2", &key, 1, four)).await;
+        site.begun(&key, 4).await;
+        assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures, free(&seen)), (2, 0, vec![7; 4]));
+        let now = [pods_of(&site, 0), pods_of(&site, 1)];
+        assert_eq!(now, first, "the pods that stay are the pods that ran");
+        assert_eq!((pods_of(&site, 2).len(), pods_of(&site, 3).len()), (1, 1));
+
+        let shrink = EngineAction::Resize { placement: on(&site, 2), grace_s: 5 };
+        let seen = site.carry_out(&Order::named("p3", &key, 2, shrink)).await;
+        assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures, free(&seen)), (3, 0, vec![7, 7, 8, 8]));
+        let now = [pods_of(&site, 0), pods_of(&site, 1)];
+        assert_eq!(now, first, "the pods that stay are the pods that ran");
+        assert!(pods_of(&site, 2)[0].1.is_some() && pods_of(&site, 3)[0].1.is_some(), "the others have gone");
+        assert_eq!(site.said(&key, "stop"), Vec::<String>::new(), "rank 0 was never told to go");
+
+        let seen = site.phase(&key, JobPhase::Done).await;
+        assert_eq!((free(&seen), job(&seen, &key).failures), (vec![8; 4], 0));
+        assert_eq!((site.said(&key, "start").len(), site.said(&key, "end").len()), (4, 1));
+        assert_eq!(site.kubelets.history().doubled(), []);
+        assert_eq!(site.kubelets.history().runs.len(), 4, "nothing was started again");
     });
 }

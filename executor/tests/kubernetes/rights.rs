@@ -131,22 +131,27 @@ fn the_shipped_manifests_are_taken_and_the_pod_of_the_daemon_is_restricted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
     let applied = shared().kubectl().args(["apply", "--validate=strict", "-k"]).arg(&folder).output().unwrap();
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
-    // The monitor is what the operator of Prometheus takes, by the definition of the operator itself.
-    match goodput_testkit::kueue::service_monitor() {
-        None => {
-            goodput_testkit::not_tested("the definition of ServiceMonitor is not there; `cargo xtask test` fetches it")
-        }
-        Some(definition) => {
-            shared().define(&definition).unwrap();
-            let monitor = folder.join("servicemonitor.yaml");
-            let applied = shared().kubectl().args(["apply", "--validate=strict", "-f"]).arg(&monitor).output().unwrap();
+    // Monitor and rules are what the operator of Prometheus takes, by the definitions of the operator itself.
+    match goodput_testkit::kueue::prometheus_operator() {
+        None => goodput_testkit::not_tested(
+            "definitions of the Prometheus operator are missing; `cargo xtask test` fetches them",
+        ),
+        Some(definitions) => {
+            definitions.iter().for_each(|definition| shared().define(definition).unwrap());
+            let monitoring = folder.join("monitoring");
+            let applied =
+                shared().kubectl().args(["apply", "--validate=strict", "-k"]).arg(&monitoring).output().unwrap();
             assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
-            let wrong = std::fs::read_to_string(&monitor).unwrap().replace("endpoints:", "endpoint:");
-            let file = tempfile::NamedTempFile::new().unwrap();
-            std::fs::write(&file, wrong).unwrap();
-            let mut kubectl = shared().kubectl();
-            let refused = kubectl.args(["apply", "--validate=strict", "-f"]).arg(file.path()).output().unwrap();
-            assert!(!refused.status.success(), "the definition is in force");
+            for (name, right, wrong) in
+                [("servicemonitor.yaml", "endpoints:", "endpoint:"), ("prometheusrule.yaml", "expr:", "expression:")]
+            {
+                let wrong = std::fs::read_to_string(monitoring.join(name)).unwrap().replace(right, wrong);
+                let file = tempfile::NamedTempFile::new().unwrap();
+                std::fs::write(&file, wrong).unwrap();
+                let mut kubectl = shared().kubectl();
+                let refused = kubectl.args(["apply", "--validate=strict", "-f"]).arg(file.path()).output().unwrap();
+                assert!(!refused.status.success(), "{name}: the definition is in force");
+            }
         }
     }
     runtime().block_on(async {

@@ -33,7 +33,7 @@ use crate::daemon::interface::health::{DaemonHealth, HealthReport};
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::{DaemonStatus, QueueRow};
 use crate::engine::{EngineAction, EngineError, Mailbox, Submission};
-use crate::job::{LONGEST_LINE, Refusal};
+use crate::job::{LONGEST_LINE, Refusal, adaptdl};
 pub use access::hash;
 use access::{Caller, TokenCheck, authorise, forbidden};
 pub use policy::PolicyRequest;
@@ -149,6 +149,9 @@ pub fn router(api: Api) -> Router {
         .route("/readyz", get(readyz))
         .route("/v1/jobs/{key}/report", put(report))
         .layer(DefaultBodyLimit::max(LONGEST_LINE));
+    // AdaptDL sends no token: its address is one.
+    let supervisor = api.mailbox.clone().map(|mailbox| adaptdl::router(mailbox as Arc<dyn adaptdl::Supervisor>));
+    let supervisor = supervisor.unwrap_or_default().layer(DefaultBodyLimit::max(LARGEST_BODY));
     let look = Router::new()
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
@@ -174,7 +177,7 @@ pub fn router(api: Api) -> Router {
         let check = TokenCheck { api: api.clone(), verbs };
         routes.layer(DefaultBodyLimit::max(LARGEST_BODY)).route_layer(from_fn_with_state(check, authorise))
     });
-    guarded.fold(open, Router::merge).with_state(api)
+    guarded.fold(open, Router::merge).with_state(api).merge(supervisor)
 }
 
 /// Whether the loop comes round: where it does not, the process has to be started anew.

@@ -92,7 +92,7 @@ impl Calls {
             "metadata": { "resourceVersion": job.version },
             "status": { "succeeded": 1, "completedIndexes": "0", "startTime": began },
         });
-        self.within(jobs.patch_status(&job.name, &PatchParams::default(), &Patch::Merge(status))).await.map(|_| ())
+        self.within(jobs.patch_status(&job.name, &changes(), &Patch::Merge(status))).await.map(|_| ())
     }
 
     async fn open(&self, pods: Vec<OpenedPod>) -> Result<(), CallError> {

@@ -190,6 +190,16 @@ impl JobRead {
         bound.len() as u32 >= self.pods_wanted.saturating_sub(self.succeeded)
     }
 
+    /// Whether the job was resized in place, and pods still come or go. It holds the accelerators of all pods that are
+    /// there. `ran` is whether its present start was seen to run: a pod that is made anew later is no resize.
+    pub fn changes_in_place(&self, ran: bool) -> bool {
+        let attempt = self.facts.starts.checked_sub(1);
+        let mut holding = self.pods.iter().filter(|pod| pod.holds()).peekable();
+        // A template does not change while its Job runs, so pods have the number of the last whole start.
+        let resized = self.facts.in_place && !self.suspended && holding.peek().is_some_and(|pod| pod.attempt < attempt);
+        resized && (holding.any(|pod| pod.index >= Some(self.pods_wanted)) || !ran && !self.all_bound())
+    }
+
     /// Accelerators that its pods hold on their nodes now.
     pub fn held(&self) -> Vec<OnNode> {
         let mut held: Vec<OnNode> = Vec::new();
@@ -221,6 +231,7 @@ impl JobRead {
             None if self.ended_well && !self.pods.iter().any(PodRead::holds) => JobPhase::Done,
             None if self.suspended && self.pods.iter().any(PodRead::holds) => JobPhase::Stopping,
             None if self.suspended => JobPhase::Held,
+            None if self.changes_in_place(ran) => JobPhase::Stopping,
             None if ran || self.all_bound() => JobPhase::Running,
             None => JobPhase::Released,
         }

@@ -29,6 +29,7 @@ mod nodes;
 mod per_gpu;
 pub mod pods;
 mod shape;
+mod speaker;
 mod steps;
 mod submit;
 mod watch;
@@ -291,12 +292,15 @@ impl Engine for KubernetesEngine {
 
     async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         let foreign = self.read().await?;
-        let jobs = self.jobs_seen();
+        let mut jobs = self.jobs_seen();
         let nodes = self.nodes_seen(&foreign, &jobs);
         self.version += 1;
         let at_ms = crate::machine::wall_ms();
-        let token = |job: &JobSeen| self.jobs.get(&job.key).and_then(|read| read.facts.token.clone());
-        let said = self.mailbox.hear(jobs.iter().map(|job| (job.key.clone(), job.clone(), token(job))), &nodes);
+        let speakers = jobs.iter().filter_map(|seen| self.jobs.get(&seen.key)?.speaker(seen));
+        let said = self.mailbox.hear(speakers, &nodes);
+        for job in jobs.iter_mut().filter(|job| job.batch.is_none()) {
+            job.batch = self.mailbox.batch(&job.key);
+        }
         Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, services: Vec::new(), said })
     }
 

@@ -24,6 +24,8 @@ pub struct PodRead {
     pub node: Option<String>,
     /// Number of the pod among those of its Job.
     pub index: Option<u32>,
+    /// Address of the pod, once its node has given it one.
+    pub address: Option<String>,
     /// Attempt of the job that the pod belongs to.
     pub attempt: Option<u32>,
     /// Accelerators that the pod asks for.
@@ -61,6 +63,7 @@ impl PodRead {
             owner: owner.map(|owner| owner.uid.clone()),
             node: spec.and_then(|spec| spec.node_name.clone()).filter(|node| !node.is_empty()),
             index: annotated(INDEX),
+            address: status.and_then(|status| status.pod_ip.clone()).filter(|address| !address.is_empty()),
             attempt: annotated(annotation::ATTEMPT),
             gpus: spec.map_or(0, |spec| gpus_of(spec, resource)),
             gated: gates.into_iter().flatten().any(|gate| gate.name == GATE),

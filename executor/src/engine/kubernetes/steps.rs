@@ -165,12 +165,14 @@ fn start(job: &JobRead, wanted: &[OnNode], nodes: &Nodes, resource: &str) -> Res
             },
         },
     });
-    Ok(KubernetesStep::Change { patch, service: pods > 1 && job.subdomain.is_some() })
+    // `MASTER_ADDR` of a submitted job is a name in the service, also where the job is one pod.
+    Ok(KubernetesStep::Change { patch, service: pods > 1 || job.facts.token.is_some() })
 }
 
 /// Change of the number of pods of a job that runs, for programs that take it as it comes.
 fn resized_in_place(job: &JobRead, wanted: &[OnNode]) -> Option<KubernetesStep> {
-    if !job.facts.in_place || !job.gated || job.phase(false) != JobPhase::Running {
+    let runs = job.phase(false) == JobPhase::Running || job.changes_in_place(false);
+    if !job.facts.in_place || !job.gated || !runs {
         return None;
     }
     let now = job.shape()?;
@@ -186,7 +188,7 @@ fn resized_in_place(job: &JobRead, wanted: &[OnNode]) -> Option<KubernetesStep> 
         },
         "spec": { "parallelism": pods, "completions": pods },
     });
-    Some(KubernetesStep::Change { patch, service: false })
+    Some(KubernetesStep::Change { patch, service: pods > 1 })
 }
 
 /// Nodes for the gated pods of a job that was started; `None` where no pod waits for one. A pod waits on while another

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::facts::{GATE, MANAGED, TENANT, WantedState, annotation};
 use super::jobs::JobRead;
 use super::per_gpu::PerGpu;
-use crate::engine::slurm::token_hash;
+use crate::engine::mailbox::{supervisor_path, token_hash};
 use crate::engine::{Submission, batch_text, digest};
 use crate::job::Fence;
 use crate::job::contract::{FENCE, NODE, VERSION};
@@ -164,7 +164,9 @@ fn environment(
     ];
     if let Some(url) = &settings.report_url {
         all.push(said("SCHED_URL", url.clone()));
-        all.push(said("ADAPTDL_SUPERVISOR_URL", url.clone()));
+        // AdaptDL sends no token, so its address is one: of this job, and of the attempt of the pod.
+        let path = supervisor_path(fence, "$(SCHED_ATTEMPT)");
+        all.push(said("ADAPTDL_SUPERVISOR_URL", format!("{}{path}", url.trim_end_matches('/'))));
     }
     if settings.report_ca.is_some() {
         all.push(said("SCHED_CA", format!("{AUTHORITY}/ca.crt")));
@@ -273,6 +275,10 @@ mod tests {
         assert_eq!(container["volumeMounts"][0]["mountPath"], "/var/run/goodput");
         let ca = container["env"].as_array().unwrap().iter().find(|variable| variable["name"] == "SCHED_CA").unwrap();
         assert_eq!(ca["value"], "/var/run/goodput/ca.crt");
+        let supervisor = container["env"].as_array().unwrap().iter().find(|is| is["name"] == "ADAPTDL_SUPERVISOR_URL");
+        let secret = Fence::from_text("1");
+        let told = format!("https://head:7070/adaptdl/{}.$(SCHED_ATTEMPT)", secret.as_str());
+        assert_eq!(supervisor.unwrap()["value"], told);
         assert_eq!(container["resources"]["limits"]["cpu"], "32");
         let read: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made).unwrap();
         assert_eq!(JobRead::of(&read, Vec::new(), 0, &settings).facts.each, each, "it is read again at each start");

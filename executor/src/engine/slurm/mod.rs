@@ -34,9 +34,9 @@ mod commands;
 mod facts_key;
 mod given;
 mod id;
+mod per_gpu;
 mod poll;
 pub mod read;
-mod reports;
 mod retry;
 mod script;
 mod services;
@@ -52,6 +52,7 @@ use std::time::{Duration, Instant};
 use goodput_configs::live::engine::SlurmConfig;
 use goodput_env::time::SimTime;
 
+use super::mailbox::{Mailbox, Speaker};
 use super::{
     Capabilities, ClusterSnapshot, DeclaredService, Engine, EngineAction, EngineError, JobPhase, NodeSeen, Order,
     OrderProgress, Receipt, StepOutcome, Submission, SubmissionDurability, verify,
@@ -61,10 +62,9 @@ use commands::Commands;
 pub use facts_key::FactsKey;
 use given::GivenQueues;
 use id::SlurmJobId;
+use per_gpu::PerGpu;
 use poll::JobPoll;
 use read::{RawJob, RawNode, RawState};
-pub use reports::Mailbox;
-pub(in crate::engine) use reports::hash as token_hash;
 use retry::Owed;
 use script::{ScriptSettings, Seat};
 use services::SlurmServices;
@@ -95,11 +95,13 @@ const DURABILITY: SubmissionDurability = SubmissionDurability {
 #[derive(Debug)]
 pub struct SlurmEngine {
     commands: Commands,
-    partitions: Vec<String>,
+    settings: SlurmConfig,
     version: u64,
     /// Times of submission as first seen, for jobs that do not carry them.
     submitted: BTreeMap<SlurmJobId, i64>,
     jobs: BTreeMap<SlurmJobId, RawJob>,
+    /// Nodes as last seen.
+    nodes: Vec<RawNode>,
     script: ScriptSettings,
     given: GivenQueues,
     poll: JobPoll,
@@ -121,10 +123,11 @@ impl SlurmEngine {
     pub fn new(settings: &SlurmConfig, key: FactsKey) -> Self {
         Self {
             commands: Commands::new(settings),
-            partitions: settings.partitions.clone(),
+            settings: settings.clone(),
             version: 0,
             submitted: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            nodes: Vec::new(),
             script: ScriptSettings::new(settings),
             given: GivenQueues::new(settings),
             poll: JobPoll::default(),
@@ -167,9 +170,10 @@ impl SlurmEngine {
         seat: Option<Seat<'_>>,
         more: Option<&str>,
     ) -> Result<String, EngineError> {
+        let each = PerGpu::of(&job.resources, &self.settings, &self.nodes);
         let as_owner = self.script.run_as_owner() && !job.owner.is_empty();
         let user = if as_owner { Some(SystemUser::find(&job.owner).await?) } else { None };
-        let (arguments, script) = script::of(job, fence, &self.key, &self.script, seat, user.as_ref());
+        let (arguments, script) = script::of(job, fence, &self.key, &self.script, each, seat, user.as_ref());
         let arguments: Vec<&str> = more.into_iter().chain(arguments.iter().map(String::as_str)).collect();
         self.commands.run("sbatch", &arguments, &script).await
     }
@@ -235,12 +239,12 @@ impl Engine for SlurmEngine {
         self.services.look(&self.commands).await?;
         self.given.claim(&mut jobs);
         self.set_aside_leaking(&mut nodes, &jobs);
-        let managed =
-            |job: &RawJob| !job.foreign && (self.partitions.is_empty() || self.partitions.contains(&job.partition));
+        let partitions = &self.settings.partitions;
+        let managed = |job: &RawJob| !job.foreign && (partitions.is_empty() || partitions.contains(&job.partition));
         let mut seen: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&jobs, managed)).collect();
-        if !self.partitions.is_empty() {
-            jobs.retain(|job| self.partitions.contains(&job.partition));
-            nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
+        if !partitions.is_empty() {
+            jobs.retain(|job| partitions.contains(&job.partition));
+            nodes.retain(|node| node.partitions.iter().any(|partition| partitions.contains(partition)));
             seen.retain(|seen| nodes.iter().any(|node| node.name == seen.name));
         }
         if let Some(node) = nodes.iter().find(|node| node.awaits_report()) {
@@ -259,8 +263,14 @@ impl Engine for SlurmEngine {
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
+        self.nodes = nodes;
         let mut nodes = seen;
-        let said = self.mailbox.exchange(&self.jobs, &nodes);
+        let speaker = |job: &RawJob| {
+            let (key, seen) = (job.id.to_string(), job.seen());
+            let attempt = seen.attempt.filter(|_| seen.phase == JobPhase::Running)?;
+            Some(Speaker { key, attempt, token: job.stated.token.clone()?, addresses: Vec::new() })
+        };
+        let said = self.mailbox.hear(self.jobs.values().filter_map(speaker), &nodes);
         let at_ms = crate::machine::wall_ms();
         let services = self.services_seen(at_ms);
         let training = self.jobs.values().filter(|job| self.services.of(job).is_none());

@@ -17,6 +17,10 @@ pub struct RawNode {
     accelerator: String,
     pub(super) gpus: u32,
     pub(super) used: u32,
+    /// Cores that jobs may have, and threads of each.
+    cores: (u32, u32),
+    /// Memory that jobs may have, MiB.
+    memory_mib: u64,
     pub(super) health: NodeHealth,
     /// Whether no job is on it.
     idle: bool,
@@ -36,6 +40,17 @@ impl RawNode {
     pub fn leaks(&self, jobs: &[RawJob]) -> bool {
         let held = jobs.iter().flat_map(|job| &job.held).filter(|on| on.node == self.name).map(|on| on.gpus).sum();
         self.idle && self.used > held
+    }
+
+    /// Processors for each accelerator, in whole cores; `None` where there is less than one core for each.
+    pub fn cpus_per_gpu(&self) -> Option<u32> {
+        let (cores, threads) = self.cores;
+        cores.checked_div(self.gpus).map(|cores| cores * threads).filter(|&cpus| cpus > 0)
+    }
+
+    /// Memory for each accelerator, MiB; `None` where there is less than 1 MiB for each.
+    pub fn memory_per_gpu_mib(&self) -> Option<u64> {
+        self.memory_mib.checked_div(self.gpus.into()).filter(|&mib| mib > 0)
     }
 
     /// Treats the node as drained: no job that is placed there would start.
@@ -91,6 +106,10 @@ fn node(json: &Value) -> RawNode {
         () if state.contains("unknown") => NodeHealth::Suspect,
         () => NodeHealth::Up,
     };
+    let count = |name: &str| u32::try_from(number(&json[name])).unwrap_or(0);
+    let threads = count("threads").max(1);
+    // Newer releases say what is left beside processors that the node keeps for itself.
+    let cpus = [count("effective_cpus"), count("cpus")].into_iter().find(|&cpus| cpus > 0).unwrap_or(0);
     let partitions = json["partitions"].as_array().into_iter().flatten().filter_map(Value::as_str).map(Into::into);
     RawNode {
         partitions: partitions.collect(),
@@ -98,6 +117,8 @@ fn node(json: &Value) -> RawNode {
         accelerator: if accelerator.is_empty() { "gpu".into() } else { accelerator },
         gpus,
         used: gres(&text(&json["gres_used"])).1,
+        cores: (cpus / threads, threads),
+        memory_mib: u64::from(count("real_memory").saturating_sub(count("specialized_memory"))),
         health,
         idle: state == "idle" && health == NodeHealth::Up && !flagged("COMPLETING"),
         heard: number(&json["slurmd_start_time"]) > 0,

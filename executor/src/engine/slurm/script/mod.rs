@@ -12,9 +12,10 @@ use goodput_env::job::Work;
 use goodput_configs::live::engine::SlurmConfig;
 
 use super::facts_key::FactsKey;
-use super::reports;
+use super::per_gpu::PerGpu;
 use super::stated::CommentFacts;
 use super::user::SystemUser;
+use crate::engine::mailbox::token_hash;
 use crate::engine::{JobResources, Submission, digest};
 use crate::job::Fence;
 use crate::job::contract::VERSION;
@@ -28,10 +29,6 @@ pub(super) struct ScriptSettings {
     report_ca: Option<PathBuf>,
     /// Whether jobs run as their owners.
     run_as_owner: bool,
-    /// Processors for each accelerator of a job that does not say.
-    cpus_per_gpu: Option<u32>,
-    /// Memory for each accelerator of a job that does not say, MiB.
-    memory_per_gpu_mib: Option<u64>,
 }
 
 impl ScriptSettings {
@@ -40,8 +37,6 @@ impl ScriptSettings {
             report_url: settings.report_url.clone(),
             report_ca: settings.report_ca.clone(),
             run_as_owner: settings.run_as_owner,
-            cpus_per_gpu: settings.cpus_per_gpu,
-            memory_per_gpu_mib: settings.memory_per_gpu_mib,
         }
     }
 
@@ -72,6 +67,7 @@ pub(super) fn of(
     fence: &Fence,
     key: &FactsKey,
     settings: &ScriptSettings,
+    each: PerGpu,
     seat: Option<Seat<'_>>,
     user: Option<&SystemUser>,
 ) -> (Vec<String>, String) {
@@ -91,7 +87,7 @@ pub(super) fn of(
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
         owner: Some(job.owner.clone()).filter(|owner| !owner.is_empty()),
         batch: job.batch,
-        token: Some(reports::hash(fence)),
+        token: Some(token_hash(fence)),
         retries: seat.is_none().then_some(job.retry.failures),
         failed: Vec::new(),
     };
@@ -113,7 +109,7 @@ pub(super) fn of(
     arguments.extend(user.map(|user| format!("--uid={}", user.name)));
     arguments.push(format!("--job-name={}", request.name));
     arguments.push(format!("--comment={}", key.signed(&stated, number)));
-    arguments.extend(resources(&job.resources, settings));
+    arguments.extend(resources(&job.resources, each));
     // The folder of the daemon may be closed to another user.
     if let Some(directory) = job.directory.as_ref().or(user.map(|user| &user.home)) {
         arguments.push(format!("--chdir={}", directory.display()));
@@ -166,13 +162,11 @@ fn mark(job: &Submission) -> String {
 
 /// Options of `sbatch` for what the job asks for beside accelerators. Processors and memory are asked
 /// for each accelerator, so Slurm itself keeps to them when the number of accelerators changes.
-fn resources(asked: &JobResources, settings: &ScriptSettings) -> Vec<String> {
+fn resources(asked: &JobResources, each: PerGpu) -> Vec<String> {
     let option = |name: &str, value: Option<String>| value.map(|value| format!("--{name}={value}"));
-    let cpus = asked.cpus_per_gpu.or(settings.cpus_per_gpu);
-    let memory = asked.memory_per_gpu_mib.or(settings.memory_per_gpu_mib);
     let options = [
-        option("cpus-per-gpu", cpus.map(|cpus| cpus.to_string())),
-        option("mem-per-gpu", memory.map(|mib| format!("{mib}M"))),
+        option("cpus-per-gpu", each.cpus.map(|cpus| cpus.to_string())),
+        option("mem-per-gpu", each.memory_mib.map(|mib| format!("{mib}M"))),
         option("time", asked.time_limit_mins.map(|minutes| minutes.to_string())),
         option("account", asked.account.clone()),
         option("qos", asked.qos.clone()),
