@@ -103,6 +103,12 @@ async fn decides(bundle: &str, sizes: &[(u32, i64)]) {
     }
 }
 
+/// Names of the shipped policies that decide on clusters of every size: all but nets.
+pub fn of_every_size() -> Vec<String> {
+    let names = zoo::ZOO.iter().filter(|entry| !zoo::load(entry.name).unwrap().plays_rounds());
+    names.map(|entry| format!("zoo:{}", entry.name)).collect()
+}
+
 #[tokio::test]
 async fn a_trained_policy_decides_while_nodes_come_and_go() {
     decides("zoo:elastic", &[(8, 168), (14, 168), (16, 168), (128, 12)]).await;
@@ -111,6 +117,8 @@ async fn a_trained_policy_decides_while_nodes_come_and_go() {
 /// One size each; the ignored test has all of them.
 #[tokio::test]
 async fn every_shipped_bundle_decides_while_nodes_come_and_go() {
+    decides("zoo:capacity", &[(8, 72)]).await;
+    decides("zoo:quickstart", &[(14, 72)]).await;
     decides("zoo:elastic-16", &[(14, 168)]).await;
     decides("zoo:heterogeneous", &[(8, 168)]).await;
     decides("zoo:mixed", &[(16, 168)]).await;
@@ -121,8 +129,8 @@ async fn every_shipped_bundle_decides_while_nodes_come_and_go() {
 #[ignore = "takes half an hour"]
 async fn every_shipped_bundle_decides_on_every_size_for_a_week() {
     let sizes = [(8, 168), (14, 168), (16, 168), (128, 168)];
-    for bundle in ["zoo:elastic", "zoo:elastic-16", "zoo:heterogeneous", "zoo:mixed"] {
-        decides(bundle, &sizes).await;
+    for bundle in of_every_size() {
+        decides(&bundle, &sizes).await;
     }
     // A net decides up to twice the size of training, so not on 512 accelerators.
     decides("zoo:set-encoder", &sizes[..3]).await;

@@ -202,9 +202,9 @@ async fn a_bundle_decides_live_while_nodes_come_and_go() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes twelve minutes"]
 async fn every_bundle_decides_live_for_an_hour_while_nodes_come_and_go() {
-    for bundle in ["zoo:elastic", "zoo:elastic-16", "zoo:heterogeneous", "zoo:mixed"] {
+    for bundle in crate::capacity::of_every_size() {
         for nodes in [4, 7, 8] {
-            live(nodes, bundle, Duration::from_secs(60), 1).await;
+            live(nodes, &bundle, Duration::from_secs(60), 1).await;
         }
     }
 }
