@@ -49,7 +49,7 @@ fn next(config: &ShippedConfig, path: &Path) -> String {
     let file = path.display();
     match config.name {
         "live/node" => format!("goodput live agent --config {file}"),
-        "forecast/nhits" => format!("goodput train {file}"),
+        "forecast/global" | "forecast/nhits" => format!("goodput train {file}"),
         "scenario/cross-cluster" => format!("goodput federate {file}"),
         _ => match config.folder() {
             "experiment" => format!("goodput train {file}, or goodput eval {file}"),

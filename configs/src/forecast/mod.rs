@@ -5,7 +5,7 @@ mod study;
 mod training;
 mod worth;
 
-pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, SeriesConfig};
+pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, Season, SeriesConfig};
 #[cfg(feature = "learning")]
-pub use training::{DataConfig, ForecasterExperiment, WindowConfig};
+pub use training::{DataConfig, ForecasterExperiment, SyntheticLoads, WindowConfig};
 pub use worth::{WorthConfig, WorthLoad};
