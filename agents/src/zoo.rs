@@ -1,4 +1,4 @@
-//! Trained policies that come with the product, each in a folder of `agents/zoo` with its model
+//! Trained policies and forecasters that come with the product, each in a folder of `agents/zoo` with its model
 //! card: what it learned from, by which command, what came of it, where it ends. Users type
 //! `zoo:NAME` wherever a bundle is asked for.
 //!
@@ -7,7 +7,9 @@
 
 use std::path::Path;
 
-use crate::bundle::{BundleError, PolicyBundle};
+use crate::bundle::forecaster::{ForecasterBundle, ForecasterError};
+use crate::bundle::{self, BundleError, PolicyBundle};
+use crate::compose::serving::SavedForecaster;
 
 /// Prefix of the names of shipped policies, wherever a bundle or a policy is asked for.
 pub const PREFIX: &str = "zoo:";
@@ -65,4 +67,51 @@ pub fn load(name: &str) -> Result<PolicyBundle, BundleError> {
     };
     let path = format!("{PREFIX}{name}");
     PolicyBundle::from_bytes(entry.bytes, Path::new(&path))?.checked(Path::new(&path))
+}
+
+/// A shipped forecaster.
+#[derive(Clone, Copy, Debug)]
+pub struct ShippedForecaster {
+    /// Name that users type after [`PREFIX`].
+    pub name: &'static str,
+    /// Purpose in one line.
+    pub about: &'static str,
+    bytes: &'static [u8],
+}
+
+/// All shipped forecasters.
+pub const FORECASTERS: &[ShippedForecaster] = &[ShippedForecaster {
+    name: "load",
+    about: "one net for all load series, at any step: a learned choice among copies of the past week",
+    bytes: include_bytes!("../zoo/load/forecaster.bundle"),
+}];
+
+/// Reads a trained forecaster: a file, or `zoo:NAME`.
+///
+/// # Errors
+/// When there is no such file or shipped forecaster, or it is not a sound forecaster of this format.
+pub fn open_forecaster(path: &Path) -> Result<ForecasterBundle, ForecasterError> {
+    match path.to_str().and_then(|text| text.strip_prefix(PREFIX)) {
+        Some(name) => forecaster(name),
+        None => ForecasterBundle::load(path),
+    }
+}
+
+/// Reads a forecaster of either kind: fitted, or trained; a file, or `zoo:NAME`.
+///
+/// # Errors
+/// As [`open_forecaster`], or when the file is neither kind.
+pub fn open_saved(path: &Path) -> Result<SavedForecaster, ForecasterError> {
+    match path.to_str().and_then(|text| text.strip_prefix(PREFIX)) {
+        Some(name) => forecaster(name).map(ForecasterBundle::into_saved),
+        None => bundle::forecaster::open(path),
+    }
+}
+
+fn forecaster(name: &str) -> Result<ForecasterBundle, ForecasterError> {
+    let Some(entry) = FORECASTERS.iter().find(|entry| entry.name == name) else {
+        let known: Vec<&str> = FORECASTERS.iter().map(|entry| entry.name).collect();
+        return Err(ForecasterError::NotShipped { name: name.into(), known: known.join(", ") });
+    };
+    ForecasterBundle::from_bytes(entry.bytes, Path::new(&format!("{PREFIX}{name}")))
 }

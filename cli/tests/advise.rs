@@ -46,6 +46,7 @@ fn a_second_node_ends_the_wait_of_two_jobs() {
         (cluster["utilisation_percent"]["value"].as_f64(), cluster["idle_gpu_hours"]["value"].as_f64()),
         (Some(100.0), Some(0.0))
     );
+    assert_eq!(cluster["fragmentation_percent"]["value"].as_f64(), Some(0.0));
 }
 
 /// Five days with a burst in the morning of each.

@@ -53,6 +53,114 @@ fn a_comparison_has_a_row_a_model_and_distance_and_a_page_with_pictures() {
 }
 
 #[test]
+fn a_backtest_has_the_naive_forecasts_beside_ours_and_says_what_mase_is() {
+    let dir = study();
+    let (code, rows, said) = run(dir.path(), &["forecast", "backtest", "study.toml"]);
+    assert_eq!(code, 0, "{said}");
+    let models: Vec<&str> = rows.lines().skip(1).map(|row| row.split_whitespace().next().unwrap()).collect();
+    assert_eq!(models, ["default", "naive", "day", "week"].repeat(3));
+    assert!(plain(&said).contains("the value of one day before"), "{said}");
+}
+
+/// Two series of one panel in the form of Nixtla's libraries, hourly for twelve days, and a study of it.
+fn panel(dates: bool) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = String::from("unique_id,ds,y\n");
+    for (id, scale) in [("a", 1.0), ("b", 20.0)] {
+        for hour in 0..24 * 12 {
+            let time = match dates {
+                true => format!("2026-03-{:02} {:02}:00:00", 1 + hour / 24, hour % 24),
+                false => format!("{hour}"),
+            };
+            let load = 50.0 + 20.0 * (hour as f64 * std::f64::consts::TAU / 24.0).sin() + (hour * 7_919 % 11) as f64;
+            table += &format!("{id},{time},{}\n", scale * load);
+        }
+    }
+    fs::write(dir.path().join("panel.csv"), table).unwrap();
+    let day = if dates { "" } else { "[model]\nday_steps = 24\n" };
+    fs::write(dir.path().join("panel.toml"), format!("[series]\npath = \"panel.csv\"\n{day}")).unwrap();
+    dir
+}
+
+#[test]
+fn a_panel_has_rows_a_series_and_their_mean_and_its_forecasts_are_a_table() {
+    for dates in [true, false] {
+        let dir = panel(dates);
+        let tell = ["forecast", "backtest", "panel.toml", "--forecasts", "all.csv", "-o", "csv"];
+        let (code, rows, said) = run(dir.path(), &tell);
+        assert_eq!(code, 0, "{said}");
+        let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.split(',').collect()).collect();
+        assert_eq!(rows.len(), 1 + 3 * 3 * 4, "{rows:?}");
+        let mase = |id: &str, model: &str| -> f64 {
+            let row = rows.iter().find(|row| row[..3] == [id, model, "24"]).unwrap();
+            row[3].parse().unwrap()
+        };
+        assert!((mase("a", "default") - mase("b", "default")).abs() < 0.05, "{rows:?}");
+        let mean = 0.5 * (mase("a", "day") + mase("b", "day"));
+        assert!((mase("mean", "day") - mean).abs() < 1e-3, "{rows:?}");
+        let table = fs::read_to_string(dir.path().join("all.csv")).unwrap();
+        let mut lines = table.lines();
+        assert!(lines.next().unwrap().starts_with("unique_id,cutoff,ds,model,y,point,q0.01,q0.05,"), "{table}");
+        // The first origin is at 65 % of 288 steps: it knows step 186, and forecasts step 187.
+        let begin = if dates { "a,2026-03-08 18:00:00,2026-03-08 19:00:00,default," } else { "a,186,187,default," };
+        assert!(lines.next().unwrap().starts_with(begin), "{}", table.lines().nth(1).unwrap());
+        let origins = (288 - 187 - 24) + 1;
+        assert_eq!(table.lines().count(), 1 + 2 * 4 * origins * 24);
+    }
+}
+
+#[test]
+fn the_forecasts_of_a_panel_are_a_panel_in_parquet() {
+    let dir = panel(true);
+    let tell = ["forecast", "backtest", "panel.toml", "--forecasts", "all.parquet", "--set", "series.ids=[\"b\"]"];
+    assert_eq!(run(dir.path(), &tell).0, 0);
+    let table = goodput_datasets::store::Table::read_parquet(&dir.path().join("all.parquet")).unwrap();
+    assert_eq!(table.column("ds").unwrap().kind(), "moments");
+    // The table can be read as a panel again: what came, by step.
+    let again = "[series]\npath = \"all.parquet\"\n";
+    fs::write(dir.path().join("again.toml"), again).unwrap();
+    assert_eq!(run(dir.path(), &["forecast", "backtest", "again.toml", "-o", "csv"]).0, 0);
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "panel.toml", "--forecasts", "all.txt"]);
+    assert!(code == 2 && said.contains(".parquet"), "{said}");
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "panel.toml", "--report", "page.html"]);
+    assert!(code == 2 && plain(&said).contains("series.ids"), "{said}");
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "panel.toml", "--set", "series.ids=[\"c\"]"]);
+    assert!(code == 2 && plain(&said).contains("found a, b"), "{said}");
+}
+
+#[test]
+fn a_panel_is_fitted_into_a_folder_and_predicted_from_it() {
+    let dir = panel(true);
+    assert_eq!(run(dir.path(), &["forecast", "fit", "panel.toml", "--to", "fitted"]).0, 0);
+    let (code, rows, said) = run(dir.path(), &["forecast", "predict", "fitted", "--hours", "2", "-o", "csv"]);
+    assert_eq!(code, 0, "{said}");
+    let ids: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
+    assert_eq!(ids, [["a"; 6], ["b"; 6]].concat());
+}
+
+#[test]
+fn a_season_is_named_or_found_and_a_short_series_repeats_its_last_value() {
+    let dir = panel(false);
+    let with = |sets: &[&str]| {
+        let mut tell = vec!["forecast", "backtest", "panel.toml", "-o", "csv", "--set", "series.ids=[\"a\"]"];
+        sets.iter().for_each(|set| tell.extend(["--set", set]));
+        run(dir.path(), &tell)
+    };
+    // A season of 24 steps is found, and scales MASE as the named one does.
+    let (found, named) = (with(&["model.season=\"detected\""]), with(&[]));
+    assert_eq!((found.0, found.1), (0, named.1));
+    let (code, _, said) = with(&["model.season=\"hour\"", "model.day_steps=25"]);
+    assert!(code == 2 && said.contains("one hour is not a whole number"), "{said}");
+    // With less than a day before the first origin, the forecaster is the last value, and nothing is certain.
+    let (code, rows, said) = with(&["model.day_steps=200", "backtest.horizon_hours=1.0"]);
+    assert_eq!(code, 0, "{said}");
+    let of = |model: &str| rows.lines().find(|row| row.starts_with(&format!("a,{model},"))).unwrap();
+    let cells = |model: &str| of(model).split(',').skip(3).take(4).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(cells("default"), cells("naive"));
+    assert!(of("naive").ends_with(",,"), "no interval of one block: {}", of("naive"));
+}
+
+#[test]
 fn mistakes_are_named() {
     let dir = study();
     let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "series.path=none.csv"]);

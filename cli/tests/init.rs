@@ -21,6 +21,16 @@ fn a_file_that_ships_is_written_once_and_is_valid() {
     assert_eq!(code, 0, "{said}");
     assert!(!fs::read_to_string(dir.path().join("quickstart.toml")).unwrap().contains("#:schema"));
 
+    // Both run as they are written.
+    for (name, next) in [
+        ("forecast", &["forecast", "backtest", "sample.toml"][..]),
+        ("advise", &["advise", "jobs.csv", "--cluster", "4x8", "--policies", "fifo,easy", "--resamples", "2"]),
+    ] {
+        assert_eq!(run(dir.path(), &["init", name]).0, 0);
+        let (code, shown, said) = run(dir.path(), next);
+        assert!(code == 0 && shown.lines().count() > 2, "{said}");
+    }
+
     fs::write(dir.path().join("quickstart.toml"), "mine").unwrap();
     let (code, _, said) = run(dir.path(), &["init", "quickstart"]);
     assert!(code == 2 && plain(&said).contains("choose another name with --to"), "{said}");

@@ -17,6 +17,7 @@ const fn shipped(name: &'static str, text: &'static str) -> ShippedConfig {
 #[rustfmt::skip] // a line a file
 pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
+    shipped("experiment/capacity", include_str!("../experiment/capacity.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
     shipped("experiment/faults", include_str!("../experiment/faults.toml")),
@@ -35,6 +36,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/plan-ahead", include_str!("../experiment/plan-ahead.toml")),
     shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
     shipped("experiment/set-encoder", include_str!("../experiment/set-encoder.toml")),
+    shipped("experiment/slow-restarts", include_str!("../experiment/slow-restarts.toml")),
     shipped("experiment/tenants", include_str!("../experiment/tenants.toml")),
     shipped("scenario/allocation-modes", include_str!("../scenario/allocation-modes.toml")),
     shipped("scenario/autoscaling", include_str!("../scenario/autoscaling.toml")),
@@ -69,7 +71,9 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("leaderboard/elasticflow", include_str!("../leaderboard/elasticflow.toml")),
     shipped("leaderboard/pollux", include_str!("../leaderboard/pollux.toml")),
     shipped("leaderboard/sia", include_str!("../leaderboard/sia.toml")),
+    shipped("forecast/global", include_str!("../forecast/global.toml")),
     shipped("forecast/nhits", include_str!("../forecast/nhits.toml")),
+    shipped("forecast/sample", include_str!("../forecast/sample.toml")),
     shipped("forecast/servegen", include_str!("../forecast/servegen.toml")),
     shipped("forecast/serve", include_str!("../forecast/serve.toml")),
     shipped("forecast/worth", include_str!("../forecast/worth.toml")),
@@ -80,8 +84,9 @@ pub const SHIPPED: &[ShippedConfig] = &[
 ];
 
 impl ShippedConfig {
-    /// The file of a name: with its folder, or the first of that name without.
+    /// The file of a name: with its folder, or the first of that name without. `forecast` is the study of the sample.
     pub fn by_name(name: &str) -> Option<&'static Self> {
+        let name = if name == "forecast" { "forecast/sample" } else { name };
         let exact = SHIPPED.iter().find(|config| config.name == name);
         exact.or_else(|| SHIPPED.iter().find(|config| config.stem() == name))
     }

@@ -165,7 +165,9 @@ impl CsvRow<'_, '_> {
 
     /// The complaint about a value.
     pub(crate) fn problem(&self, index: usize, expected: &'static str) -> RowProblem {
-        RowProblem::Value { column: self.names[index], value: excerpt(self.bytes(index)), expected }
+        // A table of many like columns names the last one only.
+        let column = self.names.get(index).or(self.names.last()).copied().unwrap_or_default();
+        RowProblem::Value { column, value: excerpt(self.bytes(index)), expected }
     }
 }
 

@@ -44,6 +44,32 @@ pub enum DataError {
         /// Columns that were found.
         found: String,
     },
+    /// A panel has no series of this name.
+    #[error("{}: no series `{id}`; found {found}", path.display())]
+    NoSeries {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name that was asked for.
+        id: String,
+        /// Names of the first series that were found.
+        found: String,
+    },
+    /// A series of a panel that is none.
+    #[error("{}: series `{id}`: fewer than two values, or times that are not evenly spaced", path.display())]
+    NotASeries {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the series.
+        id: String,
+    },
+    /// Several series where one is expected.
+    #[error("{}: {found} series where one is expected", path.display())]
+    ManySeries {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of series.
+        found: usize,
+    },
     /// A series has no column of times.
     #[error("{}:1: no column of times: none is called {known}; found {found}", path.display())]
     NoTimes {
@@ -363,6 +389,9 @@ impl DataError {
             | Self::Format { path, .. }
             | Self::MissingColumn { path, .. }
             | Self::NoTimes { path, .. }
+            | Self::NoSeries { path, .. }
+            | Self::NotASeries { path, .. }
+            | Self::ManySeries { path, .. }
             | Self::Empty { path }
             | Self::Incomplete { path, .. }
             | Self::Runs { path, .. }
@@ -409,6 +438,11 @@ impl DataError {
                 "a table of your own begins with job_id,submit_secs,duration_secs,gpus; \
                  `goodput list formats -o wide` shows the other headers"
             }
+            Self::NoSeries { .. } => {
+                "series.ids names values of `unique_id` in a long table, and columns in a wide one; `a*` is every name that begins with a"
+            }
+            Self::NotASeries { .. } => "leave the series out with series.ids",
+            Self::ManySeries { .. } => "name one with series.ids = [\"NAME\"]",
             Self::NoTimes { .. } => {
                 "rename the column of times; rows at a fixed distance need none where step_secs is set"
             }

@@ -18,6 +18,7 @@
 //! - [`export`]: workloads and schedules for other programs.
 //! - [`resample`]: other traces that could have been, drawn from one trace.
 //! - [`tensors`]: sizes of the tensors of the published models.
+//! - [`samples`]: small public files that are part of the program.
 //! - [`inspect`], [`validate`]: the demand of a workload on a cluster, and its errors.
 //!
 //! **Invariant.** Nothing is silently dropped: a row is kept, repaired on record or refused on
@@ -46,6 +47,7 @@ pub mod llm;
 pub mod requests;
 #[cfg(feature = "traces")]
 pub mod resample;
+pub mod samples;
 #[cfg(feature = "traces")]
 pub mod scaling;
 pub mod serving;

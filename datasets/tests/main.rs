@@ -12,6 +12,7 @@ mod language_models;
 mod llm;
 mod memory;
 mod openb;
+mod panel;
 mod parts;
 mod public_traces;
 mod shared;

@@ -55,6 +55,7 @@ fn main() {
         levels: vec![0.5],
         centre,
         loss: NetLoss::Squared,
+        series_day_steps: None,
     };
     let training = Training {
         steps: number("steps", f64::from(steps)) as u64,

@@ -8,13 +8,14 @@
 //! 1995), that the mean difference of losses is not 0, without their normal approximation.
 
 /// Confidence interval of the mean of `differences` in their order, from `resamples` draws of
-/// blocks of `block`; `None` for no difference at all.
+/// blocks of `block`. `None` for no more than one block: every draw of it would be the whole sample, and the interval
+/// would have no width.
 pub fn block_bootstrap(differences: &[f64], block: usize, resamples: usize, confidence: f64) -> Option<(f64, f64)> {
     let n = differences.len();
-    if n == 0 || resamples == 0 {
+    let block = block.max(1);
+    if n <= block || resamples == 0 {
         return None;
     }
-    let block = block.clamp(1, n);
     // With a fixed seed, equal differences always have one and the same interval.
     let mut state = 0x5eed_u64;
     let mut means: Vec<f64> = (0..resamples)
@@ -36,7 +37,6 @@ pub fn block_bootstrap(differences: &[f64], block: usize, resamples: usize, conf
     Some((at(tail)?, at(1.0 - tail)?))
 }
 
-/// SplitMix64: the same draws on every machine.
 /// Confidence interval of one less the ratio of the sums of `parts` and `wholes`, which are drawn in pairs; `None` for
 /// less than two pairs.
 pub fn saving_bootstrap(parts: &[f64], wholes: &[f64], resamples: usize, confidence: f64) -> Option<(f64, f64)> {
@@ -61,6 +61,7 @@ pub fn saving_bootstrap(parts: &[f64], wholes: &[f64], resamples: usize, confide
     Some((at(tail)?, at(1.0 - tail)?))
 }
 
+/// SplitMix64: the same draws on every machine.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -87,6 +88,7 @@ mod tests {
     #[test]
     fn no_difference_has_no_interval_and_a_constant_one_no_width() {
         assert_eq!(block_bootstrap(&[], 5, 100, 0.95), None);
+        assert_eq!(block_bootstrap(&[1.0, 2.0, 3.0], 3, 100, 0.95), None, "one block says nothing about the next");
         let (low, high) = block_bootstrap(&[2.0; 30], 5, 100, 0.95).unwrap();
         assert!((low - 2.0).abs() < 1e-12 && (high - 2.0).abs() < 1e-12);
     }

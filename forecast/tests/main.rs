@@ -8,3 +8,4 @@ mod neural;
 mod neural_long_horizon;
 mod properties;
 mod real_series;
+mod season;

@@ -4,20 +4,21 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_forecast::neural::{
-    Architecture, Centre, Dlinear, FittedNet, Lstm, NetLoss, NetTrainError, Neural, NeuralNet, Nhits, PatchTst, Probe,
-    Spec, Trainer, Training,
+    Architecture, Centre, Dlinear, FittedNet, Global, Lstm, NetLoss, NetTrainError, Neural, NeuralNet, Nhits, PatchTst,
+    Probe, Spec, Trainer, Training, synthetic_load,
 };
 use goodput_forecast::{Fit, Horizon, Predict, Series};
 
 const DAY: usize = 12;
 
-fn architectures() -> [Architecture; 4] {
+fn architectures() -> [Architecture; 5] {
     let patchtst = PatchTst { patch: 4, stride: 2, width: 8, heads: 2, hidden: 12, layers: 2, dropout: 0.0 };
     [
         Architecture::Dlinear(Dlinear { kernel: 5 }),
         Architecture::Lstm(Lstm { hidden: 6, chunk: 3 }),
         Architecture::Nhits(Nhits { pools: vec![4, 2, 1], rates: vec![6, 3, 1], width: 10, layers: 2 }),
         Architecture::PatchTst(patchtst),
+        Architecture::Global(Global { width: 12, layers: 2 }),
     ]
 }
 
@@ -228,7 +229,7 @@ fn short_constant_empty_and_wild_series_are_answered_or_refused() {
         }
         assert!(net.fit(&Series::new(0, 1, vec![f64::NAN; 9].into()).unwrap()).is_err());
         let short = Trainer::new(&spec, &Training::default(), &[series(2)], 2 * DAY, 1).unwrap_err();
-        assert_eq!(short, NetTrainError::TooShort { known: 24, needed: 36 });
+        assert_eq!(short, NetTrainError::TooShort { known: 24, needed: spec.lookback + DAY });
     }
 }
 
@@ -276,4 +277,61 @@ fn forwards_are_those_of_the_second_statement() {
             assert!((ours - theirs).abs() < 1e-5 * theirs.abs().max(10.0), "{name}: {ours} and {theirs}");
         }
     }
+}
+
+#[test]
+fn the_net_of_all_series_is_that_of_the_second_statement() {
+    let reference: serde_json::Value = serde_json::from_str(include_str!("neural_reference.json")).unwrap();
+    let numbers = |value: &serde_json::Value| -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    };
+    let architecture = Architecture::Global(Global { width: 5, layers: 2 });
+    let spec = Spec { horizon: 3, levels: vec![0.1, 0.5, 0.9], ..Spec::daily(architecture, 4) };
+    let count: usize = NeuralNet::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+    let weights = (0..count).map(|i| (0.3 * (1.7 * i as f64 + 0.3).sin()) as f32).collect();
+    let window = numbers(&reference["global"]["window"]);
+    let ours = NeuralNet::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
+    let theirs = numbers(&reference["global"]["quantiles"]);
+    assert_eq!(ours.len(), theirs.len());
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert!((ours - theirs).abs() < 1e-4 * theirs.abs().max(10.0), "{ours} and {theirs}");
+    }
+}
+
+#[test]
+fn a_net_of_all_series_knows_no_units_and_takes_steps_of_another_length() {
+    let spec = spec(Architecture::Global(Global { width: 12, layers: 1 }));
+    let mut probe = probe(&spec, 8);
+    for _ in 0..50 {
+        probe.step(1e-2).unwrap();
+    }
+    let net = NeuralNet::from_parts(spec.clone(), 0.0, 1.0, probe.weights_mut().to_vec()).unwrap();
+    let values: Vec<f64> = series(9).fill_gaps(DAY).values().to_vec();
+    let window = &values[values.len() - net.lookback()..];
+    let scaled: Vec<f64> = window.iter().map(|value| 1000.0 * value).collect();
+    for (one, other) in net.quantiles(window).iter().zip(net.quantiles(&scaled)) {
+        assert!((1000.0 * one - other).abs() < 1e-3 * other.abs(), "{one} and {other}");
+    }
+    // A step of a third of the length, with equal values, has equal forecasts.
+    let fine: Vec<f64> = window.iter().flat_map(|&value| [value; 3]).collect();
+    let finer = net.clone().for_day(3 * DAY).unwrap();
+    assert_eq!((finer.lookback(), finer.horizon()), (21 * DAY, 3 * DAY));
+    let (coarse, fine) = (net.median(window), finer.median(&fine));
+    for (step, value) in fine.iter().enumerate() {
+        assert!((value - coarse[step / 3]).abs() < 1e-6 * value.abs(), "step {step}");
+    }
+    let dlinear = Architecture::Dlinear(Dlinear { kernel: 5 });
+    let other = Spec { series_day_steps: Some(24), ..Spec::daily(dlinear, DAY) };
+    assert!(other.check().unwrap_err().to_string().contains("a net of all series"));
+}
+
+#[test]
+fn made_up_loads_are_drawn_by_name_and_are_all_finite_and_not_negative() {
+    for number in 0..50 {
+        let load = synthetic_load(3, number, 21);
+        assert_eq!((load.len(), load.observed_len(), load.step_millis()), (21 * 144, 21 * 144, 600_000));
+        assert!(load.iter().flatten().all(|value| value.is_finite() && value >= 0.0));
+    }
+    assert_eq!(synthetic_load(3, 7, 2), synthetic_load(3, 7, 2));
+    assert_ne!(synthetic_load(3, 7, 2), synthetic_load(3, 8, 2));
 }

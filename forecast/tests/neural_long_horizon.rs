@@ -15,6 +15,7 @@ fn dlinear(steps: u64, every: usize) -> f64 {
         levels: vec![0.5],
         centre: Centre::Series,
         loss: NetLoss::Squared,
+        series_day_steps: None,
     };
     let training = Training { steps, batch: 256, learning_rate: 5e-4, ..Training::default() };
     let data = Etth1::load();

@@ -1,10 +1,10 @@
-"""The four nets written down a second time, plainly and from their papers, in double precision: `python3 neural_reference.py > neural_reference.json`.
+"""The five nets written down a second time, plainly and from their papers, in double precision: `python3 neural_reference.py > neural_reference.json`.
 
 Weights are 0.3 sin(1.7 i + 0.3), i their position in the flat vector; a test feeds the same window to the Rust nets.
 """
 
 import json
-from math import exp, log1p, sin, sqrt, floor
+from math import exp, log, log1p, sin, sqrt, floor
 
 LOOKBACK, HORIZON, LEVELS = 12, 6, 3
 WINDOW = [100 + 20 * sin(0.9 * t) + 3 * ((7 * t) % 5) for t in range(LOOKBACK)]
@@ -127,8 +127,44 @@ def patchtst(x, patch=4, stride=2, width=4, heads=2, hidden=6, layers=2):
     return affine(w, sum(norm(words), []), HORIZON * LEVELS)
 
 
+def asinh(x):
+    return log(x + sqrt(x * x + 1)) if x >= 0 else -log(-x + sqrt(x * x + 1))
+
+
+def global_net(x, day=4, width=5, layers=2, horizon=3):
+    """The net of all series, a step after the other: shares of copies of the past, and a correction."""
+    known = len(x)
+    at = lambda index: x[min(max(index, 0), known - 1)]
+    mean = lambda end, steps: sum(x[end - steps:end]) / steps
+    steps_of_level = min(6, day)
+    outputs = []
+    for h in range(horizon):
+        same = lambda back: known + h - back * day
+        inputs = [at(known - 1 - lag) for lag in (1, 2, 3, 4, 5, 6, 8, 11, 14, 18, 24, 36, 72)]
+        inputs += [mean(known - back * day, day) for back in range(7)]
+        inputs += [mean(known, steps_of_level)]
+        inputs += [at(same(back) + offset) for back in range(1, 8) for offset in range(-3, 4)]
+        ahead = (h + 1) / day
+        inputs += [ahead, sqrt(ahead), exp(-24 * ahead), exp(-6 * ahead)]
+        copies = [at(same(back)) for back in range(1, 8)]
+        for back in range(1, 8):
+            then = max(known - back * day, steps_of_level)
+            copies.append(at(same(back)) + mean(known, steps_of_level) - mean(then, steps_of_level))
+        copies.append(at(known - 1))
+        w, z = Weights(), [asinh(v) for v in inputs + copies]
+        for _ in range(layers):
+            z = relu(affine(w, z, width))
+        answer = affine(w, z, len(copies) + LEVELS)
+        shares = [exp(score) for score in answer[:len(copies)]]
+        levels = [value - 2.5 for value in answer[len(copies):]]
+        levels[1] += 2.5 + sum(s * c for s, c in zip(shares, copies)) / sum(shares)
+        outputs.append(levels)
+    return [outputs[h][level] for level in range(LEVELS) for h in range(horizon)]
+
+
 def head(raw):
-    low, median, high = [raw[level * HORIZON:(level + 1) * HORIZON] for level in range(LEVELS)]
+    steps = len(raw) // LEVELS
+    low, median, high = [raw[level * steps:(level + 1) * steps] for level in range(LEVELS)]
     below = [m - log1p(exp(v)) for m, v in zip(median, low)]
     above = [m + log1p(exp(v)) for m, v in zip(median, high)]
     return below + median + above
@@ -139,4 +175,15 @@ spread = sqrt(sum((v - mean) ** 2 for v in WINDOW) / LOOKBACK)
 inward = [(v - WINDOW[-1]) / spread for v in WINDOW]
 nets = {"dlinear": dlinear, "lstm": lstm, "nhits": nhits, "patchtst": patchtst}
 outward = lambda raw: [WINDOW[-1] + v * spread for v in head(raw)]
-print(json.dumps({"window": WINDOW, "quantiles": {name: outward(net(inward)) for name, net in nets.items()}}))
+
+
+def of_all_series():
+    days = [50 + 30 * sin(1.6 * t) + 4 * ((5 * t) % 7) for t in range(28)]
+    mean = sum(days) / len(days)
+    spread = sqrt(sum((v - mean) ** 2 for v in days) / len(days))
+    raw = head(global_net([(v - days[-1]) / spread for v in days]))
+    return {"window": days, "quantiles": [days[-1] + v * spread for v in raw]}
+
+
+quantiles = {name: outward(net(inward)) for name, net in nets.items()}
+print(json.dumps({"window": WINDOW, "quantiles": quantiles, "global": of_all_series()}))

@@ -1,5 +1,5 @@
-//! Training a neural forecaster on a load series: one file says which series, how much of it, which
-//! net.
+//! Training a neural forecaster: one file says which series, how much of it, which net. A net of all series is trained
+//! on many, real and made up.
 //!
 //! What comes after `known_share` of the series is never read, so a backtest that begins there
 //! tells the truth; of the part before it, the newest `validation_share` picks the weights.
@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use goodput_agents::bundle::Provenance;
 use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::nets::archive::{Archive, ArchiveError, write};
-use goodput_configs::forecast::ForecasterExperiment;
+use goodput_configs::forecast::{DataConfig, ForecasterExperiment, SeriesConfig, SyntheticLoads};
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
-use goodput_eval::studies::forecasting::read_series;
+use goodput_datasets::import::panel::{PanelSeries, is_named};
+use goodput_eval::studies::forecasting::{read_panel, read_series};
 use goodput_forecast::Series;
-use goodput_forecast::neural::{AdamW, NetCheckpoint, NetTrainError, Spec, SpecError, Trainer};
+use goodput_forecast::calendar::MILLIS_PER_DAY;
+use goodput_forecast::neural::{AdamW, NetCheckpoint, NetTrainError, Spec, SpecError, Trainer, synthetic_load};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -80,18 +82,93 @@ struct Header {
     best: Option<f64>,
 }
 
-/// The part of the series that is read, and the trainer of a net for it, before its first step.
+/// What a net is trained on.
+#[derive(Debug)]
+struct Material {
+    /// Series, each with the step from which on it picks the weights and is not learnt from.
+    channels: Vec<(Series, usize)>,
+    /// Names of the real ones.
+    names: Vec<String>,
+    step_millis: i64,
+    day_steps: usize,
+    /// First step that no forecaster of it has seen, milliseconds since 1970; 0 of a net of all series, of which the
+    /// names tell what it has seen.
+    unseen_from_epoch_millis: i64,
+}
+
+impl Material {
+    fn read(experiment: &ForecasterExperiment) -> Result<Self, ForecasterTrainError> {
+        experiment.check()?;
+        match &experiment.series {
+            Some(series) => Self::of_one(experiment, series),
+            None => Self::of_many(experiment),
+        }
+    }
+
+    fn of_one(experiment: &ForecasterExperiment, config: &SeriesConfig) -> Result<Self, ForecasterTrainError> {
+        let (series, _) = read_series(config)?;
+        let step_millis = series.step_millis();
+        let Some(day_steps) = experiment.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
+            let value = format!("a step of {step_millis} ms");
+            let expected = "steps of which a whole number is a day, or window.day_steps".into();
+            return Err(SetupError::Value { key: "window.day_steps", value, expected }.into());
+        };
+        let (series, validation_from) = parts(series, &experiment.data);
+        let names = vec![config.column.clone().unwrap_or_else(|| config.path.display().to_string())];
+        let unseen_from_epoch_millis = series.end_epoch_millis();
+        let channels = vec![(series, validation_from)];
+        Ok(Self { channels, names, step_millis, day_steps, unseen_from_epoch_millis })
+    }
+
+    /// Every series of the sources that is not kept out, and the made-up loads; all in steps of ten minutes.
+    fn of_many(experiment: &ForecasterExperiment) -> Result<Self, ForecasterTrainError> {
+        let (mut channels, mut names) = (Vec::new(), Vec::new());
+        for source in &experiment.sources {
+            let stem = source.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            for PanelSeries { id, series } in read_panel(source)?.series {
+                let name = format!("{stem}:{}", id.or(source.column.clone()).unwrap_or_default());
+                if experiment.keep_out.iter().any(|pattern| is_named(pattern, &name)) {
+                    continue;
+                }
+                if series.step_millis() != TEN_MINUTES {
+                    let value = format!("{name} with steps of {} ms", series.step_millis());
+                    let expected = "steps of ten minutes: step_secs = 600.0".into();
+                    return Err(SetupError::Value { key: "sources", value, expected }.into());
+                }
+                channels.push(parts(series, &experiment.data));
+                names.push(name);
+            }
+        }
+        if let Some(SyntheticLoads { series, days }) = experiment.synthetic {
+            let loads = (0..u64::from(series)).map(|number| synthetic_load(experiment.seed, number, days as usize));
+            channels.extend(loads.map(|load| parts(load, &experiment.data)));
+        }
+        let day_steps = (MILLIS_PER_DAY / TEN_MINUTES) as usize;
+        Ok(Self { channels, names, step_millis: TEN_MINUTES, day_steps, unseen_from_epoch_millis: 0 })
+    }
+}
+
+/// Milliseconds of the step of a net of all series.
+const TEN_MINUTES: i64 = 600_000;
+
+/// The part of a series that is read, and the step in it from which on it picks the weights.
+fn parts(series: Series, data: &DataConfig) -> (Series, usize) {
+    let known = ((series.len() as f64 * data.known_share) as usize).clamp(1, series.len().max(1));
+    let series = series.slice(0..known.min(series.len())).unwrap_or(series);
+    let validation_from = series.len() - (series.len() as f64 * data.validation_share) as usize;
+    (series, validation_from)
+}
+
+/// The trainer of the net of a file, before its first step.
 ///
 /// # Errors
 /// A series that cannot be read, has no days or is too short; a net that cannot work; a processor that is not there.
-pub fn prepare(experiment: &ForecasterExperiment) -> Result<(Series, Trainer), ForecasterTrainError> {
-    experiment.check()?;
-    let (series, _) = read_series(&experiment.series)?;
-    let Some(day_steps) = experiment.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
-        let value = format!("a step of {} ms", series.step_millis());
-        let expected = "steps of which a whole number is a day, or window.day_steps".into();
-        return Err(SetupError::Value { key: "window.day_steps", value, expected }.into());
-    };
+pub fn prepare(experiment: &ForecasterExperiment) -> Result<Trainer, ForecasterTrainError> {
+    trainer(experiment, &Material::read(experiment)?)
+}
+
+fn trainer(experiment: &ForecasterExperiment, material: &Material) -> Result<Trainer, ForecasterTrainError> {
+    let day_steps = material.day_steps;
     let steps = |hours: f64| ((hours * day_steps as f64 / 24.0).round() as usize).max(1);
     let spec = Spec {
         architecture: experiment.forecaster.clone(),
@@ -101,14 +178,11 @@ pub fn prepare(experiment: &ForecasterExperiment) -> Result<(Series, Trainer), F
         levels: experiment.window.levels.clone(),
         centre: experiment.window.centre,
         loss: experiment.window.loss,
+        series_day_steps: None,
     };
     spec.check().map_err(|error| at(experiment, &error))?;
-    let known = ((series.len() as f64 * experiment.data.known_share) as usize).clamp(1, series.len().max(1));
-    let series = series.slice(0..known.min(series.len())).unwrap_or(series);
-    let validation_from = series.len() - (series.len() as f64 * experiment.data.validation_share) as usize;
-    let trainer =
-        Trainer::new(&spec, &experiment.train, std::slice::from_ref(&series), validation_from, experiment.seed)?;
-    Ok((series, trainer))
+    let channels: Vec<(&Series, usize)> = material.channels.iter().map(|(series, from)| (series, *from)).collect();
+    Ok(Trainer::of_many(&spec, &experiment.train, &channels, experiment.seed)?)
 }
 
 /// An error of the net under the key of the file.
@@ -136,7 +210,8 @@ pub fn train(
     dir: &RunDir,
     hooks: &ForecasterHooks<'_>,
 ) -> Result<Option<ForecasterBundle>, ForecasterTrainError> {
-    let (series, mut trainer) = prepare(experiment)?;
+    let material = Material::read(experiment)?;
+    let mut trainer = trainer(experiment, &material)?;
     let config_sha256 = dir.config_sha256()?;
     if dir.path(&format!("checkpoints/{FILE}")).exists() {
         trainer.resume(read_checkpoint(dir, &config_sha256)?)?;
@@ -170,9 +245,9 @@ pub fn train(
     }
     let net = if experiment.data.validation_share > 0.0 { trainer.best() } else { trainer.net().clone() };
     let card = Card {
-        step_millis: series.step_millis(),
-        series: experiment.series.column.clone().unwrap_or_else(|| experiment.series.path.display().to_string()),
-        unseen_from_epoch_millis: series.end_epoch_millis(),
+        step_millis: material.step_millis,
+        series: material.names.join(", "),
+        unseen_from_epoch_millis: material.unseen_from_epoch_millis,
         validation_loss: trainer.checkpoint().best.map(|(loss, _)| loss),
         provenance: Provenance {
             argv: hooks.argv.clone(),

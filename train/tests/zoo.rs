@@ -5,13 +5,17 @@
 use std::path::Path;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::zoo::open_forecaster;
 use goodput_configs::experiment::Experiment;
+use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::seeds::VALIDATION;
+use goodput_datasets::import::panel::is_named;
 use goodput_env::gym::ExpectedPeak;
 use goodput_eval::entries;
 use goodput_eval::entries::{learned_entry, seeds};
 use goodput_eval::run::Comparison;
 use goodput_train::model_card::{ModelCard, NOTES, stale};
+use sha2::{Digest, Sha256};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -22,8 +26,9 @@ const LARGEST: usize = 200 * 1024;
 
 /// Names of the shipped policies.
 fn shipped() -> Vec<String> {
-    let folders = std::fs::read_dir(root().join("agents/zoo")).unwrap();
-    let mut names: Vec<String> = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let folders = std::fs::read_dir(root().join("agents/zoo")).unwrap().map(|entry| entry.unwrap());
+    let policies = folders.filter(|folder| folder.path().join("policy.bundle").exists());
+    let mut names: Vec<String> = policies.map(|folder| folder.file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -133,4 +138,51 @@ fn a_card_says_where_its_policy_ends_and_keeps_notes() {
     assert!(text.contains("cluster gpus = 16; outside it extrapolates"), "{text}");
     assert!(text.contains("| workload | fifo |") && text.contains("name = \"small\""), "{text}");
     assert_eq!(card.render(), text);
+}
+
+/// Series of the benchmark of forecasters, parts of them and series like them, as `keep_out` names series.
+const BENCHMARK: [&str; 8] = [
+    "servegen_rate_10min:m-small",
+    "servegen_rate_10min:m-large",
+    "servegen_top_clients_rate_10min:m-small__client5",
+    "servegen_language_clients_rate_10min:m-small__5",
+    "servegen_language_clients_rate_10min:m-large__1",
+    "twitter2021_rps_10min:rps",
+    "nab_nyc_taxi:value",
+    "alibaba_dlrm2025_active_10min:HN_gpu_request",
+];
+
+#[test]
+fn the_shipped_forecaster_is_small_and_has_seen_no_series_of_the_benchmark() {
+    let bytes = std::fs::read(root().join("agents/zoo/load/forecaster.bundle")).unwrap();
+    assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+    let bundle = open_forecaster(Path::new("zoo:load")).unwrap();
+    assert_eq!(bundle.to_bytes(), bytes);
+    assert!(bundle.net.spec().is_global());
+    let card = std::fs::read_to_string(root().join("agents/zoo/load/card.md")).unwrap();
+    assert!(card.contains(&bundle.card.provenance.config_sha256), "the card is of another training");
+    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(card.contains(&digest), "the card is of another bundle: {digest}");
+    let text = std::fs::read_to_string(root().join("configs/forecast/global.toml")).unwrap();
+    let experiment: ForecasterExperiment = toml::from_str(&text).unwrap();
+    let is_kept_out = |name: &str| experiment.keep_out.iter().any(|pattern| is_named(pattern, name));
+    for name in BENCHMARK {
+        assert!(is_kept_out(name), "{name} is of the benchmark");
+    }
+    let names: Vec<&str> = bundle.card.series.split(", ").collect();
+    assert!(names.len() > 50 && !names.iter().any(|name| is_kept_out(name)), "{names:?}");
+    for source in &experiment.sources {
+        let file = source.path.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(bundle.card.series.contains(&format!("{file}:")), "{file} is in the file and not in the bundle");
+    }
+    // Any step: a week of history in, a day out.
+    for day in [24, 48, 144, 288, 1440] {
+        let net = bundle.clone().suited((86_400_000 / day, day as usize)).unwrap().net;
+        let window: Vec<f64> =
+            (0..7 * day).map(|step| (step as f64 * std::f64::consts::TAU / day as f64).sin()).collect();
+        let median = net.median(&window);
+        assert_eq!(median.len(), day as usize);
+        let wrong: f64 = median.iter().zip(&window).map(|(a, b)| (a - b).abs()).sum::<f64>() / day as f64;
+        assert!(wrong < 0.15, "a pure wave continues: mean error {wrong} of {day} steps a day");
+    }
 }

@@ -38,10 +38,10 @@ pub struct ForecasterBundle {
 pub struct Card {
     /// Milliseconds of a step.
     pub step_millis: i64,
-    /// Column of the series.
+    /// Column of the series; of a net of all series, the names of the real ones, with commas between them.
     pub series: String,
     /// First step that the net has not seen, validation included, milliseconds since 1970: only
-    /// later forecasts tell anything about it.
+    /// later forecasts tell anything about it. 0 of a net of all series, of which `series` tells that.
     pub unseen_from_epoch_millis: i64,
     /// Least loss in validation, in units of the spread of the series.
     pub validation_loss: Option<f64>,
@@ -104,6 +104,14 @@ pub enum ForecasterError {
         /// Fault of the content.
         source: serde_json::Error,
     },
+    /// No forecaster of this name is shipped.
+    #[error("{name}: no shipped forecaster of this name; there is {known}")]
+    NotShipped {
+        /// Name that was asked for.
+        name: String,
+        /// Names of the shipped ones.
+        known: String,
+    },
     /// A bundle of another version of this program.
     #[error("{path}: forecaster format {found}, this program reads format {FORMAT}; train it again with this version")]
     Format {
@@ -140,6 +148,19 @@ impl ForecasterBundle {
     /// When the file is not a sound forecaster of this format.
     pub fn load(path: &Path) -> Result<Self, ForecasterError> {
         Self::from_bytes(&read(path)?, path)
+    }
+
+    /// The bundle for a series with steps of `step_millis`, `day_steps` of them to a day.
+    ///
+    /// # Errors
+    /// Step and steps to a day of a bundle that knows only its own.
+    pub fn suited(mut self, own: (i64, usize)) -> Result<Self, (i64, usize)> {
+        let of = (self.card.step_millis, self.net.spec().day_steps);
+        if self.net.spec().is_global() {
+            self.net = self.net.for_day(own.1).map_err(|_| of)?;
+            return Ok(self);
+        }
+        if of == own { Ok(self) } else { Err(of) }
     }
 
     /// Forecaster for a run: the net and its step, without the model card.

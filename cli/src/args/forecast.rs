@@ -27,14 +27,14 @@ pub enum ForecastCommand {
         /// Study of the command.
         #[command(flatten)]
         study: StudyFile,
-        /// File for the fitted forecaster.
-        #[arg(long, value_name = "FILE")]
+        /// File for the fitted forecaster; of a panel a folder, with a file for each series.
+        #[arg(long, value_name = "FILE|FOLDER")]
         to: PathBuf,
     },
     /// Print quantiles of the load from a fitted forecaster.
     Predict {
-        /// Fitted forecaster from `forecast fit`, or a bundle from `train`.
-        #[arg(value_name = "FITTED|BUNDLE")]
+        /// Fitted forecaster from `forecast fit`, a folder of them, or a bundle from `train`.
+        #[arg(value_name = "FITTED|FOLDER|BUNDLE")]
         snapshot: PathBuf,
         /// Study in TOML, with the series that a bundle continues.
         #[arg(long, value_name = "STUDY")]
@@ -52,7 +52,7 @@ pub enum ForecastCommand {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
-    /// Test the forecaster on the past of a series, from rolling origins.
+    /// Test the forecaster on the past of a series, from rolling origins, beside the naive forecasts.
     Backtest {
         /// Study of the command.
         #[command(flatten)]
@@ -60,6 +60,9 @@ pub enum ForecastCommand {
         /// Write a page with figures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
+        /// Write every forecast, as Parquet or csv by the ending of the name.
+        #[arg(long, value_name = "PARQUET|CSV")]
+        forecasts: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
@@ -96,6 +99,9 @@ pub enum ForecastCommand {
         /// Write a page with figures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
+        /// Write every forecast, as Parquet or csv by the ending of the name.
+        #[arg(long, value_name = "PARQUET|CSV")]
+        forecasts: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,

@@ -248,12 +248,15 @@ impl Experiment {
         if self.evaluate.seeds == 0 {
             return Err(value("evaluate.seeds", "0".into(), "at least 1"));
         }
-        if self.train.validation_seeds == 0 || self.train.evaluate_every == 0 || self.train.checkpoint_every == 0 {
-            return Err(value(
-                "train",
-                "a zero".into(),
-                "validation_seeds, evaluate_every and checkpoint_every of at least 1",
-            ));
+        let TrainConfig { validation_seeds, evaluate_every, checkpoint_every, .. } = self.train;
+        for (key, number) in [
+            ("train.validation_seeds", validation_seeds),
+            ("train.evaluate_every", evaluate_every),
+            ("train.checkpoint_every", checkpoint_every),
+        ] {
+            if number == 0 {
+                return Err(value(key, "0".into(), "at least 1"));
+            }
         }
         if !self.train.gate_percent.is_finite() || self.train.gate_percent < 0.0 {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));

@@ -12,8 +12,8 @@ mod worth;
 pub use prometheus::{PrometheusConfig, ServerAddress};
 pub use serve::{DynamoConfig, ForecastServerConfig, ServedLoad};
 #[cfg(feature = "scenarios")]
-pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, SeriesConfig};
+pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, Season, SeriesConfig};
 #[cfg(feature = "learning")]
-pub use training::{DataConfig, ForecasterExperiment, WindowConfig};
+pub use training::{DataConfig, ForecasterExperiment, SyntheticLoads, WindowConfig};
 #[cfg(feature = "scenarios")]
 pub use worth::{WorthConfig, WorthLoad};

@@ -34,11 +34,17 @@ pub struct ForecastConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesConfig {
-    /// A table of rates, a log of requests or samples of containers.
+    /// A table of rates, a log of requests or samples of containers, as csv or Parquet. A table with a column
+    /// `unique_id` is a panel of many series, as Nixtla's libraries have it (`unique_id, ds, y`). `sample:load` is part
+    /// of the program: two weeks of requests to a language model.
     pub path: PathBuf,
     /// Column of values; by default the first after the times, or the number of requests of a log.
     #[serde(default)]
     pub column: Option<String>,
+    /// Series of a panel that are kept: values of `unique_id` in a long table, columns in a wide one. A name that ends
+    /// in `*` is every name that begins so. All series of a long table where it is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
     /// Seconds of a step; as in the table, or 600 of a log or of samples, where it is left out.
     #[serde(default)]
     pub step_secs: Option<f64>,
@@ -90,12 +96,47 @@ pub struct ModelConfig {
     /// The models weighed; the fourteen of the default where none is named.
     #[serde(default)]
     pub models: Vec<Model>,
-    /// Steps in a day; from the step of the series where it is left out.
+    /// Steps in a day; from the step of the series where it is left out. A series of numbered steps has the steps of
+    /// its season here.
     #[serde(default)]
     pub day_steps: Option<usize>,
+    /// Seasons of the models, and the season that scales MASE.
+    #[serde(default, skip_serializing_if = "Season::is_day")]
+    pub season: Season,
     /// Trained forecasters weighed beside the models, as `goodput train` writes them.
     #[serde(default)]
     pub bundles: Vec<PathBuf>,
+}
+
+/// Seasons of the models: a short one and a long one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Season {
+    /// A day, and a week.
+    #[default]
+    Day,
+    /// An hour, and a day.
+    Hour,
+    /// A week, and a year of 52 weeks.
+    Week,
+    /// The first hill of the autocorrelation before the first origin, and seven times that.
+    Detected,
+}
+
+impl Season {
+    fn is_day(&self) -> bool {
+        *self == Self::Day
+    }
+
+    /// Name of the short season in sentences.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Week => "week",
+            Self::Detected => "season",
+        }
+    }
 }
 
 /// Horizon and origins of the backtest.
@@ -144,10 +185,16 @@ impl LendingConfig {
 }
 
 impl ModelConfig {
-    /// The forecaster for a series with `day_steps` a day and a horizon of `horizon` steps.
-    pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
-        let models = if self.models.is_empty() { Model::DEFAULT.to_vec() } else { self.models.clone() };
-        Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
+    /// The forecaster for a series with a short and a long season and a horizon of `horizon` steps. Of the models of
+    /// the default, only the last value is left where less than a short season is `known`: nothing can be said about a
+    /// season that has not been seen.
+    pub fn forecaster(&self, [short, long]: [usize; 2], horizon: usize, known: usize) -> Adaptive {
+        let models = match self.models.as_slice() {
+            [] if known < short => vec![Model::Naive],
+            [] => Model::DEFAULT.to_vec(),
+            models => models.to_vec(),
+        };
+        Adaptive { models, week_steps: long, horizon_steps: horizon.max(1), ..Adaptive::daily(short) }
     }
 }
 

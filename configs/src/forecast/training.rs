@@ -22,8 +22,19 @@ pub struct ForecasterExperiment {
     /// Steps between checkpoints.
     #[serde(default = "hundred")]
     pub checkpoint_every: u64,
-    /// Load series on which the net is trained.
-    pub series: SeriesConfig,
+    /// Load series on which the net is trained, unless it is one of all series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesConfig>,
+    /// Files of series on which a net of all series is trained, every series of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SeriesConfig>,
+    /// Series of `sources` that are kept out of the training, by name: that of the file without its ending, a colon,
+    /// and the name of the series in it. A name that ends in `*` is every name that begins so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep_out: Vec<String>,
+    /// Made-up loads on which a net of all series is trained beside the real ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthetic: Option<SyntheticLoads>,
     /// Architecture of the net.
     pub forecaster: Architecture,
     /// Inputs and outputs of the net.
@@ -43,6 +54,16 @@ fn one() -> u64 {
 
 fn hundred() -> u64 {
     100
+}
+
+/// Made-up loads: level, shape of the day and of the week, noise that lasts, bursts and jumps, all drawn by the seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SyntheticLoads {
+    /// Number of loads.
+    pub series: u32,
+    /// Days of each, in steps of ten minutes.
+    pub days: u32,
 }
 
 /// Inputs and outputs of a net.
@@ -117,6 +138,32 @@ impl ForecasterExperiment {
         }
         if !(0.0..=0.9).contains(&validation_share) {
             return refuse("data.validation_share", validation_share.to_string(), "0 to 0.9");
+        }
+        let is_global = matches!(self.forecaster, Architecture::Global(_));
+        match (&self.series, is_global) {
+            (None, false) => return refuse("series", "nothing".into(), "a series: series.path names its file"),
+            (Some(_), true) => {
+                return refuse(
+                    "series",
+                    "a series".into(),
+                    "none: a net of all series takes [[sources]] and [synthetic]",
+                );
+            }
+            _ => {}
+        }
+        let many = !self.sources.is_empty() || self.synthetic.is_some();
+        if many != is_global {
+            let expected =
+                if is_global { "files or [synthetic] loads" } else { "none: only [forecaster.global] takes many" };
+            return refuse("sources", self.sources.len().to_string(), expected);
+        }
+        if let Some(SyntheticLoads { series, days }) = &self.synthetic {
+            if !(1..=100_000).contains(series) {
+                return refuse("synthetic.series", series.to_string(), "1 to 100000");
+            }
+            if !(10..=366).contains(days) {
+                return refuse("synthetic.days", days.to_string(), "10 to 366");
+            }
         }
         if self.checkpoint_every == 0 {
             return refuse("checkpoint_every", "0".into(), "at least 1");

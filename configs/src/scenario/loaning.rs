@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::loaning::{Sharing, Terms};
 use goodput_agents::compose::serving::{ForecastingOptions, Scaling};
+use goodput_agents::zoo;
 use goodput_env::service::Service;
 use goodput_env::time::SimTime;
 use goodput_forecast::Model;
@@ -111,8 +111,8 @@ impl ForecasterConfig {
                 let known = services.iter().map(|service| service.name.as_str()).collect::<Vec<_>>().join(" or ");
                 value(KEY, format!("for {name:?}"), if known.is_empty() { "[[services]]" } else { &known })
             })?;
-            let expected = "a file that `goodput forecast fit` or `goodput train` has written";
-            let saved = forecaster::open(path).map_err(|error| value(KEY, error, expected))?;
+            let expected = "a file that `goodput forecast fit` or `goodput train` has written, or a shipped forecaster";
+            let saved = zoo::open_saved(path).map_err(|error| value(KEY, error, expected))?;
             let unfit =
                 |misfit| value(KEY, path.display(), format!("a forecaster for the load of {name}, but {misfit}"));
             saved.check(&service.rates).map_err(unfit)?;

@@ -19,6 +19,7 @@ pub mod load;
 pub mod openb;
 pub mod openb_jobs;
 pub mod pai;
+pub mod panel;
 pub mod philly;
 pub mod philly_log;
 mod pieces;

@@ -59,7 +59,7 @@ const USUAL_STEP_SECS: f64 = 600.0;
 
 /// Kind of file, by what a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+pub(super) enum Shape {
     Table,
     Log,
     Samples,
@@ -67,7 +67,7 @@ enum Shape {
 
 /// Source of the times of rows.
 #[derive(Clone, Copy, PartialEq)]
-enum RowTimes {
+pub(super) enum RowTimes {
     /// Column of times.
     Column,
     /// Rows of a table without times, which are a known distance apart.
@@ -84,10 +84,10 @@ enum RowValues {
 }
 
 /// Row of a file: its time, its value (`NaN` for a gap), and its source.
-struct TimedValue {
-    at: f64,
-    value: f64,
-    source: usize,
+pub(super) struct TimedValue {
+    pub at: f64,
+    pub value: f64,
+    pub source: usize,
 }
 
 /// Reads the bytes of a table, a log or samples.
@@ -163,6 +163,19 @@ pub(super) fn read(
             Err((line, problem)) => report.refuse(line, problem),
         }
     }
+    Ok((laid_out(path, shape, &entries, options)?, report))
+}
+
+/// Series of rows: each row in its step.
+///
+/// # Errors
+/// Where fewer than two rows are usable, or times are not a series.
+pub(super) fn laid_out(
+    path: &Path,
+    shape: Shape,
+    entries: &[TimedValue],
+    options: &SeriesOptions,
+) -> Result<Series, DataError> {
     let empty = || DataError::Empty { path: path.into() };
     let Some(first) = entries.iter().map(|entry| entry.at).min_by(f64::total_cmp) else { return Err(empty()) };
     let distance = entries.get(1).map_or(0.0, |second| second.at - entries[0].at);
@@ -202,9 +215,7 @@ pub(super) fn read(
         return Err(empty());
     }
     let start = (first * 1000.0).round() as i64;
-    Series::new(start, (step * 1000.0).round() as i64, values.into())
-        .map(|series| (series, report))
-        .map_err(|_| empty())
+    Series::new(start, (step * 1000.0).round() as i64, values.into()).map_err(|_| empty())
 }
 
 /// For each step the sum over sources of the mean of their values; a gap where no source has one.
@@ -224,9 +235,15 @@ fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Time
 
 impl RowTimes {
     /// Time of a row, seconds. `before` counts the rows that were read before it.
-    fn of(self, row: &CsvRow<'_, '_>, before: usize) -> Result<f64, RowProblem> {
+    pub(super) fn of(self, row: &CsvRow<'_, '_>, before: usize) -> Result<f64, RowProblem> {
         let date = || {
             let text = row.bytes(0);
+            if text.len() == 10 {
+                return seconds(&[text, b" 00:00:00"].concat()).map(|whole| whole as f64);
+            }
+            if let Some(whole) = seconds(text) {
+                return Some(whole as f64);
+            }
             // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
             let whole = seconds(text.get(..19)?)? as f64;
             let fraction = std::str::from_utf8(text.get(19..)?).ok()?;
@@ -248,13 +265,19 @@ impl RowTimes {
 impl RowValues {
     /// Value of a row; NaN for a gap.
     fn of(self, row: &CsvRow<'_, '_>) -> Result<f64, RowProblem> {
-        let gap = || [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(1).to_ascii_lowercase());
         match self {
             Self::One => Ok(1.0),
-            Self::Column if gap() => Ok(f64::NAN),
-            Self::Column => row.float(1, "a number, or nothing for a gap"),
+            Self::Column => value_at(row, 1),
         }
     }
+}
+
+/// Value in a column of a row; NaN for a gap.
+pub(super) fn value_at(row: &CsvRow<'_, '_>, column: usize) -> Result<f64, RowProblem> {
+    if [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(column).to_ascii_lowercase()) {
+        return Ok(f64::NAN);
+    }
+    row.float(column, "a number, or nothing for a gap")
 }
 
 #[cfg(test)]

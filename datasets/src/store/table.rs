@@ -5,9 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray, TimestampMillisecondArray,
+};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, TimestampMillisecondType};
 
 use super::choice::TextChoice;
 use crate::error::DataError;
@@ -34,6 +36,8 @@ pub enum Values {
     TextChoice(TextChoice),
     /// Truth values, true or false.
     Boolean(Vec<Option<bool>>),
+    /// Moments, milliseconds since 1970, UTC without a zone.
+    Moments(Vec<Option<i64>>),
 }
 
 /// Columns of equal length with metadata of the file.
@@ -88,6 +92,7 @@ impl Values {
             Self::Utf8(values) => values.len(),
             Self::TextChoice(choice) => choice.len(),
             Self::Boolean(values) => values.len(),
+            Self::Moments(values) => values.len(),
         }
     }
 
@@ -103,6 +108,7 @@ impl Values {
             Self::Float64(_) => "numbers",
             Self::Utf8(_) | Self::TextChoice(_) => "text",
             Self::Boolean(_) => "true or false",
+            Self::Moments(_) => "moments",
         }
     }
 
@@ -113,6 +119,7 @@ impl Values {
             Self::Utf8(values) => Self::Utf8(rows.iter().map(|&row| values[row].clone()).collect()),
             Self::TextChoice(choice) => Self::TextChoice(choice.rows_of(rows)),
             Self::Boolean(values) => Self::Boolean(rows.iter().map(|&row| values[row]).collect()),
+            Self::Moments(values) => Self::Moments(rows.iter().map(|&row| values[row]).collect()),
         }
     }
 
@@ -123,6 +130,7 @@ impl Values {
             Self::Utf8(_) => DataType::Utf8,
             Self::TextChoice(_) => TextChoice::data_type(),
             Self::Boolean(_) => DataType::Boolean,
+            Self::Moments(_) => DataType::Timestamp(TimeUnit::Millisecond, None),
         }
     }
 
@@ -133,6 +141,7 @@ impl Values {
             Self::Utf8(values) => Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()),
             Self::TextChoice(choice) => choice.array(),
             Self::Boolean(values) => Arc::new(values.iter().copied().collect::<BooleanArray>()),
+            Self::Moments(values) => Arc::new(values.iter().copied().collect::<TimestampMillisecondArray>()),
         }
     }
 
@@ -143,6 +152,9 @@ impl Values {
             DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
             DataType::Dictionary(..) => return TextChoice::from_array(array).map(Self::TextChoice),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => {
+                DataType::Timestamp(TimeUnit::Millisecond, None)
+            }
             kind if kind.is_integer() && *kind != DataType::UInt64 => DataType::Int64,
             _ => return None,
         };
@@ -151,6 +163,7 @@ impl Values {
             DataType::Boolean => Self::Boolean(array.as_boolean().iter().collect()),
             DataType::Float64 => Self::Float64(array.as_primitive::<Float64Type>().iter().collect()),
             DataType::Int64 => Self::Int64(array.as_primitive::<Int64Type>().iter().collect()),
+            DataType::Timestamp(..) => Self::Moments(array.as_primitive::<TimestampMillisecondType>().iter().collect()),
             _ => Self::Utf8(array.as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect()),
         })
     }
@@ -166,8 +179,16 @@ impl Values {
             Self::Utf8(values) => values[row].as_ref().map(|value| write!(out, "{value}")),
             Self::TextChoice(choice) => choice.get(row).map(|value| write!(out, "{value}")),
             Self::Boolean(values) => values[row].map(|value| write!(out, "{value}")),
+            Self::Moments(values) => values[row].map(|value| write!(out, "{}", date_text(value))),
         };
     }
+}
+
+/// A moment as `2014-07-01 00:30:00`, with thousandths of a second where there are some.
+fn date_text(epoch_millis: i64) -> String {
+    let date = jiff::Timestamp::from_millisecond(epoch_millis);
+    date.map_or_else(|_| epoch_millis.to_string(), |date| date.to_zoned(jiff::tz::TimeZone::UTC).datetime().to_string())
+        .replace('T', " ")
 }
 
 impl Table {

@@ -130,7 +130,7 @@ fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyE
     let path: PathBuf = config.folder.join(&load.series.path);
     let (series, _) = read_series(&SeriesConfig { path, ..load.series.clone() })?;
     let step_millis = series.step_millis();
-    let day_steps = series.steps_per_day().ok_or(StudyError::Day { step_millis })?;
+    let day_steps = series.steps_per_day().ok_or(StudyError::Day { season: "day", step_millis })?;
     let steps = |days: f64| (days * day_steps as f64).round() as usize;
     let validation = steps(load.known_days)..steps(load.known_days) + steps(load.validation_days);
     // Two days of test, so that an interval by days has something to draw from.

@@ -23,8 +23,8 @@ impl Fit for NeuralNet {
         if series.observed_len() == 0 {
             return Err(FitError::NothingObserved { len: series.len() });
         }
-        let day = self.spec().day_steps;
-        let mut fitted = FittedNet { net: self.clone(), past: LoadHistory::new(day, day, self.spec().lookback) };
+        let day = self.day_steps();
+        let mut fitted = FittedNet { net: self.clone(), past: LoadHistory::new(day, day, self.lookback()) };
         fitted.update(&series.values().to_vec());
         Ok(fitted)
     }
@@ -39,17 +39,17 @@ impl FittedNet {
     /// All quantiles of the next `steps` values, level after level. What is farther than the net's
     /// horizon is forecast from its medians, with quantiles as wide as those of a first forecast.
     fn quantiles(&self, steps: usize) -> Vec<Vec<f64>> {
-        let spec = self.net.spec();
-        let mut window = window(&self.past, spec.lookback);
+        let (spec, horizon) = (self.net.spec(), self.net.horizon());
+        let mut window = window(&self.past, &self.net);
         let mut levels = vec![Vec::with_capacity(steps); spec.levels.len()];
         while levels[0].len() < steps {
             let quantiles = self.net.quantiles(&window);
-            for (level, part) in levels.iter_mut().zip(quantiles.chunks_exact(spec.horizon)) {
+            for (level, part) in levels.iter_mut().zip(quantiles.chunks_exact(horizon)) {
                 level.extend_from_slice(part);
             }
-            let medians = quantiles.chunks_exact(spec.horizon).nth(spec.median()).unwrap_or_default();
+            let medians = quantiles.chunks_exact(horizon).nth(spec.median()).unwrap_or_default();
             window.extend_from_slice(medians);
-            window.drain(..spec.horizon);
+            window.drain(..horizon);
         }
         levels
     }
@@ -92,9 +92,21 @@ fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 
     value(after - 1) + share * (value(after) - value(after - 1))
 }
 
-/// Last `lookback` values; the first known value stands for the values before it.
-fn window(past: &LoadHistory, lookback: usize) -> Vec<f64> {
-    (1..=lookback).rev().map(|lag| past.lag(lag)).collect()
+/// Last values, as many as the net looks back. The first known value stands for the values before it; of a net of all
+/// series, which learns so, the known values of the same time of the day.
+fn window(past: &LoadHistory, net: &NeuralNet) -> Vec<f64> {
+    let (known, day) = (past.len(), net.day_steps());
+    let seen = |lag: usize| match lag.checked_sub(known).filter(|_| net.spec().is_global()) {
+        None | Some(0) => lag,
+        Some(before) => lag.checked_sub(before.div_ceil(day) * day).filter(|&lag| lag > 0).unwrap_or(lag),
+    };
+    (1..=net.lookback()).rev().map(|lag| past.lag(seen(lag))).collect()
+}
+
+/// Steps that a net has to know before it says more than the last value: a whole window, and a quarter of a day of a
+/// net of all series.
+fn least_known(net: &NeuralNet) -> usize {
+    if net.spec().is_global() { net.day_steps().div_ceil(4) } else { net.lookback() }
 }
 
 /// Trained net as a member of the ensemble of [`Adaptive`](crate::Adaptive), which uses its
@@ -108,14 +120,13 @@ impl Path for NetPath {
 
     fn push(&mut self, _: &LoadHistory) {}
 
-    /// Path of medians; until a whole window is known, the last value, as for every model that
-    /// looks back so far.
+    /// Path of medians; until enough is known, the last value, as for every model that looks back so far.
     fn path(&self, past: &LoadHistory, out: &mut [f64]) {
-        if past.len() < self.0.spec().lookback {
+        if past.len() < least_known(&self.0) {
             return out.fill(past.lag(1));
         }
-        let mut window = window(past, self.0.spec().lookback);
-        for out in out.chunks_mut(self.0.spec().horizon) {
+        let mut window = window(past, &self.0);
+        for out in out.chunks_mut(self.0.horizon()) {
             let medians = self.0.median(&window);
             out.copy_from_slice(&medians[..out.len()]);
             window.extend_from_slice(&medians);

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::head;
 use super::net::NeuralNet;
+use super::spec::NetShape;
 use super::windows::Batch;
 
 /// One forward pass: it hands out parameters in order, and has the few operations that all
@@ -93,7 +94,7 @@ fn quantiles(
     dropout: Option<&mut ChaCha8Rng>,
     device: &Device,
 ) -> Vec<Tensor<2>> {
-    let shape = net.spec().shape();
+    let shape = NetShape { horizon: batch.horizon, ..net.spec().shape() };
     let width = batch.features.len() / batch.rows.max(1);
     let features = constant(batch.features.clone(), [batch.rows, width], device);
     let mut graph = Graph { features, parameters: parameters.iter(), dropout, device };
@@ -102,7 +103,7 @@ fn quantiles(
 }
 
 fn loss_of(net: &NeuralNet, batch: &Batch, quantiles: &[Tensor<2>], device: &Device) -> Tensor<1> {
-    let shape = [batch.rows, net.spec().horizon];
+    let shape = [batch.rows, batch.horizon];
     let target = constant(batch.targets.clone(), shape, device);
     let weight = constant(batch.weights.clone(), shape, device);
     head::graph::loss(net.spec().loss, &net.spec().levels, quantiles, &target, &weight)

@@ -1,5 +1,5 @@
-//! Neural forecasters: DLinear, LSTM, N-HiTS and PatchTST, each with quantile heads that cannot
-//! cross.
+//! Neural forecasters: DLinear, LSTM, N-HiTS, PatchTST and one net for all series, each with quantile heads that
+//! cannot cross.
 //!
 //! **Where the numbers live.** A net is one flat vector ([`NeuralNet`]) and the list of the matrices that
 //! divide it. burn is asked one question only, "what is the gradient of this loss at these
@@ -18,12 +18,14 @@
 
 mod dlinear;
 mod fitted;
+mod global;
 mod head;
 mod lstm;
 mod net;
 mod nhits;
 mod parameters;
 mod patchtst;
+mod rate;
 mod scale;
 mod spec;
 
@@ -38,12 +40,15 @@ mod probe;
 #[cfg(feature = "train")]
 mod processor;
 #[cfg(feature = "train")]
+mod synthetic;
+#[cfg(feature = "train")]
 mod trainer;
 #[cfg(feature = "train")]
 mod windows;
 
 pub use dlinear::Dlinear;
 pub use fitted::FittedNet;
+pub use global::Global;
 pub use head::NetLoss;
 pub use lstm::Lstm;
 pub use net::{NetError, NeuralNet};
@@ -60,6 +65,8 @@ pub use fit::Neural;
 pub use probe::Probe;
 #[cfg(feature = "train")]
 pub use processor::Processor;
+#[cfg(feature = "train")]
+pub use synthetic::synthetic_load;
 #[cfg(feature = "train")]
 pub use trainer::{NetCheckpoint, NetTrainError, Trainer, Training};
 

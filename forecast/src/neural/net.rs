@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::head::{self, HeadKind};
 use super::parameters::{Parameter, ParameterReader};
+use super::rate::resampled;
 use super::scale::Overall;
 use super::spec::{Spec, SpecError};
 
@@ -131,13 +132,54 @@ impl NeuralNet {
         })
     }
 
-    /// Quantiles of the `horizon` values after a window of `lookback`: all steps of the first
+    /// The net for a series with `day_steps` steps in a day: only a net of all series is one for other steps than
+    /// those trained on.
+    ///
+    /// # Errors
+    /// No steps at all, or more than one a second; another day than that of a net of one series.
+    pub fn for_day(self, day_steps: usize) -> Result<Self, SpecError> {
+        let series_day_steps = (day_steps != self.spec.day_steps).then_some(day_steps);
+        let spec = Spec { series_day_steps, ..self.spec };
+        spec.check()?;
+        Ok(Self { spec, ..self })
+    }
+
+    /// Steps in a day of the series.
+    pub fn day_steps(&self) -> usize {
+        self.spec.series_day_steps.unwrap_or(self.spec.day_steps)
+    }
+
+    /// Steps of the series that the net looks back.
+    pub fn lookback(&self) -> usize {
+        self.in_series(self.spec.lookback)
+    }
+
+    /// Steps of the series that are forecast at once.
+    pub fn horizon(&self) -> usize {
+        self.in_series(self.spec.horizon)
+    }
+
+    fn in_series(&self, steps: usize) -> usize {
+        (steps * self.day_steps() / self.spec.day_steps.max(1)).max(1)
+    }
+
+    /// Quantiles of the [`Self::horizon`] values after a window of [`Self::lookback`]: all steps of the first
     /// level, then of the next, in the units of the series.
     ///
     /// # Panics
     /// When the window has another length.
     pub fn quantiles(&self, window: &[f64]) -> Vec<f64> {
-        assert_eq!(window.len(), self.spec.lookback, "a net that looks back {} steps", self.spec.lookback);
+        assert_eq!(window.len(), self.lookback(), "a net that looks back {} steps", self.lookback());
+        let (own, series) = (self.spec.day_steps, self.day_steps());
+        if own == series {
+            return self.of_window(window);
+        }
+        let quantiles = self.of_window(&resampled(window, series, own));
+        quantiles.chunks_exact(self.spec.horizon).flat_map(|level| resampled(level, own, series)).collect()
+    }
+
+    /// Quantiles in steps of the net.
+    fn of_window(&self, window: &[f64]) -> Vec<f64> {
         let units = self.overall.units(self.spec.centre, window);
         let inward: Vec<f32> = window.iter().map(|&value| units.inward(value)).collect();
         let features = self.spec.architecture.layers().features(&self.spec.shape(), &inward);
@@ -147,10 +189,10 @@ impl NeuralNet {
     /// The median of the next `horizon` values.
     ///
     /// # Panics
-    /// When the window has another length than `lookback`.
+    /// When the window has another length than [`Self::lookback`].
     pub fn median(&self, window: &[f64]) -> Vec<f64> {
-        let start = self.spec.median() * self.spec.horizon;
-        self.quantiles(window)[start..start + self.spec.horizon].to_vec()
+        let start = self.spec.median() * self.horizon();
+        self.quantiles(window)[start..start + self.horizon()].to_vec()
     }
 
     /// Quantiles from the features of a window, in the units of the window.

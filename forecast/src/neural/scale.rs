@@ -14,6 +14,9 @@ pub enum Centre {
     Mean,
     /// No centre of its own: values are relative to the mean and spread of the training series.
     Series,
+    /// Last value of the window, in units of the spread of the window alone: what a window looks like does not depend
+    /// on the series trained on, so one net can know many.
+    Own,
 }
 
 /// Mean and spread of the series that a net was trained on.
@@ -39,6 +42,9 @@ const TIMES: f64 = 10.0;
 /// Smallest spread of a window relative to the series': a constant window is not blown up.
 const LEAST: f64 = 1e-2;
 
+/// Smallest spread of a window with units of its own, relative to the mean size of its values.
+const LEAST_OF_SIZE: f64 = 0.03;
+
 impl Overall {
     /// Mean and spread of the finite numbers among `values`.
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
@@ -58,6 +64,7 @@ impl Overall {
                 near && (1.0 / TIMES..=TIMES).contains(&(other.spread / self.spread))
             }
             Centre::Last | Centre::Mean => other.spread >= LEAST * self.spread,
+            Centre::Own => true,
         }
     }
 
@@ -68,6 +75,12 @@ impl Overall {
         }
         let own = Self::of(window.iter().copied());
         let last = window.last().copied().unwrap_or(self.mean);
+        if centre == Centre::Own {
+            let size = window.iter().map(|value| value.abs()).sum::<f64>() / window.len().max(1) as f64;
+            let least = LEAST_OF_SIZE * size;
+            let spread = if least > 0.0 { own.spread.max(least) } else { 1.0 };
+            return Units { centre: last, spread };
+        }
         Units {
             centre: if centre == Centre::Last { last } else { own.mean },
             spread: own.spread.max(LEAST * self.spread),

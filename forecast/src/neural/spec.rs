@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::head::NetLoss;
 use super::parameters::{Parameter, ParameterReader};
 use super::scale::Centre;
-use super::{Dlinear, Lstm, Nhits, PatchTst};
+use super::{Dlinear, Global, Lstm, Nhits, PatchTst, global};
 use crate::{ForecastError, check_levels};
 
 /// Specification that decides the shape of a net.
@@ -28,6 +28,9 @@ pub struct Spec {
     pub centre: Centre,
     /// Loss that training minimises.
     pub loss: NetLoss,
+    /// Steps in a day of the series, where the net is one of all series and has days of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_day_steps: Option<usize>,
 }
 
 /// The layers between a window and its forecast.
@@ -42,11 +45,15 @@ pub enum Architecture {
     Nhits(Nhits),
     /// A transformer over patches.
     PatchTst(PatchTst),
+    /// One net for all load series.
+    Global(Global),
 }
 
 /// Sizes of the input and of the output of a net.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NetShape {
+    /// Steps in a day.
+    pub day: usize,
     pub lookback: usize,
     pub horizon: usize,
     pub levels: usize,
@@ -95,6 +102,8 @@ pub enum SpecError {
     Levels(#[from] ForecastError),
 }
 
+/// Most steps of a day: one a second.
+const MOST_DAY_STEPS: usize = 86_400;
 /// Most numbers a net may have: 256 MiB of weights, far beyond what a load series can teach.
 const LARGEST: usize = 1 << 26;
 
@@ -105,6 +114,7 @@ impl Architecture {
             Architecture::Lstm(layers) => layers,
             Architecture::Nhits(layers) => layers,
             Architecture::PatchTst(layers) => layers,
+            Architecture::Global(layers) => layers,
         }
     }
 
@@ -115,6 +125,7 @@ impl Architecture {
             Architecture::Lstm(_) => "lstm",
             Architecture::Nhits(_) => "nhits",
             Architecture::PatchTst(_) => "patchtst",
+            Architecture::Global(_) => "global",
         }
     }
 }
@@ -123,17 +134,22 @@ impl Spec {
     /// Levels of the quantile heads unless others are asked for.
     pub const LEVELS: [f64; 7] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
 
-    /// A net that sees two days of `day_steps` and forecasts one, with the usual levels and the
-    /// pinball loss.
+    /// A net that sees two days of `day_steps`, or a week of a net of all series, and forecasts one day, with the usual
+    /// levels and the pinball loss.
     pub fn daily(architecture: Architecture, day_steps: usize) -> Self {
+        let (days, centre) = match &architecture {
+            Architecture::Global(_) => (global::DAYS, Centre::Own),
+            _ => (2, Centre::Last),
+        };
         Self {
             architecture,
             day_steps,
-            lookback: 2 * day_steps,
+            lookback: days * day_steps,
             horizon: day_steps,
             levels: Self::LEVELS.to_vec(),
-            centre: Centre::Last,
+            centre,
             loss: NetLoss::Pinball,
+            series_day_steps: None,
         }
     }
 
@@ -159,6 +175,9 @@ impl Spec {
         if self.lookback.saturating_mul(self.horizon).saturating_mul(self.levels.len()) > LARGEST {
             return Err(setting("lookback", "fewer steps, or a shorter horizon"));
         }
+        if self.series_day_steps.is_some_and(|steps| steps == 0 || steps > MOST_DAY_STEPS || !self.is_global()) {
+            return Err(setting("series_day_steps", "1 to 86400, of a net of all series"));
+        }
         let shape = self.shape();
         self.architecture.layers().check(&shape).map_err(|(key, expected)| SpecError::Setting { key, expected })?;
         if self.parameters().iter().map(Parameter::len).sum::<usize>() > LARGEST {
@@ -168,7 +187,13 @@ impl Spec {
     }
 
     pub(super) fn shape(&self) -> NetShape {
-        NetShape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
+        let (day, levels, median) = (self.day_steps, self.levels.len(), self.median());
+        NetShape { day, lookback: self.lookback, horizon: self.horizon, levels, median }
+    }
+
+    /// Whether the net is one of all series, and not of the one that it was trained on.
+    pub fn is_global(&self) -> bool {
+        matches!(self.architecture, Architecture::Global(_))
     }
 
     pub(super) fn parameters(&self) -> Vec<Parameter> {

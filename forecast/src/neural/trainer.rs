@@ -145,11 +145,29 @@ impl Trainer {
         validation_from: usize,
         seed: u64,
     ) -> Result<Self, NetTrainError> {
+        Self::of_many(
+            spec,
+            training,
+            &channels.iter().map(|channel| (channel, validation_from)).collect::<Vec<_>>(),
+            seed,
+        )
+    }
+
+    /// A new net for `channels`, each with the step from which on its windows are for validation.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_many(
+        spec: &Spec,
+        training: &Training,
+        channels: &[(&Series, usize)],
+        seed: u64,
+    ) -> Result<Self, NetTrainError> {
         spec.check()?;
         training.check()?;
-        let windows = Windows::new(spec, channels, validation_from);
+        let windows = Windows::new(spec, channels);
         if windows.train_len() == 0 {
-            let known = channels.iter().map(Series::len).max().unwrap_or(0).min(validation_from);
+            let known = channels.iter().map(|(channel, from)| channel.len().min(*from)).max().unwrap_or(0);
             return Err(NetTrainError::TooShort { known, needed: spec.lookback + spec.horizon });
         }
         let mut random = named(seed, START, 0);

@@ -21,8 +21,17 @@ pub fn print_page(advice: &Advice) -> Result<(), CommandError> {
         advice.resamples,
         advice.block_hours,
     ))?;
-    let columns =
-        ["policy", "wait_mean_h", "range", "difference_h", "wait_p95_h", "slowdown", "used_percent", "idle_gpu_h"];
+    let columns = [
+        "policy",
+        "wait_mean_h",
+        "range",
+        "difference_h",
+        "wait_p95_h",
+        "slowdown",
+        "used_percent",
+        "idle_gpu_h",
+        "fragmented_percent",
+    ];
     let mut rows = Listing::new(&columns);
     for row in advice.policies.iter().filter_map(|policy| advice.plain(policy, &JobGroup::All)) {
         let less = row.difference.as_ref().and_then(|difference| difference.get(WAIT));
@@ -35,6 +44,7 @@ pub fn print_page(advice: &Advice) -> Result<(), CommandError> {
             number(row, "slowdown_mean"),
             number(row, "utilisation_percent"),
             number(row, "idle_gpu_hours"),
+            number(row, "fragmentation_percent"),
         ]);
     }
     rows.print(OutputFormat::Table)?;

@@ -2,7 +2,7 @@
 
 use goodput_agents::compose;
 use goodput_agents::placement::fractional::strategy;
-use goodput_agents::zoo::{self, ZOO};
+use goodput_agents::zoo::{self, FORECASTERS, ZOO};
 use goodput_console::{Cell, CommandError, Listing};
 
 /// Listing of `goodput list policies`.
@@ -71,6 +71,10 @@ pub fn zoo() -> Result<Listing, CommandError> {
         let bundle = zoo::load(entry.name).map_err(CommandError::input)?;
         let name = format!("{}{}", zoo::PREFIX, entry.name);
         rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
+    }
+    for entry in FORECASTERS {
+        let name = format!("{}{}", zoo::PREFIX, entry.name);
+        rows.push(vec![name.into(), "forecaster".into(), Cell::Missing, entry.about.into()]);
     }
     Ok(rows)
 }

@@ -46,7 +46,7 @@ impl JobGroup {
 
 /// Figures in the order of [`GroupFigures::values`]. The wait of a job is all of its time without accelerators, before
 /// it starts and after it has been stopped.
-pub const FIGURES: [&str; 7] = [
+pub const FIGURES: [&str; 8] = [
     "wait_mean_hours",
     "wait_median_hours",
     "wait_p95_hours",
@@ -54,6 +54,7 @@ pub const FIGURES: [&str; 7] = [
     "slowdown_mean",
     "utilisation_percent",
     "idle_gpu_hours",
+    "fragmentation_percent",
 ];
 
 /// Values of the figures of a group of jobs.
@@ -81,9 +82,9 @@ pub(super) fn figures(scenario: &Scenario, outcome: &Outcome) -> BTreeMap<JobGro
         let own: Vec<&JobRecord> = own.collect();
         (!own.is_empty()).then(|| {
             // Use of the cluster is a figure of all jobs together.
-            let used = if group == JobGroup::All { of_cluster(scenario, outcome) } else { [None; 2] };
+            let used = if group == JobGroup::All { of_cluster(scenario, outcome) } else { [None; 3] };
             let [wait, median, p95, turnaround, slowdown] = of_jobs(&own);
-            let values = [wait, median, p95, turnaround, slowdown, used[0], used[1]];
+            let values = [wait, median, p95, turnaround, slowdown, used[0], used[1], used[2]];
             (group, GroupFigures { jobs: own.len(), values })
         })
     };
@@ -100,11 +101,13 @@ fn of_jobs(jobs: &[&JobRecord]) -> [Option<f64>; 5] {
     [mean(&waits), quantile(&waits, 0.5), quantile(&waits, 0.95), mean(&turnaround), mean(&slowdowns)]
 }
 
-/// Share of the accelerators that jobs held from the first submission to the last completion, and the accelerator time
-/// that was left over in this time.
-fn of_cluster(scenario: &Scenario, outcome: &Outcome) -> [Option<f64>; 2] {
+/// Share of the accelerators that jobs held from the first submission to the last completion, the accelerator time
+/// that was left over in this time, and the share that was free beside jobs in pieces too small for a waiting job.
+fn of_cluster(scenario: &Scenario, outcome: &Outcome) -> [Option<f64>; 3] {
     let run = RunFacts::new(scenario, outcome);
     let used = run.share_of_capacity(run.held_gpu_secs);
     let capacity = f64::from(run.capacity_gpus) * run.makespan_secs;
-    [used.map(|used| 100.0 * used), Some((capacity - run.held_gpu_secs).max(0.0) / SECS_AN_HOUR)]
+    let fragmented = run.share_of_capacity(outcome.fragmented_gpu_millis as f64 / 1e3);
+    let percent = |share: f64| 100.0 * share;
+    [used.map(percent), Some((capacity - run.held_gpu_secs).max(0.0) / SECS_AN_HOUR), fragmented.map(percent)]
 }

@@ -1,116 +1,25 @@
 //! Running a study.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
-use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterError};
+use goodput_agents::bundle::forecaster::ForecasterBundle;
+use goodput_agents::zoo;
 use goodput_datasets::DataError;
-use goodput_datasets::import::{ImportReport, series};
+use goodput_datasets::import::ImportReport;
+use goodput_datasets::import::panel::{self, Panel, PanelSeries};
+use goodput_datasets::samples::sample;
+use goodput_forecast::calendar::MILLIS_PER_DAY;
 use goodput_forecast::decide::Objective;
 use goodput_forecast::lending::{LendingFleet, LendingScore};
 use goodput_forecast::neural::NeuralNet;
-use goodput_forecast::{
-    Adaptive, Backtest, BacktestError, BacktestReport, FitError, Horizon, Lender, Model, Refit, Series, block_bootstrap,
-};
+use goodput_forecast::{Adaptive, Backtest, BacktestReport, Horizon, Lender, Model, Refit, Series, season_steps};
 use rayon::prelude::*;
 use serde::Serialize;
-use thiserror::Error;
 
+use super::StudyError;
 use crate::report::plots::Fan;
-use goodput_configs::forecast::{ForecastConfig, LendingConfig, SeriesConfig};
-use goodput_configs::scenario::SetupError;
-
-/// Reason for which a study cannot be run.
-#[derive(Debug, Error)]
-pub enum StudyError {
-    /// The series cannot be read.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A setting is out of its range.
-    #[error(transparent)]
-    Setting(#[from] SetupError),
-    /// The backtest cannot be run.
-    #[error("backtest: {0}")]
-    Backtest(#[from] BacktestError),
-    /// The forecaster cannot be fitted.
-    #[error("fit: {0}")]
-    Fit(#[from] FitError),
-    /// A trained forecaster cannot be read.
-    #[error(transparent)]
-    Bundle(#[from] ForecasterError),
-    /// A trained forecaster of another step or day.
-    #[error(
-        "{name} was trained on steps of {} s, {} a day, and the series has steps of {} s, {} a day: set series.step_secs, or train on this series",
-        of.0 as f64 / 1e3, of.1, series.0 as f64 / 1e3, series.1
-    )]
-    OtherSteps {
-        /// Name of the forecaster.
-        name: String,
-        /// Milliseconds of its step, steps of its day.
-        of: (i64, usize),
-        /// Step in milliseconds and steps of a day of the series.
-        series: (i64, usize),
-    },
-    /// A backtest that begins before the end of what a forecaster was trained on.
-    #[error(
-        "{name} has seen the series up to {unseen_from_epoch_millis} ms since 1970, and the first forecast is at {first_epoch_millis}: set backtest.initial_share to at least {share:.3}, or train with a smaller data.known_share"
-    )]
-    Seen {
-        /// Name of the forecaster.
-        name: String,
-        /// First time it has not seen.
-        unseen_from_epoch_millis: i64,
-        /// Time of the first forecast.
-        first_epoch_millis: i64,
-        /// Share that would do.
-        share: f64,
-    },
-    /// A series that ends before the parts of a study do.
-    #[error(
-        "{name} has {days:.1} days, and known_days, validation_days and two days of test are {needed:.1}: shorten them"
-    )]
-    Short {
-        /// Name of the load.
-        name: String,
-        /// Days of the series.
-        days: f64,
-        /// Days that the study needs.
-        needed: f64,
-    },
-    /// A load that is almost always 0 before the test, so that no accelerator has a share of it.
-    #[error("{name} is 0 on 99 of 100 steps before its test: leave it out, or set zeros_are_gaps in its series")]
-    Idle {
-        /// Name of the load.
-        name: String,
-    },
-    /// A day is not a whole number of steps.
-    #[error(
-        "a day is not a whole number of steps of {step_millis} ms: set model.day_steps, or resample with series.step_secs"
-    )]
-    Day {
-        /// Step of the series in milliseconds.
-        step_millis: i64,
-    },
-}
-
-/// Scores of one forecaster over one distance.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ScoreRow {
-    /// Name of the forecaster.
-    pub model: String,
-    /// Hours ahead that are scored.
-    pub hours: f64,
-    /// Mean absolute scaled error.
-    pub mase: Option<f64>,
-    /// Weighted absolute percentage error.
-    pub wape: Option<f64>,
-    /// Twice the mean pinball loss over the levels, relative to the mean load: about the CRPS.
-    pub crps: Option<f64>,
-    /// Coverage of the 0.9 quantile.
-    pub coverage: Option<f64>,
-    /// 95 % interval of its mean absolute error minus that of the default, by blocks of a day;
-    /// `None` for the default itself.
-    pub difference: Option<(f64, f64)>,
-}
+use goodput_configs::forecast::{ForecastConfig, LendingConfig, Season, SeriesConfig};
 
 /// Result of one lending rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -124,6 +33,10 @@ pub struct LendingRow {
 /// A series with everything that a study needs.
 #[derive(Clone, Debug)]
 pub struct Study {
+    /// Name of the series in its panel; `None` for a table of one series.
+    pub id: Option<String>,
+    /// Whether times are dates, not numbers.
+    pub dated: bool,
     /// Load series of the study.
     pub series: Series,
     /// Repairs and refusals of the importer.
@@ -132,64 +45,135 @@ pub struct Study {
     pub model: Adaptive,
     /// Trained forecasters among those it weighs, by name.
     pub trained: Vec<ForecasterBundle>,
-    /// Steps in a day.
+    /// Steps in a day, rounded.
     pub day_steps: usize,
+    /// Short season of the models, which scales MASE.
+    pub season: Season,
     /// Path of the series.
     source: String,
-    backtest: Backtest,
+    pub(super) backtest: Backtest,
     lending: Option<LendingConfig>,
 }
 
-/// Reads a series. Strict: scores on a part of a series compare with nothing.
+/// Reads the series of a file. Strict: scores on a part of a series compare with nothing.
 ///
 /// # Errors
-/// A file that cannot be read or is no series; the first row that is refused, with its line.
-pub fn read_series(config: &SeriesConfig) -> Result<(Series, ImportReport), DataError> {
-    let text = std::fs::read(&config.path).map_err(|source| DataError::Read { path: config.path.clone(), source })?;
-    let (series, report) = series::parse(&config.path, &text, &config.options())?;
-    match report.refused.examples.iter().min_by_key(|(line, _)| *line) {
+/// A file that cannot be read or has no series; the first row that is refused, with its line.
+pub fn read_panel(config: &SeriesConfig) -> Result<Panel, DataError> {
+    let bytes = match sample(&config.path) {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => {
+            let read = std::fs::read(&config.path);
+            Cow::Owned(read.map_err(|source| DataError::Read { path: config.path.clone(), source })?)
+        }
+    };
+    let panel = panel::parse(&config.path, &bytes, &config.options(), &config.ids)?;
+    match panel.report.refused.examples.iter().min_by_key(|(line, _)| *line) {
         Some((line, problem)) => {
             Err(DataError::Row { path: config.path.clone(), line: *line, problem: problem.clone() })
         }
-        None => Ok((series, report)),
+        None => Ok(panel),
+    }
+}
+
+/// Reads the one series of a file, as [`read_panel`] does.
+///
+/// # Errors
+/// As [`read_panel`], and a panel of several series.
+pub fn read_series(config: &SeriesConfig) -> Result<(Series, ImportReport), DataError> {
+    let Panel { series, report, .. } = read_panel(config)?;
+    let found = series.len();
+    match <[PanelSeries; 1]>::try_from(series) {
+        Ok([only]) => Ok((only.series, report)),
+        Err(_) => Err(DataError::ManySeries { path: config.path.clone(), found }),
     }
 }
 
 impl Study {
-    /// Reads what a file names.
+    /// Reads what a file names: a study for each series, in their order.
     ///
     /// # Errors
-    /// A series that cannot be read, or has no days.
-    pub fn new(config: &ForecastConfig) -> Result<Self, StudyError> {
+    /// A series that cannot be read, or has no season.
+    pub fn all(config: &ForecastConfig) -> Result<Vec<Self>, StudyError> {
         config.check()?;
-        let (series, import) = read_series(&config.series)?;
+        let Panel { series, report, dated } = read_panel(&config.series)?;
+        let bundles = config.model.bundles.iter().map(|path| zoo::open_forecaster(path));
+        let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
+        let studies = series.into_iter().map(|PanelSeries { id, series }| {
+            let study = Self::of(config, series, &bundles);
+            match (study, id) {
+                (Ok(study), id) => Ok(Self { id, dated, import: report.clone(), ..study }),
+                (Err(fault), Some(id)) => Err(StudyError::Of { id, fault: Box::new(fault) }),
+                (Err(fault), None) => Err(fault),
+            }
+        });
+        studies.collect()
+    }
+
+    fn of(config: &ForecastConfig, series: Series, bundles: &[ForecasterBundle]) -> Result<Self, StudyError> {
         let step_millis = series.step_millis();
-        let day_steps = config.model.day_steps.or(series.steps_per_day()).ok_or(StudyError::Day { step_millis })?;
+        let season = config.model.season;
+        let initial_steps = ((series.len() as f64 * config.backtest.initial_share.clamp(0.0, 1.0)) as usize).max(1);
+        let day = config.model.day_steps.or(series.steps_per_day());
+        let whole = |steps: Option<usize>| steps.ok_or(StudyError::Day { season: season.name(), step_millis });
+        let [short, long] = match season {
+            Season::Day => whole(day).map(|day| [day, 7 * day])?,
+            Season::Hour => {
+                let hour = whole(day.filter(|day| day.is_multiple_of(24)).map(|day| day / 24))?;
+                [hour, 24 * hour]
+            }
+            Season::Week => whole(day.map(|day| 7 * day).or(series.steps_per_week())).map(|week| [week, 52 * week])?,
+            Season::Detected => {
+                let known = series.slice(0..initial_steps.min(series.len())).unwrap_or_else(|_| series.clone());
+                let found = season_steps(&known).ok_or(StudyError::NoSeason)?;
+                [found, 7 * found]
+            }
+        };
+        let clock = (MILLIS_PER_DAY as f64 / step_millis as f64).round() as usize;
+        let day_steps = day.unwrap_or(clock).max(1);
         let steps = |hours: f64| ((hours * day_steps as f64 / 24.0).round() as usize).max(1);
         let horizon = steps(config.backtest.horizon_hours);
         let stride = steps(config.backtest.stride_hours);
         let backtest = Backtest {
-            initial_steps: ((series.len() as f64 * config.backtest.initial_share.clamp(0.0, 1.0)) as usize).max(1),
+            initial_steps,
             stride_steps: stride,
             horizon: Horizon::steps(horizon),
             refit: Refit::RefreshEvery(NonZeroUsize::new(day_steps / stride).unwrap_or(NonZeroUsize::MIN)),
             levels: levels(),
-            scale_season_steps: day_steps,
+            scale_season_steps: short,
         };
         let mut trained = Vec::new();
-        for path in &config.model.bundles {
-            let bundle = ForecasterBundle::load(path)?;
-            let (of, own) = ((bundle.card.step_millis, bundle.net.spec().day_steps), (step_millis, day_steps));
-            if of != own {
-                return Err(StudyError::OtherSteps { name: bundle.name, of, series: own });
-            }
+        for bundle in bundles {
+            let own = (step_millis, short);
+            let bundle = bundle.clone().suited(own).map_err(|of| {
+                let name = bundle.name.clone();
+                StudyError::OtherSteps { name, of, series: own }
+            })?;
             trained.push(bundle);
         }
-        let mut model = config.model.forecaster(day_steps, horizon);
+        let mut model = config.model.forecaster([short, long], horizon, initial_steps);
         model.nets = trained.iter().map(|bundle| bundle.net.clone()).collect();
         let path = config.series.path.display();
         let source = config.series.column.as_ref().map_or(format!("{path}"), |column| format!("{path}, {column}"));
-        Ok(Self { series, import, model, trained, day_steps, source, backtest, lending: config.lending.clone() })
+        let (import, lending) = (ImportReport::default(), config.lending.clone());
+        Ok(Self {
+            id: None,
+            dated: false,
+            series,
+            import,
+            model,
+            trained,
+            day_steps,
+            season,
+            source,
+            backtest,
+            lending,
+        })
+    }
+
+    /// Steps in an hour.
+    pub(super) fn steps_per_hour(&self) -> f64 {
+        self.day_steps as f64 / 24.0
     }
 
     /// Checks that no trained forecaster has seen the part of the series that it is to forecast.
@@ -212,19 +196,37 @@ impl Study {
         let secs = self.series.step_millis() as f64 / 1e3;
         let (steps, measured) = (self.series.len(), self.series.observed_len());
         let from = self.backtest.initial_steps;
+        let of = self.id.as_ref().map(|id| format!(", {id}")).unwrap_or_default();
         format!(
-            "{}: {steps} steps of {secs} s, of which {measured} are measured; forecast from step {from} on.",
+            "{}{of}: {steps} steps of {secs} s, of which {measured} are measured; forecast from step {from} on.",
             self.source
         )
     }
 
-    /// Runs the forecaster of the file.
+    /// Runs the forecaster of the file, and beside it the naive forecasts: the last value, and the values of one short
+    /// and of one long season before.
     ///
     /// # Errors
     /// A series too short for one origin, or forecasts of what a trained forecaster has seen.
-    pub fn run(&self) -> Result<BacktestReport, StudyError> {
+    pub fn run(&self) -> Result<Vec<(String, BacktestReport)>, StudyError> {
+        let naive =
+            [Model::Naive, Model::Day, Model::Week].map(|model| (model.name(), self.alone(vec![model], vec![])));
+        self.beside(naive)
+    }
+
+    fn alone(&self, models: Vec<Model>, nets: Vec<NeuralNet>) -> Adaptive {
+        Adaptive { models, nets, ..self.model.clone() }
+    }
+
+    fn beside<'a>(
+        &self,
+        others: impl IntoIterator<Item = (&'a str, Adaptive)>,
+    ) -> Result<Vec<(String, BacktestReport)>, StudyError> {
         self.check_unseen()?;
-        Ok(self.backtest.run(&self.model, &self.series)?)
+        let all: Vec<(&str, Adaptive)> = std::iter::once(("default", self.model.clone())).chain(others).collect();
+        all.into_par_iter()
+            .map(|(name, model)| Ok((name.to_string(), self.backtest.run(&model, &self.series)?)))
+            .collect()
     }
 
     /// Runs every model and every trained forecaster alone too, in parallel; the forecaster of the
@@ -233,54 +235,10 @@ impl Study {
     /// # Errors
     /// As [`Self::run`].
     pub fn compare(&self) -> Result<Vec<(String, BacktestReport)>, StudyError> {
-        self.check_unseen()?;
-        let only = |models: Vec<Model>, nets: Vec<NeuralNet>| Adaptive { models, nets, ..self.model.clone() };
-        let models = Model::ALL.map(|model| (model.name(), only(vec![model], vec![])));
-        let nets = self.trained.iter().map(|bundle| (bundle.name.as_str(), only(vec![], vec![bundle.net.clone()])));
-        let first = std::iter::once(("default", self.model.clone()));
-        let all: Vec<(&str, Adaptive)> = first.chain(models).chain(nets).collect();
-        all.into_par_iter()
-            .map(|(name, model)| Ok((name.to_string(), self.backtest.run(&model, &self.series)?)))
-            .collect()
-    }
-
-    /// Scores over the first hour, the first six and the whole horizon, each forecaster against the
-    /// first one.
-    pub fn scores(&self, reports: &[(String, BacktestReport)]) -> Vec<ScoreRow> {
-        let per_hour = self.day_steps as f64 / 24.0;
-        let whole = self.backtest.horizon.get();
-        let mut bands: Vec<usize> = [1.0, 6.0].iter().map(|hours| (hours * per_hour).round() as usize).collect();
-        bands.retain(|&steps| steps >= 1 && steps < whole);
-        bands.push(whole);
-        let day_of_origins = (self.day_steps / self.backtest.stride_steps).max(1);
-        let mut rows = Vec::new();
-        for steps in bands {
-            let first = reports.first().map(|(_, report)| losses(report, steps)).unwrap_or_default();
-            for (index, (name, report)) in reports.iter().enumerate() {
-                let scores = report.scores_within(steps);
-                let mean_load =
-                    scores.mae.zip(scores.wape).filter(|(_, wape)| *wape > 0.0).map(|(mae, wape)| mae / wape);
-                let pinball: Option<Vec<f64>> = scores.levels.iter().map(|level| level.pinball).collect();
-                let crps = pinball
-                    .zip(mean_load)
-                    .map(|(losses, mean)| 2.0 * losses.iter().sum::<f64>() / losses.len() as f64 / mean);
-                let differences: Vec<f64> = losses(report, steps).iter().zip(&first).map(|(a, b)| a - b).collect();
-                rows.push(ScoreRow {
-                    model: name.clone(),
-                    hours: steps as f64 / per_hour,
-                    mase: scores.mase,
-                    wape: scores.wape,
-                    crps,
-                    coverage: scores.levels.iter().find(|level| level.level == 0.9).and_then(|level| level.coverage),
-                    difference: if index == 0 {
-                        None
-                    } else {
-                        block_bootstrap(&differences, day_of_origins, 1000, 0.95)
-                    },
-                });
-            }
-        }
-        rows
+        let models = Model::ALL.map(|model| (model.name(), self.alone(vec![model], vec![])));
+        let nets = self.trained.iter();
+        let nets = nets.map(|bundle| (bundle.name.as_str(), self.alone(vec![], vec![bundle.net.clone()])));
+        self.beside(models.into_iter().chain(nets))
     }
 
     /// Lends by the forecast, by the last value and by the truth; empty where the file lends
@@ -295,7 +253,7 @@ impl Study {
         let all = f64::from(config.accelerators.max(1));
         let load_per_accelerator = config.load_per_accelerator.unwrap_or(peak / all).max(f64::MIN_POSITIVE);
         let fleet = LendingFleet { accelerators: config.accelerators, load_per_accelerator };
-        let lease = config.lease(self.day_steps as f64 / 24.0);
+        let lease = config.lease(self.steps_per_hour());
         let target = config.target;
         let steps = |target: f64| (format!("steps {target}"), Lender::Decided(Objective::Steps(target)));
         let leases = |target: f64| (format!("leases {target}"), Lender::Decided(Objective::Leases(target)));
@@ -331,7 +289,7 @@ impl Study {
             came: last.actual.values().to_vec(),
             median: last.forecast.point().to_vec(),
             bands: bands.collect(),
-            steps_per_hour: self.day_steps as f64 / 24.0,
+            steps_per_hour: self.steps_per_hour(),
         })
     }
 }
@@ -339,14 +297,4 @@ impl Study {
 /// The levels of a study: 0.01, 0.05 to 0.95, 0.99.
 fn levels() -> Vec<f64> {
     std::iter::once(0.01).chain((1..=19).map(|i| f64::from(i) * 5.0 / 100.0)).chain([0.99]).collect()
-}
-
-/// Mean absolute error of each origin over its first `steps`; 0 where nothing was measured.
-fn losses(report: &BacktestReport, steps: usize) -> Vec<f64> {
-    let loss = |origin: &goodput_forecast::OriginReport| {
-        let pairs = origin.actual.values().to_vec().into_iter().zip(origin.forecast.point().to_vec()).take(steps);
-        let errors: Vec<f64> = pairs.filter(|(y, _)| !y.is_nan()).map(|(y, f)| (y - f).abs()).collect();
-        if errors.is_empty() { 0.0 } else { errors.iter().sum::<f64>() / errors.len() as f64 }
-    };
-    report.origins.iter().map(loss).collect()
 }

@@ -1,0 +1,134 @@
+//! `goodput forecast fit` and `predict`: fitted forecasters as files, and what they expect.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use goodput_agents::bundle::forecaster;
+use goodput_agents::compose::serving::SavedForecaster;
+use goodput_agents::zoo;
+use goodput_console::{Cell, CommandError, Listing, OutputFormat};
+use goodput_eval::studies::forecasting::Study;
+use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
+
+use super::{open, write};
+use crate::args::StudyFile;
+
+/// Fits a forecaster to every series: into one file, or for a panel into a folder with a file for each.
+pub fn fit(studies: &[Study], to: &Path) -> Result<(), CommandError> {
+    let is_panel = studies.iter().any(|study| study.id.is_some());
+    if is_panel {
+        let failed = |error| CommandError::failed(format!("cannot write {}: {error}", to.display()));
+        fs::create_dir_all(to).map_err(failed)?;
+    }
+    for study in studies {
+        let snapshot = ForecasterSnapshot::fit(&study.model, &study.series)
+            .map_err(|error| CommandError::input(format!("fit: {error}")))?;
+        let bytes = serde_json::to_vec(&ForecasterSnapshot { day_steps: study.day_steps, ..snapshot });
+        let bytes = bytes.map_err(CommandError::failed)?;
+        match &study.id {
+            Some(id) => write(&to.join(format!("{}.json", file_name(id)?)), &bytes)?,
+            None => write(to, &bytes)?,
+        }
+    }
+    Ok(())
+}
+
+/// The name of a series as the name of a file.
+fn file_name(id: &str) -> Result<&str, CommandError> {
+    if id.is_empty() || id.starts_with('.') || id.contains(['/', '\\']) {
+        let message = format!("series `{id}`: its name cannot be the name of a file");
+        return Err(CommandError::input(message).with_help("rename the series, or leave it out with series.ids"));
+    }
+    Ok(id)
+}
+
+/// A forecaster that knows its series, and the time of the next step.
+pub struct HoursAhead {
+    /// Name of the series, of a panel.
+    id: Option<String>,
+    next_epoch_millis: i64,
+    step_millis: i64,
+    day_steps: usize,
+    forecaster: Box<dyn Predict>,
+}
+
+/// A snapshot as it is, every snapshot of a folder, or a bundle on the series of a study, with the quantiles of its own
+/// heads.
+pub fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Vec<HoursAhead>, CommandError> {
+    if path.is_dir() {
+        return of_folder(path);
+    }
+    if let SavedForecaster::Fitted(snapshot) = zoo::open_saved(path).map_err(CommandError::input)? {
+        return Ok(vec![HoursAhead::of(None, *snapshot)]);
+    }
+    let Some(study) = study else {
+        let message = format!("{}: a bundle has no series to continue", path.display());
+        return Err(CommandError::input(message).with_help("name one: --study configs/forecast/sample.toml"));
+    };
+    let study = StudyFile { config: study.to_path_buf(), sets: sets.to_vec(), bundles: vec![path.to_path_buf()] };
+    open(&study)?.into_iter().map(HoursAhead::of_bundle).collect()
+}
+
+fn of_folder(folder: &Path) -> Result<Vec<HoursAhead>, CommandError> {
+    let unread = |error| CommandError::input(format!("cannot read {}: {error}", folder.display()));
+    let entries = fs::read_dir(folder).map_err(unread)?.collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
+    files.sort();
+    let mut ahead = Vec::new();
+    for path in files {
+        let SavedForecaster::Fitted(snapshot) = forecaster::open(&path).map_err(CommandError::input)? else {
+            let message = format!("{}: a bundle, where fitted forecasters are expected", path.display());
+            return Err(CommandError::input(message));
+        };
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        ahead.push(HoursAhead::of(id, *snapshot));
+    }
+    if ahead.is_empty() {
+        let message = format!("{}: no fitted forecaster", folder.display());
+        return Err(CommandError::input(message).with_help("`goodput forecast fit PANEL --to FOLDER` writes them"));
+    }
+    Ok(ahead)
+}
+
+impl HoursAhead {
+    fn of(id: Option<String>, snapshot: ForecasterSnapshot) -> Self {
+        let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, forecaster } = snapshot;
+        Self { id, next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) }
+    }
+
+    /// The bundle that stands last in a study, after those of its file, on the series of the study.
+    fn of_bundle(study: Study) -> Result<Self, CommandError> {
+        let bundle = study.trained.last().ok_or_else(|| CommandError::failed("the study has no bundle"))?;
+        let fitted = bundle.net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
+        Ok(Self {
+            next_epoch_millis: study.series.end_epoch_millis(),
+            step_millis: study.series.step_millis(),
+            day_steps: study.day_steps,
+            id: study.id,
+            forecaster: Box::new(fitted),
+        })
+    }
+}
+
+pub fn predict(all: &[HoursAhead], hours: f64, levels: &[f64], output: OutputFormat) -> Result<(), CommandError> {
+    const COLUMNS: [&str; 4] = ["unique_id", "epoch_millis", "level", "load"];
+    check_levels(levels).map_err(|error| {
+        CommandError::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9")
+    })?;
+    let is_panel = all.iter().any(|ahead| ahead.id.is_some());
+    let mut rows = Listing::new(if is_panel { &COLUMNS[..] } else { &COLUMNS[1..] });
+    for ahead in all {
+        let steps = ((hours * ahead.day_steps as f64 / 24.0).round() as usize).max(1);
+        let forecast = ahead.forecaster.predict(Horizon::steps(steps), levels);
+        for (step, row) in forecast.quantiles().rows().into_iter().enumerate() {
+            let time = ahead.next_epoch_millis + step as i64 * ahead.step_millis;
+            for (&level, &load) in levels.iter().zip(row) {
+                let mut cells: Vec<Cell> = ahead.id.iter().map(|id| id.as_str().into()).collect();
+                cells.extend([Cell::Whole(time), Cell::Number(level, 4), Cell::Number(load, 6)]);
+                rows.push(cells);
+            }
+        }
+    }
+    rows.print(output)
+}
