@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use goodput_configs::forecast::{SeriesConfig, WorthConfig, WorthLoad};
+use goodput_forecast::Series;
 use goodput_forecast::worth::{ColdStart, JudgedRule, Match, Parts, ScalingRule, ServiceLoad, judge, least, saving};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -87,19 +88,24 @@ impl WorthCell {
 /// A series that cannot be read, has no days, is too short for its parts, is almost always 0, or cannot be
 /// fitted.
 pub fn worth(config: &WorthConfig) -> Result<Vec<WorthCell>, StudyError> {
-    let services: Vec<(&WorthLoad, ServiceLoad)> =
-        config.loads.par_iter().map(|load| Ok((load, service(config, load)?))).collect::<Result<_, StudyError>>()?;
-    let mut cells: Vec<(&WorthLoad, &ServiceLoad, f64)> = Vec::new();
-    for (load, service) in &services {
-        cells.extend(played(config, service.step_secs).map(|secs| (*load, service, secs)));
+    let series: Vec<(&WorthLoad, Series)> =
+        config.loads.par_iter().map(|load| Ok((load, series(config, load)?))).collect::<Result<_, StudyError>>()?;
+    let mut cells: Vec<(&WorthLoad, &Series, f64)> = Vec::new();
+    for (load, series) in &series {
+        cells.extend(played(config, series.step_millis() as f64 / 1e3).map(|secs| (*load, series, secs)));
     }
+    // A forecaster looks as far ahead as its cold start needs.
+    let cells: Vec<(&WorthLoad, ServiceLoad, f64)> = cells
+        .into_par_iter()
+        .map(|(load, series, secs)| Ok((load, service(config, load, series, secs)?, secs)))
+        .collect::<Result<_, StudyError>>()?;
     let jobs: Vec<(usize, ScalingRule)> =
         (0..cells.len()).flat_map(|cell| ScalingRule::ALL.map(|rule| (cell, rule))).collect();
     let judged: Vec<Vec<Match>> = jobs
         .into_par_iter()
         .map(|(cell, rule)| {
-            let (_, service, secs) = cells[cell];
-            judge(service, rule, ColdStart::new(secs, service.step_secs), &config.targets)
+            let (_, service, secs) = &cells[cell];
+            judge(service, rule, ColdStart::new(*secs, service.step_secs), &config.targets)
         })
         .collect();
     let of_cell = cells.par_iter().zip(judged.par_chunks(ScalingRule::ALL.len()));
@@ -126,9 +132,12 @@ fn bound(service: &ServiceLoad, cold_start_secs: f64, target: f64) -> f64 {
     least(&need, ColdStart::new(cold_start_secs, service.step_secs), 1.0 - target)
 }
 
-fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyError> {
+fn series(config: &WorthConfig, load: &WorthLoad) -> Result<Series, StudyError> {
     let path: PathBuf = config.folder.join(&load.series.path);
-    let (series, _) = read_series(&SeriesConfig { path, ..load.series.clone() })?;
+    Ok(read_series(&SeriesConfig { path, ..load.series.clone() })?.0)
+}
+
+fn service(config: &WorthConfig, load: &WorthLoad, series: &Series, secs: f64) -> Result<ServiceLoad, StudyError> {
     let step_millis = series.step_millis();
     let day_steps = series.steps_per_day().ok_or(StudyError::Day { season: "day", step_millis })?;
     let steps = |days: f64| (days * day_steps as f64).round() as usize;
@@ -139,9 +148,8 @@ fn service(config: &WorthConfig, load: &WorthLoad) -> Result<ServiceLoad, StudyE
         let days = |steps: usize| steps as f64 / day_steps as f64;
         return Err(StudyError::Short { name: load.name.clone(), days: days(series.len()), needed: days(needed) });
     }
-    let step_secs = step_millis as f64 / 1e3;
-    let reach = played(config, step_secs).map(|secs| ColdStart::new(secs, step_secs).reach()).max().unwrap_or(1);
+    let reach = ColdStart::new(secs, step_millis as f64 / 1e3).reach();
     let parts = Parts { test: validation.end..series.len(), validation };
-    let service = ServiceLoad::new(&series, day_steps, config.accelerators, reach, parts)?;
+    let service = ServiceLoad::new(series, day_steps, config.accelerators, reach, parts)?;
     service.ok_or_else(|| StudyError::Idle { name: load.name.clone() })
 }
