@@ -19,6 +19,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/backfill", include_str!("../experiment/backfill.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
+    shipped("experiment/expert-iteration", include_str!("../experiment/expert-iteration.toml")),
     shipped("experiment/faults", include_str!("../experiment/faults.toml")),
     shipped("experiment/heterogeneous", include_str!("../experiment/heterogeneous.toml")),
     shipped("experiment/heterogeneous-ppo", include_str!("../experiment/heterogeneous-ppo.toml")),

@@ -27,6 +27,7 @@ mod experience;
 pub mod features;
 mod group;
 pub mod history;
+mod nudge;
 mod policy;
 mod siblings;
 mod speeds;
@@ -36,6 +37,7 @@ mod worth;
 
 pub use experience::Experience;
 pub use group::Group;
+pub use nudge::{Lever, Nudge, Situation};
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
 pub use worth::{JobValue, Observer};

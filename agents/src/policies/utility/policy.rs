@@ -11,8 +11,9 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::experience::Experience;
-use super::features::{JobFacts, weight};
+use super::features::{FEATURES, JobFacts, weight};
 use super::history::{History, Left};
+use super::nudge::{Lever, Nudge};
 use super::speeds::Speeds;
 use super::tenants::Tenants;
 use super::theta::Theta;
@@ -55,6 +56,8 @@ pub struct UtilityPolicy {
     capacity: Vec<u32>,
     /// Channel to the orchestrator for the values of jobs.
     worths: Option<SharedJobValues>,
+    /// Change of the claim of one job.
+    nudge: Option<Nudge>,
 }
 
 impl UtilityPolicy {
@@ -74,6 +77,7 @@ impl UtilityPolicy {
             starts: Vec::new(),
             capacity: Vec::new(),
             worths: None,
+            nudge: None,
         }
     }
 
@@ -87,21 +91,17 @@ impl UtilityPolicy {
     /// if they are of another size.
     fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let least = speeds.smallest(at).max(1);
-        let left = self.history.left(view, theta, job, speeds.least(at), least);
         let (held, held_on) = (job.gpus(), job.kind());
-        let facts = facts(view, speeds, at, job, &left, round);
-        let features = facts.features();
-        let weight = weight(theta.weights(), &features);
+        let seen = self.claim(view, at, job, round);
+        let nudged = |lever| self.nudge.as_ref().map_or(0.0, |nudge| nudge.of(job.id(), view.now, lever));
+        let weight = weight(theta.weights(), &seen.features) * nudged(Lever::Weight).exp();
         if let Some(worths) = &self.worths {
             worths.tell(job.id(), weight.ln());
         }
-        // A job that waits counts with the speed of its smallest size.
-        let now = speeds.speedup(at, held_on, held).max(1.0);
-        let remaining = left.gpu_secs / (f64::from(least) * now);
+        let secs = job.restart_secs().max(1.0);
         let moved = match held {
             0 => 1.0,
-            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+            _ => theta.after_restart(secs, seen.age_secs, seen.restarts, seen.remaining_secs, nudged(Lever::Horizon)),
         };
         let (q, floor) = (round.exponent, theta.floor());
         // Without this, a size of no speed would have a value other than 0.
@@ -127,6 +127,33 @@ impl UtilityPolicy {
             self.offers.extend(keep.map(|held| offer(kind, held)));
         }
         self.division.group(self.offers.iter().copied());
+    }
+
+    /// What the claim of the job at `at` goes by.
+    pub(super) fn claim(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) -> Claim {
+        let (theta, speeds) = (&self.theta, &self.speeds);
+        let least = speeds.smallest(at).max(1);
+        let left = self.history.left(view, theta, job, speeds.least(at), least);
+        let facts = facts(view, speeds, at, job, &left, round);
+        // A job that waits counts with the speed of its smallest size.
+        let now = speeds.speedup(at, job.kind(), job.gpus()).max(1.0);
+        Claim {
+            features: facts.features(),
+            age_secs: facts.age_secs,
+            restarts: facts.restarts,
+            remaining_secs: left.gpu_secs / (f64::from(least) * now),
+        }
+    }
+
+    /// Quantities that all jobs share at a decision point.
+    pub(super) fn round_of(&self, view: &ClusterView<'_>) -> UtilityRound {
+        UtilityRound::new(view, &self.theta, &capacity(view, &available(view)))
+    }
+
+    /// Policy that moves the claim of one job for a while; `None` ends that.
+    #[must_use]
+    pub fn nudged(self, nudge: Option<Nudge>) -> Self {
+        Self { nudge, ..self }
     }
 
     /// Goals of all jobs, size and type, by one division.
@@ -235,6 +262,18 @@ struct Goal {
     job: JobId,
     gpus: u32,
     kind: TypeId,
+}
+
+/// What the claim of a job to accelerators goes by.
+pub(super) struct Claim {
+    /// Features of its weight.
+    pub features: [f64; FEATURES.len()],
+    /// Seconds since its submission.
+    pub age_secs: f64,
+    /// Restarts so far.
+    pub restarts: u32,
+    /// Seconds that it may have left at its present speed.
+    pub remaining_secs: f64,
 }
 
 /// Quantities that all jobs of a round share.

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::features::{COMMON, FEATURES, group_of};
 use super::group::Group;
+use super::nudge::Lever;
 use crate::compose::loaning::Lending;
 
 /// Parameter that is no weight of a feature.
@@ -140,6 +141,20 @@ impl Theta {
         self.places().map(|at| self.values[at]).collect()
     }
 
+    /// Parameters with `by` added to those of a lever, in the order of its features ([`Lever::features`]); each is
+    /// rounded as a bundle stores it.
+    #[must_use]
+    pub fn moved(mut self, lever: Lever, by: &[f64]) -> Self {
+        let first = match lever {
+            Lever::Weight => 0,
+            Lever::Horizon => FEATURES.len() + ShapeParameter::LogHorizon as usize,
+        };
+        for (value, by) in self.values[first..].iter_mut().zip(by.iter().take(lever.features())) {
+            *value = f64::from((*value + by) as f32);
+        }
+        self
+    }
+
     /// Places of the group's values.
     fn places(&self) -> impl Iterator<Item = usize> {
         let of = |group: Option<Group>| (0..ALL).filter(move |&at| group_at(at) == group);
@@ -181,9 +196,11 @@ impl Theta {
 
     /// Fraction of its speed that a job keeps if it restarts, at `secs` each: less the more it did
     /// so already, as in Pollux and Sia, and the shorter the horizon over which the new size pays.
-    /// `remaining` are the seconds it may have left at its present speed.
-    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
-        let log = self.shape(ShapeParameter::LogHorizon)
+    /// `remaining` are the seconds it may have left at its present speed, and `nudge` is added to the logarithm of the
+    /// horizon.
+    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64, nudge: f64) -> f64 {
+        let log = nudge
+            + self.shape(ShapeParameter::LogHorizon)
             + self.shape(ShapeParameter::HorizonByAge) * (age + 1.0).ln()
             + self.shape(ShapeParameter::HorizonByRemaining) * (remaining + 1.0).ln();
         let horizon = log.clamp(-20.0, 20.0).exp();

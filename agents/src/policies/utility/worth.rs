@@ -84,7 +84,7 @@ impl Observer {
         let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held_on, held).max(1.0));
         let moved = match held {
             0 => 1.0,
-            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining, 0.0),
         };
         let (q, floor) = (round.exponent, theta.floor());
         let stays = |kind: TypeId, gpus: u32| (kind, gpus) == (held_on, held);

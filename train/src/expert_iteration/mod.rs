@@ -1,0 +1,220 @@
+//! Expert iteration of a utility by counterfactual advantages (Anthony, Tian, Barber, NIPS 2017).
+//!
+//! - `expert`: exact rollouts of single changes on copies of the simulator. What a change saves is known without the
+//!   noise of arrivals, and of other decisions only as far as the change brings them about (the "vine" rollouts of
+//!   Schulman et al., ICML 2015, section 5.2, from a simulator that can be copied).
+//! - `fit`: least squares of what the changes save on the features of the job. A utility is a weighted sum of these
+//!   features, so they are the compatible ones, and the weights of the fit are the natural gradient of the cost
+//!   (Kakade, NIPS 2001, theorem 1).
+//!
+//! A round asks the expert, fits, tries steps of several lengths on new episodes, and takes the best one. The policy of
+//! the round with the best mean on the validation seeds is exported.
+
+mod expert;
+mod fit;
+
+use std::sync::atomic::Ordering;
+
+use goodput_agents::bundle::{PolicyBundle, Provenance};
+use goodput_agents::policies::utility::{Lever, Theta};
+use goodput_configs::experiment::{Experiment, ExpertAgent, started};
+use goodput_eval::entries;
+use serde::{Deserialize, Serialize};
+
+pub use self::expert::{Expert, Label};
+pub use self::fit::{Fit, Products};
+
+use crate::checkpoint::StateError;
+use crate::error::TrainError;
+use crate::recorder::Recorder;
+use crate::run_dir::RunDir;
+use crate::validate::Validation;
+use crate::{Hooks, Progress, Trained};
+
+const STATE: &str = "checkpoints/expert.json";
+/// Both levers, in the order in which states hold them.
+const LEVERS: [Lever; 2] = [Lever::Weight, Lever::Horizon];
+/// Share by which labels of earlier rounds count, from round to round: the policy has moved since.
+const FADING: f64 = 0.7;
+/// Steps that are tried with each lever, in lengths of the round.
+const STEPS: [f64; 3] = [0.0, 0.5, 1.0];
+/// Standard deviations beyond which a label counts as no farther: a few changes turn a whole episode around.
+const FARTHEST: f64 = 3.0;
+
+/// Everything that the iteration needs to continue.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpertState {
+    config_sha256: String,
+    rounds: u64,
+    /// Parameters of the policy of the next round.
+    theta: Vec<f64>,
+    /// Length of a step, by lever.
+    steps: [f64; 2],
+    products: [Products; 2],
+    /// Mean completion time on validation seeds, seconds, and the parameters that had it.
+    best: (f64, Vec<f64>),
+    teacher_jct_secs: f64,
+}
+
+/// Figures of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundFigures {
+    explained: [f64; 2],
+    /// Share of its mean completion time that an episode saves by the best of the changes tried at a moment.
+    saved: f64,
+    /// Logarithm of the costs after the round over those before, on the trials.
+    change: f64,
+}
+
+/// Iterates from the latest round, or from the beginning.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train(
+    experiment: &Experiment,
+    agent: &ExpertAgent,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+) -> Result<Trained, TrainError> {
+    let expert = Expert::new(experiment, agent)?;
+    let validation = Validation::without_heuristics(experiment, expert.setup())?;
+    let start = started(&Theta::sia(), &agent.start);
+    let theta_of = |values: &[f64]| start.clone().of_values(values).unwrap_or_else(|| start.clone());
+    let config_sha256 = dir.config_sha256()?;
+    let make = |values: &[f64], steps: u64| -> PolicyBundle {
+        let (argv, seed) = (hooks.argv.clone(), experiment.seed);
+        expert.bundle(&theta_of(values), Provenance { argv, seed, steps, config_sha256: config_sha256.clone() })
+    };
+    let per_round = agent.episodes + agent.trials;
+    let known = dir.path(STATE).exists();
+    let mut state = match known {
+        true => read(dir, &config_sha256)?,
+        false => ExpertState {
+            config_sha256: config_sha256.clone(),
+            rounds: 0,
+            theta: start.values(),
+            steps: [agent.step; 2],
+            products: LEVERS.map(|lever| Products::new(lever.features())),
+            best: (validation.score(&make(&start.values(), 0))?, start.values()),
+            teacher_jct_secs: validation
+                .score_of(entries::heuristic(experiment, &agent.teacher, expert.setup())?)?
+                .jct_secs,
+        },
+    };
+    let mut recorder = Recorder::new(dir, "progress", state.rounds * per_round)?;
+    if !known {
+        record(&mut recorder, 0, state.best.0, state.teacher_jct_secs, RoundFigures::default())?;
+    }
+    while state.rounds < agent.rounds {
+        let figures = iterate(&expert, agent, &mut state, &theta_of)?;
+        state.rounds += 1;
+        let jct_secs = validation.score(&make(&state.theta, 0))?;
+        if jct_secs < state.best.0 {
+            state.best = (jct_secs, state.theta.clone());
+        }
+        let done = state.rounds * per_round;
+        record(&mut recorder, done, jct_secs, state.teacher_jct_secs, figures)?;
+        // The row goes first: a stop in between leaves a row too many, which resuming drops, and never one too few.
+        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
+        (hooks.progress)(Progress {
+            phase: "iterate",
+            done,
+            total: agent.rounds * per_round,
+            unit: "episodes",
+            validation_jct_secs: Some(state.best.0),
+            best_heuristic_jct_secs: Some(state.teacher_jct_secs),
+        });
+        if hooks.stop.load(Ordering::Relaxed) && state.rounds < agent.rounds {
+            return Ok(Trained::Stopped);
+        }
+    }
+    Ok(Trained::Complete(Box::new(make(&state.best.1, agent.rounds * per_round))))
+}
+
+/// One round: labels, fits, and the step that costs least on the trials.
+fn iterate(
+    expert: &Expert<'_>,
+    agent: &ExpertAgent,
+    state: &mut ExpertState,
+    theta_of: &impl Fn(&[f64]) -> Theta,
+) -> Result<RoundFigures, TrainError> {
+    let theta = theta_of(&state.theta);
+    let labels = expert.labels(&theta, state.rounds)?;
+    let mut figures = RoundFigures { saved: mean(labels.iter().map(|label| label.saves)), ..RoundFigures::default() };
+    let mut directions: [Vec<f64>; 2] = Default::default();
+    for (at, lever) in LEVERS.into_iter().enumerate() {
+        let products = &mut state.products[at];
+        products.fade(FADING);
+        let of_lever = || labels.iter().filter(|label| label.lever == lever);
+        let bound = FARTHEST * mean(of_lever().map(|label| label.target.powi(2))).sqrt();
+        of_lever().for_each(|label| products.add(&label.features, label.target.clamp(-bound, bound)));
+        let Some(fit) = products.fit(agent.ridge) else { continue };
+        figures.explained[at] = fit.explained;
+        directions[at] = direction(lever, &fit);
+    }
+    let steps: Vec<[f64; 2]> = STEPS.iter().flat_map(|&one| STEPS.map(|other| [one, other])).collect();
+    let candidate = |lengths: &[f64; 2]| {
+        (0..2).fold(theta.clone(), |theta, at| {
+            let by: Vec<f64> = directions[at].iter().map(|of| of * lengths[at] * state.steps[at]).collect();
+            theta.moved(LEVERS[at], &by)
+        })
+    };
+    let candidates: Vec<Theta> = steps.iter().map(candidate).collect();
+    let costs = expert.costs(&candidates, state.rounds)?;
+    let best = (0..costs.len()).min_by(|&one, &other| costs[one].total_cmp(&costs[other])).unwrap_or(0);
+    figures.change = costs[best] - costs[0];
+    state.theta = candidates[best].values();
+    for (step, length) in state.steps.iter_mut().zip(steps[best]) {
+        *step *= if length >= 1.0 { 1.5 } else { 0.5 + length };
+    }
+    Ok(figures)
+}
+
+/// Direction in which a lever saves cost, of root mean square 1 over the labels.
+fn direction(lever: Lever, fit: &Fit) -> Vec<f64> {
+    let mut by = fit.weights.clone();
+    let size = match lever {
+        // What all jobs gain alike changes no division.
+        Lever::Weight => fit.deviation,
+        Lever::Horizon => {
+            // The first feature is constant, so that the intercept is its weight.
+            by[0] = fit.intercept;
+            fit.deviation.hypot(fit.mean)
+        }
+    };
+    by.iter_mut().for_each(|of| *of /= size.max(f64::MIN_POSITIVE));
+    by
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+fn record(
+    recorder: &mut Recorder,
+    done: u64,
+    jct_secs: f64,
+    teacher_jct_secs: f64,
+    RoundFigures { explained: [weight, horizon], saved, change }: RoundFigures,
+) -> Result<(), TrainError> {
+    let figures = vec![
+        ("eval/jct_mean_secs", jct_secs),
+        ("eval/best_heuristic_jct_secs", teacher_jct_secs),
+        ("expert/saved_jobs_by_a_change", saved),
+        ("fit/explained_weight", weight),
+        ("fit/explained_horizon", horizon),
+        ("rollout/log_ratio_to_round_before", change),
+    ];
+    Ok(recorder.record(done, &figures)?)
+}
+
+fn read(dir: &RunDir, config_sha256: &str) -> Result<ExpertState, TrainError> {
+    let state: ExpertState = serde_json::from_slice(&dir.read(STATE)?)
+        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
+    if state.config_sha256 != config_sha256 {
+        return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
+    }
+    Ok(state)
+}
