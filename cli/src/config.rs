@@ -4,7 +4,7 @@ use std::path::Path;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
 use goodput_configs::kind::Kind;
 use goodput_configs::reader::{self, Document};
 use goodput_configs::scenario::SetupError;
@@ -26,6 +26,11 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<Federation, Comma
 
 /// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks the values.
 pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, CommandError> {
+    Ok(reader::read(path, sets).map_err(command_error)?.0)
+}
+
+/// Reads a study of what a forecast is worth, applies `--set KEY=VALUE`, and checks the values.
+pub fn read_worth(path: &Path, sets: &[String]) -> Result<WorthConfig, CommandError> {
     Ok(reader::read(path, sets).map_err(command_error)?.0)
 }
 

@@ -75,3 +75,38 @@ fn mistakes_are_named() {
     let (code, _, said) = run(dir.path(), &["config", "check", "study.toml"]);
     assert!(code == 0 && said.contains("ok"), "{said}");
 }
+
+#[test]
+fn what_a_forecast_is_worth_has_a_row_for_every_cell_and_every_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |step: i64| 20.0 + if (8..16).contains(&(step % 24)) { 60.0 } else { (step * 7_919 % 11) as f64 };
+    let rows: String = (0..24 * 16).map(|step| format!("{},{}\n", step * 3600, load(step))).collect();
+    fs::write(dir.path().join("load.csv"), format!("t_s,rate\n{rows}")).unwrap();
+    let study = "cold_start_secs = [60, 3600]\ntargets = [0.95, 0.99]\n[[loads]]\nname = \"day\"\n\
+                 series = { path = \"load.csv\" }\nknown_days = 6\nvalidation_days = 5\n";
+    fs::write(dir.path().join("worth.toml"), study).unwrap();
+    assert_eq!(run(dir.path(), &["config", "check", "worth.toml"]).0, 0);
+    let (code, cells, said) = run(dir.path(), &["forecast", "worth", "worth.toml", "-o", "csv"]);
+    assert_eq!(code, 0, "{said}");
+    // A cold start of a minute is too short for a series of hours.
+    let cells: Vec<Vec<&str>> = cells.lines().map(|row| row.split(',').collect()).collect();
+    assert_eq!(cells.len(), 1 + 2, "{cells:?}");
+    let column = |name: &str| cells[0].iter().position(|column| *column == name).unwrap();
+    let of = |row: usize, name: &str| cells[row][column(name)].parse::<f64>().unwrap();
+    assert_eq!(cells[1][column("cold_start_s")], "3600");
+    assert!(of(2, "decide_hindsight") >= of(2, "least_hours_a_day"), "{cells:?}");
+    let (_, rules, _) = run(dir.path(), &["forecast", "worth", "worth.toml", "--rules", "-o", "csv"]);
+    assert_eq!(rules.lines().count(), 1 + 2 * 9, "{rules}");
+    // Eight of 24 hours are high, which is known a day before: by the last value the peak is held all day.
+    let at_99 = |rule: &str| {
+        let row = rules.lines().find(|row| row.starts_with(&format!("day,3600,0.99,{rule},"))).unwrap();
+        row.split(',').nth(7).unwrap().parse::<f64>().unwrap()
+    };
+    assert!(at_99("decide") < 0.8 * at_99("reactive"), "{rules}");
+    assert_eq!(run(dir.path(), &["forecast", "worth", "worth.toml", "--rules", "-o", "csv"]).1, rules, "same bytes");
+    let (code, _, said) = run(dir.path(), &["forecast", "worth", "worth.toml", "--set", "folder=nowhere"]);
+    assert!(code == 2 && plain(&said).contains("--set folder=FOLDER"), "{said}");
+    fs::write(dir.path().join("worth.toml"), study.replace("known_days = 6", "known_days = 60")).unwrap();
+    let (code, _, said) = run(dir.path(), &["forecast", "worth", "worth.toml"]);
+    assert!(code == 2 && said.contains("16.0 days"), "{said}");
+}

@@ -9,6 +9,8 @@ pub enum Kind {
     Federation,
     /// Study of forecasters on a load series: `goodput forecast`.
     ForecastStudy,
+    /// Study of what a forecast is worth to an autoscaler: `goodput forecast worth`.
+    WorthStudy,
     /// Forecaster to train: `goodput train`.
     ForecasterTraining,
     /// Live cluster that a policy drives: `goodput live run`.
@@ -19,10 +21,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind of file, in the order of declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Experiment,
         Self::Federation,
         Self::ForecastStudy,
+        Self::WorthStudy,
         Self::ForecasterTraining,
         Self::Deployment,
         Self::NodeAgent,
@@ -34,6 +37,7 @@ impl Kind {
             Self::Experiment => "experiment",
             Self::Federation => "federation",
             Self::ForecastStudy => "forecast",
+            Self::WorthStudy => "worth",
             Self::ForecasterTraining => "forecaster",
             Self::Deployment => "deployment",
             Self::NodeAgent => "node-agent",
@@ -51,6 +55,7 @@ impl Kind {
             Self::Experiment => "Experiments",
             Self::Federation => "Federations",
             Self::ForecastStudy => "Forecast studies",
+            Self::WorthStudy => "Studies of what a forecast is worth",
             Self::ForecasterTraining => "Forecasters to train",
             Self::Deployment => "Deployments",
             Self::NodeAgent => "Node agents",
@@ -66,6 +71,7 @@ impl Kind {
     /// apart.
     pub fn of(has: impl Fn(&str) -> bool) -> Option<Self> {
         match () {
+            () if has("loads") => Some(Self::WorthStudy),
             () if has("clusters") => Some(Self::Federation),
             () if has("series") && has("forecaster") => Some(Self::ForecasterTraining),
             () if has("series") => Some(Self::ForecastStudy),
@@ -79,7 +85,7 @@ impl Kind {
     /// Advice for a file without any key that tells the kind.
     pub(crate) fn overview() -> &'static str {
         "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
-         federation, [series] a study of forecasters, [series] with [forecaster] a forecaster to train, [engine] a \
+         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] with [forecaster] a forecaster to train, [engine] a \
          deployment, state_dir a node agent"
     }
 
@@ -91,6 +97,7 @@ impl Kind {
             }
             Self::Federation => "configs/scenario/cross-cluster.toml is an example",
             Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
+            Self::WorthStudy => "configs/forecast/worth.toml is an example",
             Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
             Self::Deployment => {
                 "configs/live has an example for each engine; `goodput config schema deployment` describes every key"
@@ -106,6 +113,9 @@ impl Kind {
             Self::Federation => "with [[clusters]] it is a federation: `goodput federate FILE`".into(),
             Self::ForecastStudy => {
                 "with [series] it is a study of forecasters: `goodput forecast backtest FILE`".into()
+            }
+            Self::WorthStudy => {
+                "with [[loads]] it is a study of what a forecast is worth: `goodput forecast worth FILE`".into()
             }
             Self::ForecasterTraining => "with [forecaster] it is a forecaster to train: `goodput train FILE`".into(),
             Self::Deployment => "with [engine] it is a deployment: `goodput live run FILE`".into(),

@@ -4,7 +4,7 @@ use schemars::{Schema, schema_for};
 
 use crate::experiment::Experiment;
 use crate::federation::FederationConfig;
-use crate::forecast::{ForecastConfig, ForecasterExperiment};
+use crate::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
 use crate::kind::Kind;
 use crate::live::deployment::Deployment;
 use crate::live::node_agent::NodeAgentConfig;
@@ -15,6 +15,7 @@ pub fn of(kind: Kind) -> Schema {
         Kind::Experiment => schema_for!(Experiment),
         Kind::Federation => schema_for!(FederationConfig),
         Kind::ForecastStudy => schema_for!(ForecastConfig),
+        Kind::WorthStudy => schema_for!(WorthConfig),
         Kind::ForecasterTraining => schema_for!(ForecasterExperiment),
         Kind::Deployment => schema_for!(Deployment),
         Kind::NodeAgent => schema_for!(NodeAgentConfig),

@@ -1,6 +1,7 @@
 //! The integration tests of `configs`, one program: it is linked once, not once for each file.
 mod experiment_fuzz;
 mod live;
+mod llm_services;
 mod messages;
 mod policies;
 mod presets;

@@ -4,7 +4,7 @@
 use goodput_configs::error::ReadError;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
 use goodput_configs::kind::Kind;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::node_agent::NodeAgentConfig;
@@ -13,6 +13,7 @@ use goodput_configs::reader::{self, ConfigFile, Document};
 const EXPERIMENT: &str = include_str!("../experiment/set-encoder.toml");
 const FEDERATION: &str = include_str!("../scenario/cross-cluster.toml");
 const STUDY: &str = include_str!("../forecast/servegen.toml");
+const WORTH: &str = include_str!("../forecast/worth.toml");
 const FORECASTER: &str = include_str!("../forecast/nhits.toml");
 const DEPLOYMENT: &str = include_str!("../live/agents.toml");
 const NODE: &str = include_str!("../live/node.toml");
@@ -26,6 +27,7 @@ fn error(kind: Kind, set: &str) -> ReadError {
         Kind::Experiment => of::<Experiment>(EXPERIMENT, set),
         Kind::Federation => of::<FederationConfig>(FEDERATION, set),
         Kind::ForecastStudy => of::<ForecastConfig>(STUDY, set),
+        Kind::WorthStudy => of::<WorthConfig>(WORTH, set),
         Kind::ForecasterTraining => of::<ForecasterExperiment>(FORECASTER, set),
         Kind::Deployment => of::<Deployment>(DEPLOYMENT, set),
         Kind::NodeAgent => of::<NodeAgentConfig>(NODE, set),
@@ -92,6 +94,8 @@ fn messages_name_the_place_and_no_type_of_rust() {
         (Kind::Federation, "clusters.0.policy=fifoo", "did you mean \"fifo\"?"),
         (Kind::ForecastStudy, "series.path=1", "expected a path as text, found 1"),
         (Kind::ForecastStudy, "model.models=[\"arma\"]", "unknown choice `arma`"),
+        (Kind::WorthStudy, "targets=[2.0]", "targets is 2, expected 0.5 to 1"),
+        (Kind::WorthStudy, "accelerators=0", "accelerators is 0, expected 1 to 10000"),
         (Kind::ForecastStudy, "backtest.stride=1", "unknown key `stride`"),
         (Kind::ForecasterTraining, "forecaster={ mlp = {} }", "unknown choice `mlp`"),
         (Kind::ForecasterTraining, "train.steps=1.5", "expected a whole number, found 1.5"),

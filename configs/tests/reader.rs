@@ -9,6 +9,7 @@ use goodput_configs::experiment::Experiment;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_configs::kind::Kind;
 use goodput_configs::reader::{self, Document};
+use goodput_env::scenario::Information;
 
 const SERVICES: &str = include_str!("../scenario/burst.toml");
 
@@ -20,12 +21,22 @@ fn with(set: &str) -> Result<Experiment, ReadError> {
 fn overrides_reach_into_arrays() {
     let before = with("seed=1").unwrap();
     let after = with("services.1.slo.latency_ms=777").unwrap();
-    assert_eq!(after.services[1].slo.latency_ms, 777);
+    assert_eq!(after.services[1].slo.latency_ms, Some(777));
     assert_eq!(after.services[0], before.services[0]);
     let policies = with("evaluate.policies.0=srtf").unwrap().evaluate.policies;
     assert_eq!(policies[0], "srtf");
     let more = with(&format!("evaluate.policies.{}=tiresias", policies.len())).unwrap().evaluate.policies;
     assert_eq!((more.len(), more.last().unwrap().as_str()), (policies.len() + 1, "tiresias"));
+}
+
+/// A choice by name becomes a choice with values of its own, as a sweep over both needs it.
+#[test]
+fn a_named_choice_gives_way_to_one_with_values() {
+    let found = |set: &str| with(set).unwrap().environment.information;
+    assert_eq!(found("environment.information.estimate.sigma=0.25"), Information::Estimate { sigma: 0.25 });
+    assert_ne!(found("seed=1"), found("environment.information.estimate.sigma=0.25"));
+    let error = with("name.x=1").unwrap_err();
+    assert!(error.message.ends_with("expected a text, found a table"), "{error}");
 }
 
 #[test]
@@ -34,7 +45,7 @@ fn overrides_that_lead_nowhere_say_where() {
         ("services.9.name=x", "`services` has no entry 9"),
         ("services.name=x", "name an entry by its number, as in `services.0`"),
         ("services.0=x", "`services.0` is a table"),
-        ("name.x=1", "`name` is a string"),
+        ("environment.round_secs.x=1", "`round_secs` is a float"),
         ("nothing", "expected KEY=VALUE"),
     ] {
         let error = with(set).unwrap_err();
@@ -112,7 +123,7 @@ fn shipped_files_have_the_kind_of_their_folder() {
         ("experiment", &[Kind::Experiment][..]),
         ("leaderboard", &[Kind::Experiment]),
         ("scenario", &[Kind::Experiment, Kind::Federation]),
-        ("forecast", &[Kind::ForecastStudy, Kind::ForecasterTraining]),
+        ("forecast", &[Kind::ForecastStudy, Kind::WorthStudy, Kind::ForecasterTraining]),
         ("live", &[Kind::Deployment, Kind::NodeAgent]),
     ] {
         for entry in fs::read_dir(configs.join(folder)).unwrap() {

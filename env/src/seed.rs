@@ -41,6 +41,8 @@ pub enum Stream {
     Resampling = 25,
     /// Run times and arrivals of the futures that a prediction stands on.
     Futures = 26,
+    /// Arrivals and lengths of requests to a language model.
+    Requests = 27,
 }
 
 /// Generator of `stream` under the seed `master`.

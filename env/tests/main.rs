@@ -27,4 +27,5 @@ mod soak;
 mod support;
 mod switching;
 mod tenant;
+mod token_service;
 mod work;

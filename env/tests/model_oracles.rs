@@ -154,6 +154,8 @@ fn switching_costs_by_name() {
     assert_eq!(pollux.cost_millis("bert", 2, 0), 0, "leaving is free");
     assert_eq!(SwitchCost::by_name("zero").unwrap().cost_millis("bert", 0, 2), 0);
     assert_eq!(SwitchCost::by_name("free"), None);
+    assert_eq!(SwitchCost::by_name("600s").unwrap().cost_millis("bert", 1, 2), 600_000);
+    assert_eq!(SwitchCost::by_name("-1s").or(SwitchCost::by_name("s")), None);
     assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }
 

@@ -25,6 +25,7 @@ fn simulate(
         let pick = if exponential(1.0) < -(work.phases[1].0).ln() { 0 } else { 1 };
         work.constant + exponential(work.phases[pick].1)
     };
+    let ServingProfile::Answers(profile) = profile else { return Vec::new() };
     let slots = profile.concurrency() as usize;
     // By replica: progress so far, and (progress at which it ends, arrival) of each request.
     let mut busy: Vec<(f64, Vec<(f64, f64)>)> = vec![(0.0, Vec::new()); replicas];
@@ -127,6 +128,7 @@ fn latency_is_that_of_single_requests() {
 /// Replicas that take up to a whole batch of waiting requests when they are idle, and answer them together.
 fn simulate_batches(profile: &ServingProfile, replicas: usize, rate: f64, requests: usize) -> Vec<f64> {
     let mut rng = rng(2, Stream::Workload);
+    let ServingProfile::Answers(profile) = profile else { return Vec::new() };
     let mut arrivals = Vec::with_capacity(requests);
     let mut now = 0.0;
     for _ in 0..requests {

@@ -4,7 +4,7 @@
 use crate::common::{comparison, many_policies};
 use goodput_eval::report::origin::markdown_results;
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
-use goodput_eval::{ComparisonResults, Interval, Report, ReportError};
+use goodput_eval::{ComparisonResults, Estimate, Interval, Report, ReportError};
 
 fn report() -> Report {
     let points = (0..40).map(|k| {
@@ -36,6 +36,17 @@ fn results() -> ComparisonResults {
     comparison.policies = many_policies();
     comparison.reference = Some("equal-2".into());
     comparison.run(&|_, _| {}).unwrap().results()
+}
+
+#[test]
+fn policies_that_refuse_jobs_are_named_with_what_that_does_to_their_means() {
+    let mut results = results();
+    assert!(!report().render(&results).unwrap().contains("refused at admission"));
+    let refused = Estimate { value: 12.0, ci: None };
+    results.summary.policies[1].metrics.insert("refused_jobs".into(), refused);
+    let page = report().render(&results).unwrap();
+    let named = format!("Jobs refused at admission: {} (12", results.summary.policies[1].name);
+    assert!(page.contains(&named), "{named}");
 }
 
 #[test]

@@ -1,25 +1,12 @@
-//! Lending of idle accelerators: fleets, leases, the control of violations, and scores.
+//! Lending of idle accelerators: fleets, leases and scores.
 //!
 //! At an origin the lender keeps `R` of `C` accelerators for a lease that starts `lead` steps later
 //! and lasts `lease` steps; the rest is lent. A step of the lease in which the load needs more than
-//! `R` is violated. The decision rests on a quantile of the *largest* load of the lease
-//! ([`FittedAdaptive::peak`](crate::FittedAdaptive::peak)). Two ways to choose its level:
-//! - **Newsvendor.** With a lent accelerator-hour worth `value` and a missing one costing `cost`,
-//!   the level is `cost / (cost + value)` (Arrow, Harris, Marschak, "Optimal inventory policy",
-//!   Econometrica 19(3), 1951).
-//! - **Control.** The true cost of a missed objective is rarely known, but the acceptable share of
-//!   violated steps is. [`Control`] keeps a margin on top of a quantile that grows with each
-//!   violation and shrinks without, so that the long-run share is what was asked for whatever the
-//!   load does (Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS
-//!   2021, applied to the violation itself).
+//! `R` is violated. What `R` should be is a matter of the objective: [`decide`](crate::decide).
 
 use serde::{Deserialize, Serialize};
 
-/// Newsvendor level: the level of the quantile to keep when a lent accelerator is worth `value` and
-/// a missing one costs `cost`, both in one unit.
-pub fn newsvendor_level(value: f64, cost: f64) -> f64 {
-    if value + cost > 0.0 { (cost / (cost + value)).clamp(0.0, 1.0) } else { 1.0 }
-}
+use crate::decide::Objective;
 
 /// Fleet of accelerators that serves a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -48,39 +35,6 @@ pub struct LeaseTerms {
     pub lead: usize,
     /// Length of the lease in steps, at least 1.
     pub steps: usize,
-}
-
-/// A margin that keeps the share of violated steps at a target.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Control {
-    /// Share of steps that may be violated.
-    pub target: f64,
-    /// Growth of the margin when a whole lease is violated.
-    pub rate: f64,
-    /// Present margin, as a fraction of the quantile that it is put on; it may be negative.
-    pub margin: f64,
-}
-
-/// Least and greatest margin, as fractions of the quantile.
-const MARGINS: (f64, f64) = (-0.5, 3.0);
-
-impl Control {
-    /// Control with a margin of 0.
-    pub fn new(target: f64, rate: f64) -> Self {
-        Self { target, rate, margin: 0.0 }
-    }
-
-    /// The load to keep room for, given a quantile of the largest load.
-    pub fn guarded(&self, quantile: f64) -> f64 {
-        quantile * (1.0 + self.margin)
-    }
-
-    /// Moves the margin at the end of a lease of which the share `violated` of the steps was
-    /// violated.
-    pub fn observe(&mut self, violated: f64) {
-        self.margin = (self.margin + self.rate * (violated - self.target)).clamp(MARGINS.0, MARGINS.1);
-    }
 }
 
 /// One decision of a lender with its outcome.
@@ -121,6 +75,14 @@ impl SettledLoan {
     /// Share of its steps that were violated.
     pub fn violated_share(&self) -> f64 {
         if self.steps == 0 { 0.0 } else { self.violated as f64 / self.steps as f64 }
+    }
+
+    /// Share missed by what `objective` counts: steps, or the whole lease.
+    pub fn missed(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Leases(_) => f64::from(u8::from(self.violated > 0)),
+            Objective::Steps(_) | Objective::Cost { .. } => self.violated_share(),
+        }
     }
 }
 
@@ -175,25 +137,5 @@ mod tests {
     #[test]
     fn a_need_is_rounded_up_and_bounded() {
         assert_eq!([0.0, 0.1, 2.0, 2.1, 1e9, -5.0, f64::NAN].map(|load| FLEET.need(load)), [0, 1, 1, 2, 10, 0, 10]);
-    }
-
-    #[test]
-    fn dear_misses_keep_more() {
-        assert_eq!(newsvendor_level(1.0, 99.0), 0.99);
-        assert_eq!(newsvendor_level(0.0, 0.0), 1.0);
-    }
-
-    #[test]
-    fn the_margin_settles_where_the_target_is_met() {
-        let mut control = Control::new(0.1, 0.2);
-        let mut violated = 0;
-        for step in 0..2_000_u32 {
-            // Uniform loads in (0, 2) against a quantile of 1.
-            let load = f64::from(step * 7_919 % 1_000) / 500.0;
-            let miss = load > control.guarded(1.0);
-            violated += u32::from(miss);
-            control.observe(f64::from(u8::from(miss)));
-        }
-        assert!((f64::from(violated) / 2_000.0 - 0.1).abs() < 0.02, "{violated}");
     }
 }

@@ -16,8 +16,10 @@
 //! - [`Adaptive`]: the default, an ensemble of [`Model`]s weighed online with conformal quantiles;
 //!   a model alone is a list of one.
 //! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
+//! - [`decide`]: the capacity that an objective asks for, from joint paths of past errors.
 //! - [`lending`] and [`Lender`]: the number of accelerators that can be lent, and the value of a
 //!   forecast for that.
+//! - [`worth`]: accelerator-hours of autoscaling rules at one attainment of the objective.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`ForecastScores`]: errors, errors relative to a naive forecast, and coverage
 //!   of the quantiles.
@@ -41,13 +43,14 @@
 //! ```
 
 pub mod calendar;
+pub mod decide;
 pub mod lending;
 pub mod metrics;
 pub mod neural;
+pub mod worth;
 
 mod adaptive;
 mod backtest;
-mod choice;
 mod forecast;
 mod gaps;
 mod history;

@@ -37,6 +37,30 @@ pub fn block_bootstrap(differences: &[f64], block: usize, resamples: usize, conf
 }
 
 /// SplitMix64: the same draws on every machine.
+/// Confidence interval of one less the ratio of the sums of `parts` and `wholes`, which are drawn in pairs; `None` for
+/// less than two pairs.
+pub fn saving_bootstrap(parts: &[f64], wholes: &[f64], resamples: usize, confidence: f64) -> Option<(f64, f64)> {
+    let n = parts.len().min(wholes.len());
+    if n < 2 || resamples == 0 {
+        return None;
+    }
+    let mut state = 0x5eed_u64;
+    let mut savings: Vec<f64> = (0..resamples)
+        .map(|_| {
+            let (mut part, mut whole) = (0.0, 0.0);
+            for _ in 0..n {
+                let at = (splitmix(&mut state) % n as u64) as usize;
+                (part, whole) = (part + parts[at], whole + wholes[at]);
+            }
+            1.0 - part / whole
+        })
+        .collect();
+    savings.sort_by(f64::total_cmp);
+    let tail = (1.0 - confidence.clamp(0.0, 1.0)) / 2.0;
+    let at = |level: f64| crate::quantile::of_sorted(&savings, level);
+    Some((at(tail)?, at(1.0 - tail)?))
+}
+
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

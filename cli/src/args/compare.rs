@@ -29,6 +29,10 @@ pub struct Eval {
     /// to the end of the run again and again, which takes minutes.
     #[arg(long)]
     pub headroom: bool,
+    /// Print the training throughput that each policy gives up against the reference, for each point of requests to
+    /// language models that it answers with the first token in time.
+    #[arg(long)]
+    pub token_price: bool,
     /// Directory for the results. Finished runs of an evaluation that was stopped are in its folder `cells`, and are
     /// not run again.
     #[arg(long, value_name = "DIR", default_value = "runs/eval")]

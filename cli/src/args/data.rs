@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueEnum};
 use goodput_console::OutputFormat;
 use goodput_datasets::import::column_map::ColumnMap;
 
-use super::{FitLlm, ReplayLlm};
+use super::{FitLlm, ReplayLlm, ReplayServices};
 
 /// Format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,6 +131,8 @@ pub enum Data {
     FitLlm(FitLlm),
     /// Replay requests to a language model on replicas, and print percentiles of their times.
     ReplayLlm(ReplayLlm),
+    /// Replay every request to the language models of a scenario under a policy, beside what the run counts.
+    ReplayServices(ReplayServices),
     /// Fit the catalog of applications to measured profiles.
     Fit {
         /// A directory per application.

@@ -64,6 +64,21 @@ pub enum ForecastCommand {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
+    /// Compare accelerator-hours of autoscaling rules at one share of steps with enough capacity.
+    Worth {
+        /// Study in TOML (see configs/forecast/worth.toml).
+        #[arg(value_name = "STUDY")]
+        config: PathBuf,
+        /// Override a key, as in --set folder=FOLDER.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Print a row for every rule, in place of one for every cell.
+        #[arg(long)]
+        rules: bool,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
     /// Backtest the forecaster beside each of its models, with intervals of the differences.
     Compare {
         /// Study of the command.

@@ -94,6 +94,28 @@ pub struct ReplayLlm {
     pub output: OutputFormat,
 }
 
+/// Options of `data replay-services`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: two language models beside training, under a policy that lends by forecasts
+  goodput data replay-services configs/scenario/llm-services.toml --policy fifo+forecast")]
+pub struct ReplayServices {
+    /// Experiment file with a language model among its services.
+    pub experiment: PathBuf,
+    /// Policy that decides the number of replicas, by name.
+    #[arg(long, value_name = "NAME")]
+    pub policy: String,
+    /// Seed of the loads and of the requests.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Change a value of the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Form of the table.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: OutputFormat,
+}
+
 /// Replicas that are started and stopped.
 #[derive(Debug, clap::Args)]
 pub struct Autoscale {

@@ -26,7 +26,7 @@ pub use self::config::{Config, Init, List, What};
 pub use self::data::{Data, ExportFormat};
 pub use self::environment::Env;
 pub use self::forecast::{ForecastCommand, StudyFile};
-pub use self::llm::{FitLlm, ReplayLlm};
+pub use self::llm::{FitLlm, ReplayLlm, ReplayServices};
 pub use self::policy::{Explain, Export, Train, TrainCommand};
 pub use self::simulation::{InformationLevel, PODS, Sim, SimPreset, allocation, preset};
 pub use self::sweep::{SlurmArray, SweepCommand};

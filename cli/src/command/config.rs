@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use goodput_configs::experiment::{Experiment, points};
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment, WorthConfig};
 use goodput_configs::kind::Kind;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::node_agent::NodeAgentConfig;
@@ -47,6 +47,7 @@ fn read_any(path: &Path, sets: &[String]) -> Result<String, CommandError> {
         Kind::Experiment => points(&document).and_then(|_| config_file::resolved::<Experiment>(&document)),
         Kind::Federation => config_file::resolved::<FederationConfig>(&document),
         Kind::ForecastStudy => config_file::resolved::<ForecastConfig>(&document),
+        Kind::WorthStudy => config_file::resolved::<WorthConfig>(&document),
         Kind::ForecasterTraining => config_file::resolved::<ForecasterExperiment>(&document),
         Kind::Deployment => config_file::resolved::<Deployment>(&document),
         Kind::NodeAgent => config_file::resolved::<NodeAgentConfig>(&document),

@@ -23,7 +23,7 @@ use crate::command::run::threads;
 use crate::command::sim::data_fault;
 use crate::command::study::asked_for;
 use crate::command::train::{GATE, fault};
-use crate::command::{data_export, fit_llm, list, replay_llm};
+use crate::command::{data_export, fit_llm, list, replay_llm, replay_services};
 use crate::config;
 use crate::progress::{Meter, Verbosity};
 
@@ -53,6 +53,7 @@ pub fn run(verb: &Data, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
         Data::Validate { file, cluster } => check(file, cluster.as_deref()),
         Data::FitLlm(asked) => fit_llm::run(asked),
         Data::ReplayLlm(asked) => replay_llm::run(asked),
+        Data::ReplayServices(asked) => replay_services::run(asked),
         Data::Fit { profiles, by_type, out } => {
             let mut catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
             if let Some(more) = by_type {

@@ -10,13 +10,16 @@ use goodput_train::run_dir::RunDir;
 use crate::args::Eval;
 use crate::command::results::{self, ReportContext};
 use crate::command::run::{essential, threads};
-use crate::command::{headroom, programs, study};
+use crate::command::{headroom, programs, study, token_price};
 use crate::progress::{Meter, Verbosity};
 
 /// Runs `goodput eval` and gives its exit code: a sweep that is planned, run and merged in one process.
 pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let sweep = study::plan(study::of(&args.study, essential(&results::own_argv()))?)?;
+    if args.token_price {
+        token_price::check(&sweep)?;
+    }
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
     let store = CellStore::open(&args.run_dir).map_err(study::fault)?;
     let meter = Meter::new(verbosity);
@@ -36,7 +39,10 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
         results::print_bounds(&sweep, &merged, args.output)?;
     }
     if args.headroom {
-        headroom::print(&sweep, &merged, args.output)?;
+        headroom::print(&sweep, &merged, &dir, args.output)?;
+    }
+    if args.token_price {
+        token_price::print(&merged, args.output)?;
     }
     Ok(ExitCode::SUCCESS)
 }

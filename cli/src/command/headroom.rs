@@ -1,43 +1,67 @@
-//! Table of `goodput eval --headroom`: the policies of a comparison beside a probe that knows the future, and the
-//! bound.
+//! Table and picture of `goodput eval --headroom`: the policies of a comparison beside a probe that knows the future,
+//! and the bound.
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::report::results::ComparisonResults;
 use goodput_eval::studies::headroom::{self, Headroom};
 use goodput_eval::sweep::Sweep;
+use goodput_train::run_dir::RunDir;
 
 use super::study::fault;
 
-/// Note below the table.
-const NOTE: &str = "\nforesight probe: a reference that reads the future, which no scheduler can; it cannot be run as \
-                    a policy\n";
+/// Columns of the table: first what is read beside each other, relative to the best published policy.
+const COLUMNS: [&str; 10] = [
+    "workload",
+    "published",
+    "ours",
+    "ours_percent",
+    "probe_percent",
+    "bound_percent",
+    "published_secs",
+    "ours_secs",
+    "probe_secs",
+    "bound_secs",
+];
 
-/// Prints four lines for each workload.
-pub fn print(sweep: &Sweep, results: &ComparisonResults, format: OutputFormat) -> Result<(), CommandError> {
+/// Note below the table.
+const NOTE: &str = "\nprobe: a reference that reads the future, which no scheduler can; it cannot be run as a policy\n";
+
+/// File of the picture in the run directory.
+const PICTURE: &str = "headroom.svg";
+
+/// Prints a row for each workload, and draws the rows.
+pub fn print(
+    sweep: &Sweep,
+    results: &ComparisonResults,
+    dir: &RunDir,
+    format: OutputFormat,
+) -> Result<(), CommandError> {
     let found = headroom::of(sweep, &results.heads).map_err(fault)?;
-    let mut rows = Listing::new(&["workload", "line", "policy", "jct_mean_secs", "above_bound_percent"]);
-    for Headroom { workload, published, ours, probe_secs, bound } in found {
-        let bound = bound.map(|bound| bound.jct_mean_secs);
-        let lines = [
-            ("best published", published),
-            ("ours", ours),
-            ("foresight probe", probe_secs.map(|secs| (String::new(), secs))),
-            ("bound", bound.map(|secs| (String::new(), secs))),
-        ];
-        for (line, (policy, secs)) in lines.into_iter().filter_map(|(line, found)| Some((line, found?))) {
-            rows.push(vec![
-                workload.as_str().into(),
-                line.into(),
-                policy.as_str().into(),
-                Cell::Number(secs, 1),
-                Cell::option(bound, |bound| Cell::Number(100.0 * (secs / bound - 1.0), 1)),
-            ]);
-        }
+    let mut rows = Listing::new(&COLUMNS).brief(&COLUMNS[..6]);
+    for row in &found {
+        rows.push(cells(row));
     }
     let on_a_page = matches!(format, OutputFormat::Table | OutputFormat::Wide);
     if on_a_page {
         goodput_console::print("\n")?;
     }
     rows.print(format)?;
-    if on_a_page { goodput_console::print(NOTE) } else { Ok(()) }
+    if on_a_page {
+        goodput_console::print(NOTE)?;
+    }
+    dir.write(PICTURE, headroom::picture(&found).standalone().as_bytes()).map_err(CommandError::failed)
+}
+
+fn cells(row: &Headroom) -> Vec<Cell> {
+    let name = |policy: &Option<(String, f64)>| Cell::option(policy.as_ref(), |policy| policy.0.as_str().into());
+    let number = |value: Option<f64>| Cell::option(value, |value| Cell::Number(value, 1));
+    let percent = |secs: Option<f64>| {
+        let ratio = secs.and_then(|secs| row.against_published(secs));
+        number(ratio.map(|ratio| 100.0 * (ratio - 1.0)))
+    };
+    let others = [row.ours_secs(), row.probe_secs, row.bound_secs()];
+    let published = row.published.as_ref().map(|policy| policy.1);
+    let names = [row.workload.as_str().into(), name(&row.published), name(&row.ours)];
+    let percents = others.map(percent);
+    names.into_iter().chain(percents).chain([number(published)]).chain(others.map(number)).collect()
 }

@@ -1,6 +1,6 @@
 //! Overrides: `KEY=VALUE` replaces one value of a file before the file is read.
 
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Key, Table, TableLike, Value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 /// Sets the value of a dotted key. A number in the key is an index into an array:
 /// `services.0.slo.latency_ms`.
@@ -47,6 +47,11 @@ fn in_value(of: &Key, found: &mut Value, path: &[Key], value: Value) -> Result<(
     match found {
         Value::InlineTable(table) => in_table(table, path, value),
         Value::Array(array) => in_array(of, array, path, value),
+        // A choice by name, such as `"profiled"`, gives way to one with values of its own.
+        Value::String(_) => {
+            *found = Value::InlineTable(InlineTable::new());
+            in_value(of, found, path, value)
+        }
         other => Err(format!("`{}` is a {}, and has no keys", of.get(), other.type_name())),
     }
 }

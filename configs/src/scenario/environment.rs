@@ -31,7 +31,7 @@ pub struct EnvironmentConfig {
     /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free.
     pub free_moves: bool,
     /// Cost of a change of a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ...
-    /// as `goodput list switch-costs` names them.
+    /// as `goodput list switch-costs` names them; or one delay for any change, such as `600s`.
     pub switch_cost: String,
     /// Way in which a running job changes its size.
     pub resize: Resize,
@@ -204,7 +204,8 @@ impl EnvironmentConfig {
         self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         self.rental.as_ref().map_or(Ok(()), rental::check)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
+            let known = format!("{} or a number of seconds such as 600s", SwitchCost::names().join(" or "));
+            value("environment.switch_cost", self.switch_cost.clone(), &known)
         })?;
         // Some models are of systems in which a job goes on while its size changes.
         let resize = match self.resize {

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_datasets::DataError;
 use goodput_datasets::import::load;
+use goodput_datasets::llm::ReplicaCatalog;
 use goodput_datasets::synth::{LoadSynth, SynthError};
+use goodput_datasets::{DataError, ServingCatalog};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::service::{RateSeries, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SetupError;
-use crate::serving::{ServiceTerms, SloConfig, most_replicas, one, unit};
+use super::language::{self, LlmConfig, TokenService};
+use crate::error::CheckError;
+use crate::serving::{ServiceTerms, SloConfig, most_replicas, one, unit, unknown_model};
 
 /// Inference service and its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,8 +24,9 @@ use crate::serving::{ServiceTerms, SloConfig, most_replicas, one, unit};
 pub struct ServiceConfig {
     /// Name of the service, unique in the file.
     pub name: String,
-    /// Name of a shipped inference model, which provides speeds and a cold start; absent:
-    /// `profiles` gives the speeds.
+    /// Name of a shipped inference model, which provides speeds and a cold start, or of a replica of a language model
+    /// (`goodput list llm-replicas`), which provides speeds and the number of its accelerators; absent: `profiles`
+    /// gives the speeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Speeds by accelerator type, in addition to those of the model or in place of them: pairs of
@@ -62,6 +66,9 @@ pub struct ServiceConfig {
     /// Squared coefficient of variation of the work in a request; 0 for equal requests.
     #[serde(default)]
     pub work_cv2: f64,
+    /// Requests to a language model and its server, where `model` is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm: Option<LlmConfig>,
     /// Requests over time.
     pub load: LoadConfig,
 }
@@ -106,7 +113,17 @@ pub enum LoadUnit {
 
 /// Checked services, ready to be drawn by seed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Services(Vec<(Arc<Service>, Option<LoadSynth>)>);
+pub(super) struct Services(Vec<CheckedService>);
+
+/// A checked service.
+#[derive(Clone, Debug)]
+struct CheckedService {
+    service: Arc<Service>,
+    /// Load that is drawn anew for each seed.
+    drawn: Option<LoadSynth>,
+    /// Server of a language model.
+    server: Option<Arc<TokenService>>,
+}
 
 impl Services {
     pub fn new(configs: &[ServiceConfig], cluster: &Cluster) -> Result<Self, SetupError> {
@@ -128,14 +145,19 @@ impl Services {
 
     /// The services of `seed`, each with a stream of its own.
     pub fn of_seed(&self, seed: u64) -> Vec<Arc<Service>> {
-        let of_seed = |(key, (service, load)): (usize, &(Arc<Service>, Option<LoadSynth>))| {
-            let drawn = load.as_ref().and_then(|load| load.series(seed, key as u64).ok());
+        let of_seed = |(key, CheckedService { service, drawn, .. }): (usize, &CheckedService)| {
+            let drawn = drawn.as_ref().and_then(|load| load.series(seed, key as u64).ok());
             match drawn {
                 Some(rates) => Arc::new(Service { rates, ..(**service).clone() }),
                 None => service.clone(),
             }
         };
         self.0.iter().enumerate().map(of_seed).collect()
+    }
+
+    /// Server of each service that runs a language model.
+    pub fn servers(&self) -> Vec<Option<Arc<TokenService>>> {
+        self.0.iter().map(|checked| checked.server.clone()).collect()
     }
 }
 
@@ -144,7 +166,7 @@ fn value(key: &'static str, value: String, expected: &str) -> SetupError {
 }
 
 impl ServiceConfig {
-    fn build(&self, cluster: &Cluster) -> Result<(Arc<Service>, Option<LoadSynth>), SetupError> {
+    fn build(&self, cluster: &Cluster) -> Result<CheckedService, SetupError> {
         let terms = ServiceTerms {
             model: self.model.as_deref(),
             profiles: &self.profiles,
@@ -157,22 +179,42 @@ impl ServiceConfig {
             arrival_cv2: self.arrival_cv2,
             work_cv2: self.work_cv2,
         };
-        let service = terms.service(&self.name, self.tenant)?;
-        let (rates, synthetic) = match &self.load {
+        let (service, server) = match self.model.as_deref().and_then(|name| ReplicaCatalog::shipped().replica(name)) {
+            Some(replica) => {
+                let (service, server) = language::service(self, replica)?;
+                (service, Some(Arc::new(server)))
+            }
+            None if self.llm.is_some() => return Err(no_language_model(self.model.as_deref()).into()),
+            None => (terms.service(&self.name, self.tenant)?, None),
+        };
+        let (rates, drawn) = match &self.load {
             LoadConfig::Synthetic(load) => (first_series(load)?, Some(load.clone())),
             LoadConfig::File(file) => (file.read()?, None),
         };
         let service = Service { rates, ..service };
         let fits = cluster.nodes.iter().any(|node| {
             let kind = &cluster.types[node.accelerator.index()].name;
-            node.pool != Pool::Training && node.gpus >= self.gpus_per_replica && service.profile(kind).is_some()
+            node.pool != Pool::Training && node.gpus >= service.gpus_per_replica && service.profile(kind).is_some()
         });
         if !fits {
             let known = service.profiles.keys().map(String::as_str).collect::<Vec<_>>().join(" or ");
-            let expected = format!("a group for inference or for all with {} of {known} a node", self.gpus_per_replica);
+            let expected =
+                format!("a group for inference or for all with {} of {known} a node", service.gpus_per_replica);
             return Err(value("cluster.groups", "without a node that a replica fits on".into(), &expected));
         }
-        Ok((Arc::new(service), synthetic))
+        Ok(CheckedService { service: Arc::new(service), drawn, server })
+    }
+}
+
+/// Error of a table `llm` beside a model that is no language model.
+fn no_language_model(model: Option<&str>) -> CheckError {
+    let catalog = ServingCatalog::shipped();
+    match model {
+        Some(name) if catalog.model(name).is_none() => unknown_model(name, catalog),
+        _ => {
+            let expected = "a replica of `goodput list llm-replicas` as the model, or no table `llm`";
+            CheckError::value("services.llm", "given", expected)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::tie_break::TieBreak;
 
+use super::language::TokenService;
 use super::{
     Burst, ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, SetupError, WindowsConfig,
     WorkloadConfig, bursts, card_sharing, faults, loaning, prepare_shares, rental, services, speeds,
@@ -213,6 +214,11 @@ impl Setup {
     pub fn with_sharing(mut self, loaning: &LoaningConfig, forecaster: &ForecasterConfig) -> Result<Self, SetupError> {
         self.sharing = Arc::new(loaning::sharing(loaning, forecaster, &self.services.of_seed(0))?);
         Ok(self)
+    }
+
+    /// Server of each service that runs a language model, by service.
+    pub fn token_servers(&self) -> Vec<Option<Arc<TokenService>>> {
+        self.services.servers()
     }
 
     /// Terms on which the services share the cluster.

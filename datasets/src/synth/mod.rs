@@ -9,6 +9,7 @@ pub mod diurnal;
 pub mod lengths;
 pub mod load;
 pub mod pollux;
+pub mod tokens;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use lengths::Length;
 pub use lengths::{CardPart, Lengths};
 pub use load::LoadSynth;
 pub use pollux::PolluxSynth;
+pub use tokens::{TokenLengths, TokenTrace};
 
 /// Most jobs of a generated workload.
 const MOST_JOBS: u32 = 10_000_000;

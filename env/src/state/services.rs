@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::cluster::{NodeId, TypeId};
-use crate::model::serving::{Demand, Fleet, Interval};
+use crate::model::serving::{Demand, Fleet, Interval, LateTokens};
 use crate::scenario::Scenario;
 use crate::service::{Service, ServiceId};
 use crate::time::SimTime;
@@ -66,6 +66,8 @@ pub struct ServiceRecord {
     pub requests: u64,
     /// Requests that took longer than the objective allows, micro-requests.
     pub violated: u64,
+    /// Requests that missed one of the objectives of a language model; `None` for services of whole answers.
+    pub late: Option<LateTokens>,
     /// Requests that were still waiting at the end, micro-requests.
     pub waiting: u64,
     /// Accelerator time its replicas held, GPU-milliseconds.
@@ -106,6 +108,7 @@ impl ServiceState {
             service: id,
             requests: 0,
             violated: 0,
+            late: service.runs_tokens().then(LateTokens::default),
             waiting: 0,
             gpu_millis: 0,
             latencies: [0; crate::model::serving::BINS],
@@ -194,6 +197,10 @@ impl ServiceState {
         self.backlog = counted.waiting;
         self.record.requests += requests;
         self.record.violated += counted.violated;
+        if let Some(late) = &mut self.record.late {
+            late.ttft += counted.late.ttft;
+            late.tpot += counted.late.tpot;
+        }
         for (count, latency) in self.record.latencies.iter_mut().zip(counted.latencies) {
             *count += latency;
         }

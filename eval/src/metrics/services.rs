@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_env::model::serving::{BINS, edge};
+use goodput_env::model::serving::{BINS, LateTokens, edge};
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::{LoanRecord, Outcome};
 use goodput_env::state::{LatencyCounts, ServiceRecord};
@@ -72,6 +72,21 @@ pub(super) fn attainment(services: &[ServiceRecord]) -> Option<f64> {
 pub(super) fn worst_attainment(services: &[ServiceRecord]) -> Option<f64> {
     let each = services.iter().filter_map(|service| share_kept(service.requests, service.violated));
     each.min_by(f64::total_cmp)
+}
+
+/// Share of the requests to language models with a time to the first token within its objective.
+pub(super) fn ttft_attainment(services: &[ServiceRecord]) -> Option<f64> {
+    token_attainment(services, |late| late.ttft)
+}
+
+/// Share of the requests to language models with a time of a further token within its objective.
+pub(super) fn tpot_attainment(services: &[ServiceRecord]) -> Option<f64> {
+    token_attainment(services, |late| late.tpot)
+}
+
+fn token_attainment(services: &[ServiceRecord], of: fn(&LateTokens) -> u64) -> Option<f64> {
+    let each = || services.iter().filter_map(|service| Some((service.requests, of(service.late.as_ref()?))));
+    share_kept(each().map(|(requests, _)| requests).sum(), each().map(|(_, late)| late).sum())
 }
 
 pub(super) fn violated(services: &[ServiceRecord]) -> Option<f64> {

@@ -327,6 +327,23 @@ pub static METRICS: &[Metric] = &[
         of: |run| services::worst_attainment(&run.outcome.services),
     },
     Metric {
+        key: "ttft_attainment",
+        name: "TTFT attainment",
+        unit: MetricUnit::Share,
+        better: Better::Higher,
+        description: "Share of the requests to language models with a time to the first token within its objective",
+        of: |run| services::ttft_attainment(&run.outcome.services),
+    },
+    Metric {
+        key: "tpot_attainment",
+        name: "TPOT attainment",
+        unit: MetricUnit::Share,
+        better: Better::Higher,
+        description: "Share of the requests to language models with a mean time of a further token within its objective; \
+                      requests that came while no replica was ready count as kept",
+        of: |run| services::tpot_attainment(&run.outcome.services),
+    },
+    Metric {
         key: "violated_requests",
         name: "violated requests",
         unit: MetricUnit::Count,

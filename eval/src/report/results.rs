@@ -90,13 +90,13 @@ pub struct ResultFiles {
     dir: PathBuf,
     parts: bool,
     jobs: Option<TableWriter>,
-    sides: [Option<TableWriter>; 3],
+    sides: [Option<TableWriter>; 4],
     tenants: Csv,
     jobs_csv: Option<Csv>,
 }
 
 /// Side tables in Parquet; that of tenants is csv.
-const PARQUET: [SideTable; 3] = [SideTable::Events, SideTable::Timeseries, SideTable::Usage];
+const PARQUET: [SideTable; 4] = [SideTable::Events, SideTable::Timeseries, SideTable::Usage, SideTable::Services];
 
 impl ResultFiles {
     /// Files in `dir`, which exists, for runs with these heads; `jobs.csv` among them where it is asked for.
@@ -108,7 +108,7 @@ impl ResultFiles {
             dir: dir.to_owned(),
             parts: heads.iter().any(|head| head.parts),
             jobs: None,
-            sides: [const { None }; 3],
+            sides: [const { None }; 4],
             tenants: Csv::create(draft(dir, "tenants.csv"))?,
             jobs_csv: jobs_csv.then(|| Csv::create(draft(dir, "jobs.csv"))).transpose()?,
         })
@@ -125,7 +125,8 @@ impl ResultFiles {
         if let Some(csv) = &mut self.jobs_csv {
             csv.append(jobs)?;
         }
-        for (table, rows) in SideTable::ALL.into_iter().zip(&rows.sides) {
+        let sides = SideTable::ALL.into_iter().zip(&rows.sides).filter(|(_, rows)| !rows.columns.is_empty());
+        for (table, rows) in sides {
             match PARQUET.iter().position(|known| *known == table) {
                 Some(at) => append(&mut self.sides[at], &draft(&self.dir, &parquet(table)), rows)?,
                 None => self.tenants.append(rows)?,
@@ -147,8 +148,10 @@ impl ResultFiles {
             names.push("jobs.csv".to_owned());
         }
         for (table, writer) in PARQUET.into_iter().zip(self.sides) {
-            writer.map_or(Ok(()), TableWriter::finish)?;
-            names.push(parquet(table));
+            if let Some(writer) = writer {
+                writer.finish()?;
+                names.push(parquet(table));
+            }
         }
         run_table(&results.layout, &results.heads).write_parquet(&draft(&self.dir, "runs.parquet"))?;
         let summary = draft(&self.dir, "summary.json");

@@ -3,7 +3,7 @@
 use goodput_datasets::store::{Table, Values};
 
 use super::picture::Picture;
-use super::tables::{RunName, allocation_rows, job_rows, level_rows, moment_rows, tenant_rows};
+use super::tables::{RunName, allocation_rows, job_rows, level_rows, moment_rows, service_rows, tenant_rows};
 use crate::run::PolicyRun;
 
 /// Tables that hold rows of several kinds for each run, beside the table of jobs.
@@ -17,11 +17,13 @@ pub enum SideTable {
     Timeseries,
     /// Accelerator time of the cluster, its nodes and their applications.
     Usage,
+    /// Requests of each service and its objectives, of runs with language models; without columns for others.
+    Services,
 }
 
 impl SideTable {
     /// Every side table.
-    pub const ALL: [Self; 4] = [Self::Tenants, Self::Events, Self::Timeseries, Self::Usage];
+    pub const ALL: [Self; 5] = [Self::Tenants, Self::Events, Self::Timeseries, Self::Usage, Self::Services];
 
     /// Name of the table.
     pub const fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl SideTable {
             Self::Events => "events",
             Self::Timeseries => "timeseries",
             Self::Usage => "usage",
+            Self::Services => "services",
         }
     }
 
@@ -39,6 +42,7 @@ impl SideTable {
             Self::Events => allocation_rows(run, name),
             Self::Timeseries => moment_rows(run, name),
             Self::Usage => level_rows(run, name),
+            Self::Services => service_rows(run, name),
         }
     }
 }
@@ -49,7 +53,7 @@ pub struct RunRows {
     /// One row per job.
     pub jobs: Table,
     /// The side tables, in the order of [`SideTable::ALL`].
-    pub sides: [Table; 4],
+    pub sides: [Table; 5],
     /// Picture of the run, where figures show it.
     pub picture: Option<Picture>,
 }

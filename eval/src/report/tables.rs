@@ -5,8 +5,10 @@
 //! columns of ours carry their unit in the name.
 
 use goodput_datasets::store::{Column, Table, TextChoice};
+use goodput_env::model::serving::LateTokens;
 use goodput_env::placement::ShareRequest;
 use goodput_env::sim::JobRecord;
+use goodput_env::state::ServiceRecord;
 
 use super::timeseries::{Moment, moments};
 use crate::metrics::{Level, LevelRow, METRICS, TenantFacts, levels, tenant_facts};
@@ -180,6 +182,30 @@ pub fn run_table(layout: &RunLayout, heads: &[RunHead]) -> Table {
             columns.push(Column::new(metric.key, values));
         }
     }
+    Table::new(columns)
+}
+
+/// One row per service of a run with a language model among its services; a table without columns for other runs.
+pub fn service_rows(run: &PolicyRun, name: RunName<'_>) -> Table {
+    let services = &run.scenario.workload.services;
+    if !services.iter().any(|service| service.runs_tokens()) {
+        return Table::new(Vec::new());
+    }
+    let rows: Vec<_> = services.iter().zip(&run.outcome.services).collect();
+    let kept =
+        |record: &ServiceRecord, late: u64| (record.requests > 0).then(|| 1.0 - late as f64 / record.requests as f64);
+    let tokens = |of: fn(&LateTokens) -> u64| some(&rows, |(_, record)| kept(record, of(record.late.as_ref()?)));
+    let mut columns = name.columns(rows.len());
+    columns.extend([
+        Column::new("service", rows.iter().map(|(service, _)| service.name.clone()).collect::<Vec<String>>()),
+        Column::new("requests_micro", whole(&rows, |(_, record)| record.requests as i64)),
+        Column::new("slo_attainment", some(&rows, |(_, record)| kept(record, record.violated))),
+        Column::new("ttft_attainment", tokens(|late| late.ttft)),
+        Column::new("tpot_attainment", tokens(|late| late.tpot)),
+        Column::new("gpu_secs", number(&rows, |(_, record)| record.gpu_millis as f64 / 1e3)),
+        Column::new("starts", whole(&rows, |(_, record)| record.starts as i64)),
+        Column::new("waiting_micro", whole(&rows, |(_, record)| record.waiting as i64)),
+    ]);
     Table::new(columns)
 }
 

@@ -137,11 +137,11 @@ pub(super) fn unequal_information(summary: &Summary) -> Vec<String> {
     summary.policies.iter().filter(unequal).map(|policy| policy.name.clone()).collect()
 }
 
-/// Policies with jobs left over when runs were cut off, and how many per run.
-pub(super) fn unfinished(summary: &Summary) -> Vec<String> {
-    let left = |policy: &PolicySummary| policy.metrics.get("unfinished_jobs").map_or(0.0, |estimate| estimate.value);
-    let some = summary.policies.iter().filter(|policy| left(policy) > 0.0);
-    some.map(|policy| format!("{} ({} per run)", policy.name, significant(left(policy)))).collect()
+/// Policies under which jobs of a kind have no completion time, and how many per run: `metric` counts them.
+pub(super) fn policies_with(summary: &Summary, metric: &str) -> Vec<String> {
+    let count = |policy: &PolicySummary| policy.metrics.get(metric).map_or(0.0, |estimate| estimate.value);
+    let some = summary.policies.iter().filter(|policy| count(policy) > 0.0);
+    some.map(|policy| format!("{} ({} per run)", policy.name, significant(count(policy)))).collect()
 }
 
 /// The text with its percent signs tied to their numbers, so that no line breaks between them.

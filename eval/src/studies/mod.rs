@@ -7,6 +7,9 @@
 //! - [`forecasting`]: load forecasters: backtests, comparisons, lending.
 //! - [`headroom`]: the policies of a comparison beside a probe that knows the future, and the bound.
 //! - [`starts`]: when a waiting job will start, and how well such predictions held.
+//! - [`token_price`]: training throughput that policies give up for the first tokens of language models.
+//! - [`token_replay`]: services of language models beside a replay of every request.
+//! - [`worth`]: accelerator-hours that a forecast saves an autoscaler.
 
 pub mod advice;
 pub mod bound;
@@ -15,3 +18,6 @@ pub mod federation;
 pub mod forecasting;
 pub mod headroom;
 pub mod starts;
+pub mod token_price;
+pub mod token_replay;
+pub mod worth;

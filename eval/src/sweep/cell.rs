@@ -37,7 +37,8 @@ impl FinishedCell {
         if let Some(picture) = &self.rows.picture {
             table = table.with(PICTURE, json(path, picture)?);
         }
-        for (side, rows) in SideTable::ALL.into_iter().zip(&self.rows.sides) {
+        let sides = SideTable::ALL.into_iter().zip(&self.rows.sides).filter(|(_, rows)| !rows.columns.is_empty());
+        for (side, rows) in sides {
             table = table.with(key(side), STANDARD.encode(rows.to_parquet(path)?));
         }
         Ok(table.to_parquet(path)?)
@@ -53,12 +54,17 @@ impl FinishedCell {
         let mut jobs = Table::read_parquet(path)?;
         let metadata = std::mem::take(&mut jobs.metadata);
         let side = |side: SideTable| -> Result<Table, SweepError> {
-            let text = metadata.get(&key(side)).map(String::as_str).unwrap_or_default();
+            let text = match metadata.get(&key(side)) {
+                Some(text) => text.as_str(),
+                // Only runs with language models have this table.
+                None if side == SideTable::Services => return Ok(Table::new(Vec::new())),
+                None => "",
+            };
             let bytes = STANDARD.decode(text).map_err(|error| damaged(path, &error.to_string()))?;
             Ok(Table::from_parquet(path, bytes)?)
         };
-        let [tenants, events, timeseries, usage] = SideTable::ALL;
-        let sides = [side(tenants)?, side(events)?, side(timeseries)?, side(usage)?];
+        let [tenants, events, timeseries, usage, services] = SideTable::ALL;
+        let sides = [side(tenants)?, side(events)?, side(timeseries)?, side(usage)?, side(services)?];
         let picture = metadata.get(PICTURE).map(|text| parsed(path, PICTURE, Some(text))).transpose()?;
         Ok(Self { head: parsed(path, HEAD, metadata.get(HEAD))?, rows: RunRows { jobs, sides, picture } })
     }

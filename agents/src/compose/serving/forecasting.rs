@@ -26,7 +26,7 @@ impl Default for ForecastingOptions {
     }
 }
 
-/// Level of [`goodput_forecast::Lender::DEFAULT`], which was chosen on other series.
+/// Level that was chosen on other series than those of the published results.
 const LEVEL: f64 = 0.98;
 
 impl ForecastingOptions {

@@ -92,7 +92,7 @@ impl FrugalTypes {
         let serves = |node: &goodput_env::cluster::Node| node.accelerator == kind && node.pool != Pool::Training;
         let profile = service.profile(kind).filter(|_| view.cluster().nodes.iter().any(serves))?;
         // A request that finds an idle replica is the fastest there is.
-        if profile.latency_secs(1.0) > service.slo().latency.as_secs_f64() {
+        if profile.idle_secs() > service.slo().latency.as_secs_f64() {
             return None;
         }
         let count = needed_for(service, kind, expected, scaling.utilisation);

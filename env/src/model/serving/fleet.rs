@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::queueing::{Latency, Work, occupancy};
-use crate::service::{Service, ServingProfile};
+use crate::service::{AnswerProfile, Service, ServingProfile, TokenLatency};
 
 /// Number of latency classes: one up to each [`edge`], and one above the last.
 pub const BINS: usize = 49;
@@ -59,8 +59,20 @@ pub struct Interval {
     pub violated: u64,
     /// Requests that wait at the end of the interval.
     pub waiting: u64,
-    /// Requests of the interval by latency class.
+    /// Requests of the interval by latency class; of a language model, by the time to the first token.
     pub latencies: [u64; BINS],
+    /// Requests of the interval that missed one of the objectives.
+    pub late: LateTokens,
+}
+
+/// Requests that missed one objective of a language model, micro-requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateTokens {
+    /// Requests with a time to the first token above its objective; of whole answers, with a latency above it.
+    pub ttft: u64,
+    /// Requests with a time of a further token above its objective. Requests that came while no replica was ready are
+    /// not among them.
+    pub tpot: u64,
 }
 
 /// Replicas by the profile of their accelerator type. Requests are divided in proportion to
@@ -70,6 +82,54 @@ pub struct Fleet<'a>(pub SmallVec<[(&'a ServingProfile, u32); 2]>);
 
 /// Requests of each group of replicas: their share of all requests, and their latency.
 type Groups = SmallVec<[(f64, Latency); 2]>;
+
+/// Requests of each group of replicas, by what the replicas run.
+enum Latencies<'a> {
+    Answers(Groups),
+    Tokens(SmallVec<[(f64, TokenLatency<'a>); 2]>),
+}
+
+impl Latencies<'_> {
+    fn sum<T>(groups: &[(f64, T)], of: impl Fn(&T) -> f64) -> f64 {
+        groups.iter().map(|(share, latency)| share * of(latency)).sum()
+    }
+
+    /// Share of requests with a latency above `secs`, where `slo_secs` keep the objective. The objective of further
+    /// tokens does not count.
+    fn exceed(&self, secs: f64, slo_secs: f64) -> f64 {
+        match self {
+            Self::Answers(groups) => Self::sum(groups, |latency| latency.exceeds(secs)),
+            Self::Tokens(groups) => Self::sum(groups, |latency| latency.ttft_exceeds(secs / slo_secs)),
+        }
+    }
+
+    /// Share of requests that miss an objective when they wait `delay_secs` longer.
+    fn violate(&self, slo_secs: f64, delay_secs: f64) -> f64 {
+        match self {
+            Self::Answers(_) => self.exceed(slo_secs - delay_secs, slo_secs),
+            Self::Tokens(groups) => Self::sum(groups, |latency| latency.either_exceeds(1.0 - delay_secs / slo_secs)),
+        }
+    }
+
+    /// Share of requests that miss the objective of further tokens.
+    fn late_tokens(&self) -> f64 {
+        match self {
+            Self::Answers(_) => 0.0,
+            Self::Tokens(groups) => Self::sum(groups, TokenLatency::tpot_exceeds),
+        }
+    }
+
+    /// Latency below which there is no request, seconds.
+    fn least_secs(&self) -> f64 {
+        match self {
+            Self::Answers(groups) => {
+                let fastest = groups.iter().map(|(_, latency)| latency.service_secs * latency.work.constant);
+                fastest.fold(f64::INFINITY, f64::min)
+            }
+            Self::Tokens(_) => 0.0,
+        }
+    }
+}
 
 impl<'a> Fleet<'a> {
     /// Fleet of `count` equal replicas.
@@ -82,16 +142,33 @@ impl<'a> Fleet<'a> {
         self.0.iter().map(|(profile, count)| profile.throughput() * f64::from(*count)).sum()
     }
 
-    /// Latency of requests without a backlog, by group of replicas; empty where there is no
+    /// Latency of whole answers without a backlog, by group of replicas; empty where there is no
     /// replica.
     pub fn latencies(&self, demand: &Demand) -> Groups {
-        self.latencies_after(demand, LEVEL_SECS)
+        self.answers_after(demand, LEVEL_SECS)
+    }
+
+    /// Latency by group when the load has been at this level for `level_secs` only. Replicas of a language model with a
+    /// backlog are full.
+    fn latencies_after(&self, demand: &Demand, level_secs: f64, backlog: bool) -> Latencies<'a> {
+        if !self.0.iter().any(|(profile, _)| matches!(profile, ServingProfile::Tokens(_))) {
+            return Latencies::Answers(self.answers_after(demand, level_secs));
+        }
+        let capacity = self.capacity();
+        let load = if backlog { 1.0 } else { (demand.rate / capacity).min(1.0) };
+        let group = |&(profile, count): &(&'a ServingProfile, u32)| match profile {
+            ServingProfile::Tokens(tokens) if count > 0 => {
+                Some((tokens.per_sec * f64::from(count) / capacity, tokens.at(load, count)))
+            }
+            ServingProfile::Tokens(_) | ServingProfile::Answers(_) => None,
+        };
+        Latencies::Tokens(self.0.iter().filter_map(group).collect())
     }
 
     /// Latency by group when the load has been at this level for `level_secs` only. Queues with a
     /// relaxation time above that, about `variation / capacity / (1 - utilisation)^2` in heavy
     /// traffic, have not reached equilibrium, so the utilisation is capped.
-    fn latencies_after(&self, demand: &Demand, level_secs: f64) -> Groups {
+    fn answers_after(&self, demand: &Demand, level_secs: f64) -> Groups {
         let capacity = self.capacity();
         if capacity <= 0.0 {
             return Groups::new();
@@ -100,13 +177,13 @@ impl<'a> Fleet<'a> {
         // Cap the utilisation where the relaxation time would exceed `level_secs`.
         let most = (1.0 - (variation / (capacity * level_secs)).sqrt()).clamp(0.5, 0.999);
         let utilization = (demand.rate / capacity).min(most);
-        let group = |(profile, count): &(&ServingProfile, u32)| {
-            let throughput = profile.throughput() * f64::from(*count);
+        let group = |(profile, count): (&AnswerProfile, u32)| {
+            let throughput = profile.throughput() * f64::from(count);
             let rate = utilization * throughput;
             let places = count * profile.concurrency();
             let full_secs = profile.latency_secs(f64::from(profile.concurrency()));
-            let secs = |state: u32| profile.latency_secs(f64::from(state) / f64::from(*count));
-            let near = rate * profile.latency_at_rate(rate / f64::from(*count));
+            let secs = |state: u32| profile.latency_secs(f64::from(state) / f64::from(count));
+            let near = rate * profile.latency_at_rate(rate / f64::from(count));
             let found = occupancy(rate, places, near as u32, secs);
             // Little's law gives the mean service of all requests, and from it the mean of requests
             // that do not wait.
@@ -122,7 +199,11 @@ impl<'a> Fleet<'a> {
             };
             (throughput / capacity, latency)
         };
-        self.0.iter().filter(|(_, count)| *count > 0).map(group).collect()
+        let answers = |&(profile, count): &(&'a ServingProfile, u32)| match profile {
+            ServingProfile::Answers(answers) if count > 0 => Some((answers, count)),
+            ServingProfile::Answers(_) | ServingProfile::Tokens(_) => None,
+        };
+        self.0.iter().filter_map(answers).map(group).collect()
     }
 
     /// Fraction of requests that miss the objective without a backlog; 1 from capacity on.
@@ -130,7 +211,7 @@ impl<'a> Fleet<'a> {
         if demand.rate >= self.capacity() {
             return if demand.rate > 0.0 { 1.0 } else { 0.0 };
         }
-        exceed(&self.latencies(demand), demand.slo_secs)
+        self.latencies_after(demand, LEVEL_SECS, false).violate(demand.slo_secs, 0.0)
     }
 
     /// Outcome of an interval of `secs` with `requests` micro-requests at the rate of `demand`,
@@ -140,30 +221,37 @@ impl<'a> Fleet<'a> {
         if capacity <= 0.0 {
             let mut latencies = [0; BINS];
             latencies[BINS - 1] = requests;
-            return Interval { violated: requests, waiting: backlog + requests, latencies };
+            let late = LateTokens { ttft: requests, tpot: 0 };
+            return Interval { violated: requests, waiting: backlog + requests, latencies, late };
         }
         let growth = demand.rate - capacity;
         // Above capacity the fluid backlog determines the growth of the queue; the random part of
         // the wait has only this interval to develop.
-        let groups = self.latencies_after(demand, if growth < 0.0 { LEVEL_SECS } else { secs });
+        let level_secs = if growth < 0.0 { LEVEL_SECS } else { secs };
         let served = (capacity * secs * 1e6) as u64;
         let waiting = (backlog + requests).saturating_sub(served);
         // Part of the interval in which arrivals find a backlog.
         let busy_secs = if growth < 0.0 { (waiting_before / -growth).min(secs) } else { secs };
         let mut counts = Counts::new(requests);
+        // Only the first tokens of language models depend on whether requests wait.
+        let calm = (busy_secs < secs).then(|| self.latencies_after(demand, level_secs, false));
         if busy_secs > 0.0 {
+            let found = match &calm {
+                Some(Latencies::Answers(calm)) => Latencies::Answers(calm.clone()),
+                _ => self.latencies_after(demand, level_secs, true),
+            };
             let delay = |at: f64| ((waiting_before + growth * at) / capacity).max(0.0);
             for step in 0..STEPS {
                 let (from, to) = (f64::from(step) / f64::from(STEPS), f64::from(step + 1) / f64::from(STEPS));
                 // All requests of a step get the delay at the middle of the step.
                 let delay_secs = delay(0.5 * (from + to) * busy_secs);
-                counts.add(to * busy_secs / secs, &groups, demand.slo_secs, delay_secs);
+                counts.add(to * busy_secs / secs, &found, demand.slo_secs, delay_secs);
             }
         }
-        if busy_secs < secs {
-            counts.add(1.0, &groups, demand.slo_secs, 0.0);
+        if let Some(calm) = calm {
+            counts.add(1.0, &calm, demand.slo_secs, 0.0);
         }
-        Interval { violated: counts.bins[AT_SLO + 1..].iter().sum(), waiting, latencies: counts.bins }
+        counts.outcome(waiting)
     }
 }
 
@@ -172,29 +260,42 @@ struct Counts {
     requests: u64,
     counted: u64,
     bins: [u64; BINS],
+    /// Requests that missed either objective of a language model, and those that missed that of further tokens.
+    late_tokens: Option<(u64, u64)>,
 }
 
 impl Counts {
     fn new(requests: u64) -> Self {
-        Self { requests, counted: 0, bins: [0; BINS] }
+        Self { requests, counted: 0, bins: [0; BINS], late_tokens: None }
+    }
+
+    fn outcome(self, waiting: u64) -> Interval {
+        let late: u64 = self.bins[AT_SLO + 1..].iter().sum();
+        let (either, tpot) = self.late_tokens.unwrap_or((late, 0));
+        let violated = either.clamp(late, self.requests);
+        Interval { violated, waiting, latencies: self.bins, late: LateTokens { ttft: late, tpot } }
     }
 
     /// Counts the requests up to the share `upto` of all; each waits `delay_secs` longer than
-    /// `groups` say.
-    fn add(&mut self, upto: f64, groups: &Groups, slo_secs: f64, delay_secs: f64) {
+    /// `found` says.
+    fn add(&mut self, upto: f64, found: &Latencies<'_>, slo_secs: f64, delay_secs: f64) {
         let whole = |share: f64, of: u64| ((share * of as f64).round() as u64).min(of);
         // Rounding must not count a request twice.
         let upto = if upto >= 1.0 { self.requests } else { whole(upto, self.requests).max(self.counted) };
         let part = upto - self.counted;
         self.counted = upto;
+        if matches!(found, Latencies::Tokens(_)) {
+            let (either, tpot) = self.late_tokens.unwrap_or_default();
+            let more = (whole(found.violate(slo_secs, delay_secs), part), whole(found.late_tokens(), part));
+            self.late_tokens = Some((either + more.0, tpot + more.1));
+        }
         // The two ends of the loop save most of its cost: no request is faster than the constant
         // part of the work, and the loop stops when no request is left.
-        let fastest = groups.iter().map(|(_, latency)| latency.service_secs * latency.work.constant);
-        let fastest = fastest.fold(f64::INFINITY, f64::min) + delay_secs;
+        let fastest = found.least_secs() + delay_secs;
         let first = (4.0 * (fastest / slo_secs).log2() + AT_SLO as f64).floor().clamp(0.0, (BINS - 1) as f64) as usize;
         let mut left = part;
         for bin in first..BINS - 1 {
-            let above = whole(exceed(groups, slo_secs * edge(bin) - delay_secs), part).min(left);
+            let above = whole(found.exceed(slo_secs * edge(bin) - delay_secs, slo_secs), part).min(left);
             self.bins[bin] += left - above;
             left = above;
             if left == 0 {
@@ -212,8 +313,4 @@ fn wait_factor(demand: &Demand, utilization: f64) -> f64 {
     let (arrivals, work) = (demand.arrival_cv2, demand.work_cv2);
     let bursty = if arrivals > 1.0 { (1.0 - utilization) * (arrivals - 1.0) / (arrivals + 4.0 * work) } else { 0.0 };
     0.5 * (arrivals + work) * (-bursty).exp()
-}
-
-fn exceed(groups: &Groups, secs: f64) -> f64 {
-    groups.iter().map(|(share, latency)| share * latency.exceeds(secs)).sum()
 }

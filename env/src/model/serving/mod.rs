@@ -9,6 +9,9 @@
 //! backlog is modelled as a fluid. Requests that find a backlog wait until it is gone, in addition
 //! to the random wait.
 //!
+//! A replica of a language model has two latencies and a batch that changes with every step, so [`llm`] plays requests
+//! on it beforehand, and the table that comes of it stands in the place of the queue.
+//!
 //! `env/tests/serving.rs` compares this model with a simulation of single requests; its tables list
 //! the errors.
 
@@ -16,4 +19,4 @@ mod fleet;
 pub mod llm;
 pub mod queueing;
 
-pub use fleet::{BINS, Demand, Fleet, Interval, edge};
+pub use fleet::{BINS, Demand, Fleet, Interval, LateTokens, edge};

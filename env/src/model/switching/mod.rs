@@ -102,10 +102,15 @@ impl SwitchCost {
         NAMED.iter().map(|named| named.name).collect()
     }
 
-    /// Model published under this name, or `None` if the name is not one of [`NAMED`].
+    /// Model published under this name, or one delay for any change, such as `600s`; `None` if the name is neither one
+    /// of [`NAMED`] nor a whole number of seconds.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
-        NAMED.iter().find(|named| named.name == name).map(|named| named.cost)
+        let constant = || {
+            let secs: u32 = name.strip_suffix('s')?.parse().ok()?;
+            Some(Self::Constant { millis: 1000 * i64::from(secs) })
+        };
+        NAMED.iter().find(|named| named.name == name).map(|named| named.cost).or_else(constant)
     }
 
     /// Name of the model in the list; `None` where it is not one of [`NAMED`].

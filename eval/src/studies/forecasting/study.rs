@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
+use goodput_forecast::decide::Objective;
 use goodput_forecast::lending::{LendingFleet, LendingScore};
 use goodput_forecast::neural::NeuralNet;
 use goodput_forecast::{
@@ -62,6 +63,18 @@ pub enum StudyError {
         first_epoch_millis: i64,
         /// Share that would do.
         share: f64,
+    },
+    /// A series that ends before the parts of a study do.
+    #[error(
+        "{name} has {days:.1} days, and known_days, validation_days and two days of test are {needed:.1}: shorten them"
+    )]
+    Short {
+        /// Name of the load.
+        name: String,
+        /// Days of the series.
+        days: f64,
+        /// Days that the study needs.
+        needed: f64,
     },
     /// A day is not a whole number of steps.
     #[error(
@@ -278,14 +291,19 @@ impl Study {
         let fleet = LendingFleet { accelerators: config.accelerators, load_per_accelerator };
         let lease = config.lease(self.day_steps as f64 / 24.0);
         let target = config.target;
-        let controlled = (format!("default: controlled to {target}"), Lender::controlled(target));
-        let quantile = |level: f64| (format!("quantile {level}"), Lender::Quantile { level });
+        let steps = |target: f64| (format!("steps {target}"), Lender::Decided(Objective::Steps(target)));
+        let leases = |target: f64| (format!("leases {target}"), Lender::Decided(Objective::Leases(target)));
+        let cost =
+            |shortage: f64| (format!("cost {shortage}:1"), Lender::Decided(Objective::Cost { shortage, idle: 1.0 }));
         let reactive = |headroom: f64| (format!("reactive +{:.0} %", 100.0 * headroom), Lender::Reactive { headroom });
-        let lenders: Vec<(String, Lender)> = std::iter::once(controlled)
-            .chain([0.5, 0.8, 0.9, 0.95, 0.98, 0.99].map(quantile))
-            .chain([0.0, 0.1, 0.2, 0.5, 1.0, 2.0].map(reactive))
-            .chain([("oracle".to_string(), Lender::Oracle)])
-            .collect();
+        let lenders: Vec<(String, Lender)> =
+            std::iter::once((format!("default: steps {target}"), Lender::Decided(Objective::Steps(target))))
+                .chain([0.5, 0.2, 0.1, 0.05, 0.02, 0.005].map(steps))
+                .chain([0.2, 0.1, 0.02].map(leases))
+                .chain([20.0, 100.0].map(cost))
+                .chain([0.0, 0.1, 0.2, 0.5, 1.0, 2.0].map(reactive))
+                .chain([("oracle".to_string(), Lender::Oracle)])
+                .collect();
         lenders
             .into_par_iter()
             .map(|(lender, how)| {

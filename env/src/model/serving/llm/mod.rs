@@ -6,6 +6,9 @@
 //! - [`replica`]: continuous batching with chunked prefill.
 //! - [`service`]: several replicas behind a router; each may keep prefixes of prompts.
 //! - [`autoscale`]: replicas that are started and stopped while requests arrive.
+//! - [`server`]: the replicas and the requests of one service, with any number of replicas over time.
+//! - [`load`]: requests at a rate, with lengths from a sample.
+//! - [`measure`](mod@measure): the requests that miss their objectives by load, as a table for the simulated cluster.
 //!
 //! Iterations in place of whole requests are batched since Orca (Yu et al., OSDI 2022, section 3.1). Memory in blocks,
 //! and preemption by recomputation, are those of vLLM (Kwon et al., SOSP 2023, section 4.5). Decodes come first in a
@@ -16,15 +19,21 @@
 //! which steps end that are played one by one, and `env/tests/llm.rs` compares both.
 
 pub mod autoscale;
+pub mod load;
+pub mod measure;
 mod prefix;
 pub mod replica;
 pub mod request;
 pub mod sequences;
+pub mod server;
 pub mod service;
 pub mod step;
 
 pub use autoscale::{ColdStart, ScaleRule, ScaledReplay, replay_scaled};
+pub use load::TokenLoad;
+pub use measure::{MeasureError, TokenObjectives, measure};
 pub use replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
 pub use request::{LlmOutcome, LlmRequest, ServedTokens};
+pub use server::{ReadyFrom, TokenServer};
 pub use service::LlmService;
 pub use step::{BatchTime, BatchTimeError, StepCosts};

@@ -1,41 +1,23 @@
-//! Headroom: how far the policies of a comparison are from one that knows the future.
+//! The foresight probe.
 //!
-//! The *foresight probe* is the operator of `lookahead` on the true future. From time to time the run is cloned for
-//! every policy and played to its very end with the true arrivals and the true work, and the policy under which jobs
-//! spend the least time goes on until the next look. That is one step of policy improvement (Bertsekas and Castanon,
-//! Journal of Heuristics 5, 1999) with perfect foresight. It is a reference and no policy: it reads what no scheduler
-//! can know, and there is no name by which it could be run.
+//! It is the operator of `lookahead` on the true future. From time to time the run is cloned for every policy and
+//! played to its very end with the true arrivals and the true work, and the policy under which jobs spend the least
+//! time goes on until the next look. That is one step of policy improvement (Bertsekas and Castanon, Journal of
+//! Heuristics 5, 1999) with perfect foresight. It is a reference and no policy: it reads what no scheduler can know,
+//! and there is no name by which it could be run.
 
 use std::sync::Arc;
 
-use goodput_agents::compose::{NamedPolicy, lookahead_base};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 
-use super::bound::{self, Bound};
-use crate::run::{PolicyEntry, RunHead};
-use crate::sweep::{Sweep, SweepError};
+use crate::run::PolicyEntry;
 
 /// Time between two looks of the probe.
 const EVERY: SimTime = SimTime::from_secs(1800);
-
-/// Mean completion times of a workload side by side, seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Headroom {
-    /// Name of the workload.
-    pub workload: String,
-    /// The best published policy of the comparison; `None` where there is none.
-    pub published: Option<(String, f64)>,
-    /// The best policy that is trained or plans ahead; `None` where there is none.
-    pub ours: Option<(String, f64)>,
-    /// The foresight probe; `None` where it cannot be played.
-    pub probe_secs: Option<f64>,
-    /// The bound; `None` where the workload has none.
-    pub bound: Option<Bound>,
-}
 
 /// A policy that the probe may play, with the knowledge that it is shown.
 struct ProbePlayer<'a> {
@@ -70,13 +52,19 @@ fn complete(run: &Simulator) -> bool {
     run.records().iter().all(|job| job.refused.is_none())
 }
 
-/// Mean completion time of the probe over the policies `entries` on `scenario`, seconds; `None` where the run fails, or
-/// the cluster has services. Policies that plan ahead are not among those that the probe plays.
-fn probe(scenario: &Arc<Scenario>, entries: &[PolicyEntry], seed: u64) -> Option<f64> {
+/// Whether the probe may play a policy: none with conventions of its own, because a clone of the run keeps those of
+/// the run.
+fn may_play(entry: &PolicyEntry, options: &SimOptions) -> bool {
+    entry.batching.is_none_or(|own| own == options.batching) && entry.rounds.is_none_or(|own| own == options.rounds)
+}
+
+/// Mean completion time of the probe over the policies `entries` on `scenario`, seconds; `None` where the run fails, no
+/// policy can be played, or the cluster has services.
+pub(super) fn play(scenario: &Arc<Scenario>, entries: &[&PolicyEntry], seed: u64) -> Option<f64> {
     let usual = scenario.options.information;
     let players: Vec<ProbePlayer<'_>> = entries
         .iter()
-        .filter(|entry| lookahead_base(&entry.name).is_none())
+        .filter(|entry| may_play(entry, &scenario.options))
         .map(|entry| ProbePlayer { entry, information: entry.information.unwrap_or(usual) })
         .collect();
     if players.is_empty() || !scenario.workload.services.is_empty() {
@@ -109,50 +97,12 @@ fn probe(scenario: &Arc<Scenario>, entries: &[PolicyEntry], seed: u64) -> Option
     complete(&run).then(|| run.job_millis() as f64 / 1e3 / jobs as f64)
 }
 
-/// Headroom of a comparison by workload.
-///
-/// # Errors
-/// [`SweepError`] where a workload cannot be set up.
-pub fn of(sweep: &Sweep, heads: &[RunHead]) -> Result<Vec<Headroom>, SweepError> {
-    let layout = sweep.layout();
-    let bounds = bound::of(layout, heads, |index| sweep.scenario(index))?;
-    let mut found = Vec::new();
-    for (workload, name) in layout.workloads.iter().enumerate() {
-        let own: Vec<usize> =
-            (0..layout.scenarios.len()).filter(|&at| layout.scenarios[at].workload == workload).collect();
-        let mean = |secs: Option<Vec<f64>>| secs.map(|secs| secs.iter().sum::<f64>() / secs.len().max(1) as f64);
-        let of_policy = |policy: usize| {
-            let start = layout.runs_of(policy).start;
-            mean(own.iter().map(|at| heads[start + at].complete_jct_secs).collect())
-        };
-        let best = |published: bool| {
-            let named = layout.policies.iter().enumerate().filter(|(_, name)| is_published(name) == published);
-            let secs = named.filter_map(|(policy, name)| Some((name.clone(), of_policy(policy)?)));
-            secs.min_by(|one, other| one.1.total_cmp(&other.1))
-        };
-        let probed =
-            own.iter().map(|&at| sweep.on_scenario(at, probe)).collect::<Result<Option<Vec<f64>>, SweepError>>()?;
-        found.push(Headroom {
-            workload: name.clone(),
-            published: best(true),
-            ours: best(false),
-            probe_secs: mean(probed),
-            bound: bounds.iter().find(|(known, ..)| known == name).map(|(_, bound, _)| *bound),
-        });
-    }
-    Ok(found)
-}
-
-/// Whether a name is that of a published policy as it stands, and not of a trained one or of one that plans ahead.
-fn is_published(name: &str) -> bool {
-    lookahead_base(name).is_none() && name.parse::<NamedPolicy>().is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use goodput_agents::compose::by_name;
     use goodput_env::cluster::Cluster;
     use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+    use goodput_env::scenario::Rounds;
 
     use super::*;
 
@@ -173,11 +123,12 @@ mod tests {
         let workload = Workload::new(Vec::new(), long.chain(short).collect());
         let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };
         let scenario = Arc::new(Scenario::new(Arc::new(Cluster::homogeneous(1, 1)), Arc::new(workload), options, 3));
-        let alone = |name| probe(&scenario, &[entry(name)], 3).expect("it can be played");
+        let alone = |name| play(&scenario, &[&entry(name)], 3).expect("it can be played");
         let (fifo, srtf) = (alone("fifo"), alone("srtf"));
-        let both = probe(&scenario, &[entry("fifo"), entry("srtf")], 3).expect("it can be played");
+        let both = play(&scenario, &[&entry("fifo"), &entry("srtf")], 3).expect("it can be played");
         assert!(both <= fifo.min(srtf) + 1e-6, "{both} {fifo} {srtf}");
-        // A policy that looks ahead itself is not played, and without policies there is no probe.
-        assert_eq!(probe(&scenario, &[entry("lookahead(fifo)")], 3), None);
+        // Without a policy that it may play there is no probe.
+        let own_rounds = PolicyEntry { rounds: Some(Rounds { period: None, on_churn: true }), ..entry("fifo") };
+        assert_eq!(play(&scenario, &[&own_rounds], 3), None);
     }
 }

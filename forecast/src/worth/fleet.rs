@@ -1,0 +1,158 @@
+//! A fleet that takes a cold start to grow, played step by step.
+//!
+//! At the beginning of a step the rule knows the load of the steps before. It says for which load capacity should be
+//! held. What is missing is ordered and serves a cold start later; what is too much is given back at once, accelerators
+//! that are still starting first, as Kubernetes does. An accelerator is paid for from its order on. A step is attained
+//! when the accelerators that serve are enough for its load, for the share of the step for which they do.
+
+use super::ServiceLoad;
+use std::ops::Range;
+
+/// Time from the order of an accelerator to its service.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColdStart {
+    /// Number of steps that pass in full.
+    pub steps: usize,
+    /// Rest, as a share of a step, below 1.
+    pub part: f64,
+}
+
+impl ColdStart {
+    /// Cold start of `secs`, in steps of `step_secs`.
+    pub fn new(secs: f64, step_secs: f64) -> Self {
+        let steps = (secs / step_secs).max(0.0);
+        Self { steps: steps.floor() as usize, part: steps.fract() }
+    }
+
+    /// Length in steps.
+    pub fn in_steps(self) -> f64 {
+        self.steps as f64 + self.part
+    }
+
+    /// Steps of which some part passes before an order of now serves, the present one included.
+    pub fn reach(self) -> usize {
+        self.in_steps().ceil() as usize + 1
+    }
+}
+
+/// Damping between the load that a rule asks capacity for and the number of accelerators.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Damping {
+    /// Relative change below which the present number is kept.
+    pub tolerance: f64,
+    /// Steps for which the largest number asked for is held before the number falls.
+    pub hold: usize,
+}
+
+/// Course of a fleet over the measured steps of a part.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Played {
+    /// Accelerators paid for, by measured step.
+    pub held: Vec<f64>,
+    /// Share of each measured step that was not attained.
+    pub missed: Vec<f64>,
+}
+
+impl Played {
+    /// Mean number of accelerators.
+    pub fn accelerators(&self) -> f64 {
+        mean(&self.held)
+    }
+
+    /// Share of the steps that was attained.
+    pub fn attained(&self) -> f64 {
+        1.0 - mean(&self.missed)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// Accelerators that serve and that start.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    cold: ColdStart,
+    serving: u32,
+    /// Accelerators that begin to serve in this step, in the next one, and so on.
+    starting: Vec<u32>,
+}
+
+impl Fleet {
+    /// Fleet in which `serving` accelerators serve.
+    pub fn new(cold: ColdStart, serving: u32) -> Self {
+        Self { cold, serving, starting: vec![0; cold.steps + 1] }
+    }
+
+    /// Accelerators that are paid for.
+    pub fn committed(&self) -> u32 {
+        self.serving + self.starting.iter().sum::<u32>()
+    }
+
+    /// Orders or gives back until `target` accelerators are paid for.
+    pub fn scale(&mut self, target: u32) {
+        let committed = self.committed();
+        self.starting[self.cold.steps] += target.saturating_sub(committed);
+        let mut surplus = committed.saturating_sub(target);
+        for starting in self.starting.iter_mut().rev() {
+            let cancelled = surplus.min(*starting);
+            *starting -= cancelled;
+            surplus -= cancelled;
+        }
+        self.serving -= surplus;
+    }
+
+    /// Passes a step that needs `need` accelerators; returns the share of it that was not attained.
+    pub fn pass(&mut self, need: u32) -> f64 {
+        let before = self.serving;
+        self.serving += self.starting.remove(0);
+        self.starting.push(0);
+        match () {
+            () if before >= need => 0.0,
+            () if self.serving >= need => self.cold.part,
+            () => 1.0,
+        }
+    }
+
+    /// Plays the steps `part` of a service, given at each of them the load to hold capacity for.
+    pub fn play(service: &ServiceLoad, part: Range<usize>, cold: ColdStart, asked: &[f64], scaling: Damping) -> Played {
+        let last = part.start.checked_sub(1).map_or(0.0, |last| service.seen[last]);
+        let mut fleet = Self::new(cold, service.accelerators(last));
+        let mut recent: Vec<u32> = Vec::with_capacity(part.len());
+        let mut played = Played::default();
+        for (step, &asked) in part.zip(asked) {
+            let committed = fleet.committed();
+            let exact = asked / service.load_per_accelerator;
+            let near = (exact / f64::from(committed.max(1)) - 1.0).abs() <= scaling.tolerance;
+            recent.push(if near && scaling.tolerance > 0.0 { committed } else { service.accelerators(asked) });
+            let held = &recent[recent.len().saturating_sub(scaling.hold + 1)..];
+            fleet.scale(held.iter().copied().max().unwrap_or(0));
+            let paid = f64::from(fleet.committed());
+            let need = service.need(step);
+            let missed = fleet.pass(need.unwrap_or(0));
+            if need.is_some() {
+                played.held.push(paid);
+                played.missed.push(missed);
+            }
+        }
+        played
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_serves_a_cold_start_later_and_is_paid_from_the_beginning() {
+        let mut fleet = Fleet::new(ColdStart::new(900.0, 600.0), 1);
+        fleet.scale(3);
+        assert_eq!(fleet.committed(), 3);
+        assert_eq!([fleet.pass(3), fleet.pass(3), fleet.pass(3)], [1.0, 0.5, 0.0], "one step and a half");
+        fleet.scale(5);
+        fleet.scale(4);
+        assert_eq!(fleet.starting, [0, 1], "what starts is given back first");
+        fleet.scale(2);
+        assert_eq!((fleet.committed(), fleet.pass(2)), (2, 0.0));
+    }
+}
