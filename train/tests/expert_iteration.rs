@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Lever, Theta};
+use goodput_agents::zoo;
 use goodput_configs::experiment::{AgentConfig, Experiment, ExpertAgent};
 use goodput_configs::seeds::HELD_OUT;
 use goodput_env::cluster::NodeId;
@@ -14,9 +16,10 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
-use goodput_train::Trained;
 use goodput_train::expert_iteration::Expert;
+use goodput_train::run_dir::RunDir;
 use goodput_train::validate::jct_mean_secs;
+use goodput_train::{Hooks, Progress, Trained, train};
 
 use crate::support::train_until;
 
@@ -151,4 +154,27 @@ fn a_change_of_nothing_saves_nothing_and_a_change_moves_only_its_lever() {
         .filter_map(|((name, value), before)| (value != before).then_some((name, value - before)))
         .collect();
     assert_eq!(changed, [("log_horizon", 0.5), ("horizon_by_age", 0.25), ("horizon_by_remaining", 0.125)]);
+}
+
+#[test]
+fn the_iteration_starts_from_a_policy_and_refuses_one_that_is_no_utility() {
+    let shipped = |policy: &str| ExpertAgent { policy: Some(policy.into()), ..agent() };
+    let from =
+        ExpertAgent { rounds: 1, episodes: 1, trials: 1, step: 1e-12, start: [].into(), ..shipped("zoo:elastic") };
+    let folder = tempfile::tempdir().unwrap();
+    let learned = bundle(train_until(&experiment(from), folder.path(), "iterate", None));
+    let theta = |bundle: PolicyBundle| match bundle.model {
+        Model::Utility(utility) => utility.theta,
+        _ => panic!("no utility"),
+    };
+    assert_eq!(theta(learned), theta(zoo::load("elastic").unwrap()), "a step of nothing");
+
+    let dir = RunDir::create(&folder.path().join("refused")).unwrap();
+    dir.write("config.toml", b"").unwrap();
+    let (stop, progress) = (AtomicBool::new(false), |_: Progress| {});
+    let hooks = Hooks { stop: &stop, progress: &progress, argv: Vec::new() };
+    let refused = train(&experiment(shipped("zoo:set-encoder")), &dir, &hooks).unwrap_err().to_string();
+    assert!(refused.contains("agent.expert_iteration.policy") && refused.contains("zoo:set-encoder"), "{refused}");
+    let unknown = experiment(shipped("zoo:elastik")).setup().unwrap_err().to_string();
+    assert!(unknown.contains("no shipped policy \"elastik\" (did you mean \"elastic\"?)"), "{unknown}");
 }

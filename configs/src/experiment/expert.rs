@@ -1,6 +1,7 @@
 //! Settings of `[agent.expert_iteration]`: a utility that learns from exact rollouts of single changes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::evolution::check_start;
 use crate::policies::{self, PolicyText};
@@ -31,12 +32,13 @@ pub struct ExpertAgent {
     pub moments: u64,
     /// Jobs of a moment for which changes are tried, one after the other.
     pub jobs: usize,
-    /// Change of the logarithm of a job's weight, or of its horizon; it is tried in both directions.
+    /// Change of the logarithm of a job's weight, of the logarithm of its horizon, and twice that of its exponent; it is
+    /// tried in both directions.
     pub nudge: f64,
     /// Seconds that a change lasts.
     pub span_secs: f64,
-    /// Root mean square by which the first round may move the logarithms of jobs' weights and horizons. Later rounds
-    /// move further where the longest step was the best one, and less far where none was.
+    /// Root mean square by which the first round moves the logarithms of jobs' weights and horizons, and twice that of
+    /// exponents. A round tries half and twice as much too, and later rounds go by the length that was best.
     pub step: f64,
     /// Ridge of the fit, relative to the variance of a feature.
     pub ridge: f64,
@@ -48,7 +50,10 @@ pub struct ExpertAgent {
     pub experience: bool,
     /// Whether a job is believed to be as fast as other jobs of its model that were measured on more accelerators.
     pub siblings: bool,
-    /// Starting values, by name of parameter; a parameter that is absent starts from its value in Sia's objective.
+    /// Learned utility to start from: the file of a bundle, or `zoo:NAME` for one that ships. Without it the iteration
+    /// starts from Sia's objective.
+    pub policy: Option<PathBuf>,
+    /// Starting values, by name of parameter; a parameter that is absent starts from its value in `policy`.
     pub start: BTreeMap<String, f64>,
 }
 
@@ -80,6 +85,7 @@ impl Default for ExpertAgent {
             tail: 0.4,
             experience: true,
             siblings: true,
+            policy: None,
             start: BTreeMap::new(),
         }
     }
@@ -88,6 +94,9 @@ impl Default for ExpertAgent {
 impl ExpertAgent {
     pub(super) fn check(&self, theta: &Theta) -> Result<(), SetupError> {
         check_start("agent.expert_iteration.start", &self.start, theta)?;
+        if let Some(policy) = &self.policy {
+            policies::check_bundle("agent.expert_iteration.policy", policy)?;
+        }
         if let Some(group) = theta.groups().first() {
             let expected = "an experiment without [[services]], several [[tenants]] and [environment.faults.bugs]";
             return Err(SetupError::Value {

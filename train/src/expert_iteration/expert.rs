@@ -15,6 +15,7 @@ use goodput_env::time::SimTime;
 use rand::RngExt;
 use rayon::prelude::*;
 
+use super::mean;
 use crate::cost;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
@@ -39,7 +40,7 @@ pub struct Label {
     /// Target of the fit, for each unit by which the quantity is moved up: the cost that is saved, or the move of the
     /// best change.
     pub target: f64,
-    /// Cost that the better direction saves.
+    /// Cost of the episode that the better direction saves.
     pub saves: f64,
 }
 
@@ -95,21 +96,18 @@ impl<'a> Expert<'a> {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Mean cost of each of `candidates` on the trials of a round, which all of them meet.
+    /// Mean cost of the policy with these parameters on the trials of a round.
     ///
     /// # Errors
     /// [`TrainError`] where a run fails.
-    pub fn costs(&self, candidates: &[Theta], round: u64) -> Result<Vec<f64>, TrainError> {
+    pub fn cost(&self, theta: &Theta, round: u64) -> Result<f64, TrainError> {
         let first = round * self.per_round() + self.agent.episodes;
         let episodes = self.training.range(self.seed, first, self.agent.trials);
-        let runs = candidates.len() * episodes.len();
-        let cost = |run: usize| {
-            let (theta, scenario) = (&candidates[run / episodes.len()], &episodes[run % episodes.len()]);
-            self.played_out(Simulator::new(scenario.clone()), self.policy(theta), scenario)
-        };
-        let costs: Vec<Result<f64, SimError>> = (0..runs).into_par_iter().map(cost).collect();
+        let cost =
+            |episode: &Arc<Scenario>| self.played_out(Simulator::new(episode.clone()), self.policy(theta), episode);
+        let costs: Vec<Result<f64, SimError>> = episodes.par_iter().map(cost).collect();
         let costs = costs.into_iter().collect::<Result<Vec<f64>, _>>().map_err(EnvError::from)?;
-        Ok(costs.chunks(episodes.len()).map(|of| of.iter().sum::<f64>() / of.len() as f64).collect())
+        Ok(mean(costs.into_iter()))
     }
 
     /// Cost of a run from where it stands.
@@ -161,7 +159,7 @@ impl<'a> Expert<'a> {
     ) -> Result<Vec<Label>, SimError> {
         let until = run.now() + SimTime::from_secs_f64(self.agent.span_secs);
         let mut labels = Vec::new();
-        for lever in [Lever::Weight, Lever::Horizon] {
+        for lever in Lever::ALL {
             let Some(features) = situation.features(lever) else { continue };
             let saved = |by: f64| -> Result<f64, SimError> {
                 let nudge = Nudge { job: situation.job, lever, by, until };
@@ -174,8 +172,8 @@ impl<'a> Expert<'a> {
             // One job of many is changed: as a share of one job the saving does not depend on their number.
             let jobs = scenario.workload.jobs.len() as f64;
             let nudge = self.agent.nudge;
-            let (up, down) = (jobs * saved(nudge)?, jobs * saved(-nudge)?);
-            let target = (up - down) / (2.0 * nudge);
+            let (up, down) = (saved(nudge)?, saved(-nudge)?);
+            let target = jobs * (up - down) / (2.0 * nudge);
             labels.push(Label { lever, features: features.to_vec(), target, saves: up.max(down) });
         }
         Ok(labels)

@@ -7,17 +7,19 @@
 //!   features, so they are the compatible ones, and the weights of the fit are the natural gradient of the cost
 //!   (Kakade, NIPS 2001, theorem 1).
 //!
-//! A round asks the expert, fits, tries steps of several lengths on new episodes, and takes the best one. The policy of
-//! the round with the best mean on the validation seeds is exported.
+//! A round asks the expert, and fits what it says. Then it tries steps of several lengths on new episodes, one lever after
+//! the other, and takes the best ones. The policy of the round with the best mean on the validation seeds is exported.
 
 mod expert;
 mod fit;
 
 use std::sync::atomic::Ordering;
 
-use goodput_agents::bundle::{PolicyBundle, Provenance};
+use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::policies::utility::{Lever, Theta};
+use goodput_agents::zoo;
 use goodput_configs::experiment::{Experiment, ExpertAgent, started};
+use goodput_configs::scenario::SetupError;
 use goodput_eval::entries;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +34,14 @@ use crate::validate::Validation;
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/expert.json";
-/// Both levers, in the order in which states hold them.
-const LEVERS: [Lever; 2] = [Lever::Weight, Lever::Horizon];
+/// Number of levers; states hold them in the order of [`Lever::ALL`].
+const LEVERS: usize = Lever::ALL.len();
+/// Names of the shares of the variance that the fits explain, by lever.
+const EXPLAINED: [&str; LEVERS] = ["fit/explained_weight", "fit/explained_horizon", "fit/explained_exponent"];
 /// Share by which labels of earlier rounds count, from round to round: the policy has moved since.
 const FADING: f64 = 0.7;
-/// Steps that are tried with each lever, in lengths of the round.
-const STEPS: [f64; 3] = [0.0, 0.5, 1.0];
+/// Lengths of a step that are tried with each lever, relative to that of the round before.
+const LENGTHS: [f64; 3] = [0.5, 1.0, 2.0];
 /// Standard deviations beyond which a label counts as no farther: a few changes turn a whole episode around.
 const FARTHEST: f64 = 3.0;
 
@@ -50,8 +54,8 @@ struct ExpertState {
     /// Parameters of the policy of the next round.
     theta: Vec<f64>,
     /// Length of a step, by lever.
-    steps: [f64; 2],
-    products: [Products; 2],
+    steps: [f64; LEVERS],
+    products: [Products; LEVERS],
     /// Mean completion time on validation seeds, seconds, and the parameters that had it.
     best: (f64, Vec<f64>),
     teacher_jct_secs: f64,
@@ -60,10 +64,10 @@ struct ExpertState {
 /// Figures of a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundFigures {
-    explained: [f64; 2],
-    /// Share of its mean completion time that an episode saves by the best of the changes tried at a moment.
+    explained: [f64; LEVERS],
+    /// Cost of an episode that the better direction of a change saves, in the mean of the changes.
     saved: f64,
-    /// Logarithm of the costs after the round over those before, on the trials.
+    /// Cost after the round less that before, in the mean of the trials. Costs are logarithms.
     change: f64,
 }
 
@@ -79,8 +83,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let expert = Expert::new(experiment, agent)?;
     let validation = Validation::without_heuristics(experiment, expert.setup())?;
-    let start = started(&Theta::sia(), &agent.start);
-    let theta_of = |values: &[f64]| start.clone().of_values(values).unwrap_or_else(|| start.clone());
+    let theta_of = |values: &[f64]| Theta::new(values).unwrap_or_else(Theta::sia);
     let config_sha256 = dir.config_sha256()?;
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
         let (argv, seed) = (hooks.argv.clone(), experiment.seed);
@@ -90,17 +93,18 @@ pub fn train(
     let known = dir.path(STATE).exists();
     let mut state = match known {
         true => read(dir, &config_sha256)?,
-        false => ExpertState {
-            config_sha256: config_sha256.clone(),
-            rounds: 0,
-            theta: start.values(),
-            steps: [agent.step; 2],
-            products: LEVERS.map(|lever| Products::new(lever.features())),
-            best: (validation.score(&make(&start.values(), 0))?, start.values()),
-            teacher_jct_secs: validation
-                .score_of(entries::heuristic(experiment, &agent.teacher, expert.setup())?)?
-                .jct_secs,
-        },
+        false => {
+            let (teacher, theta) = (entries::heuristic(experiment, &agent.teacher, expert.setup())?, start(agent)?);
+            ExpertState {
+                config_sha256: config_sha256.clone(),
+                rounds: 0,
+                steps: [agent.step; LEVERS],
+                products: Lever::ALL.map(|lever| Products::new(lever.features())),
+                best: (validation.score(&make(&theta, 0))?, theta.clone()),
+                theta,
+                teacher_jct_secs: validation.score_of(teacher)?.jct_secs,
+            }
+        }
     };
     let mut recorder = Recorder::new(dir, "progress", state.rounds * per_round)?;
     if !known {
@@ -132,7 +136,23 @@ pub fn train(
     Ok(Trained::Complete(Box::new(make(&state.best.1, agent.rounds * per_round))))
 }
 
-/// One round: labels, fits, and the step that costs least on the trials.
+/// Parameters that the first round starts from.
+fn start(agent: &ExpertAgent) -> Result<Vec<f64>, TrainError> {
+    let Some(path) = &agent.policy else { return Ok(started(&Theta::sia(), &agent.start).values()) };
+    match zoo::open(path)?.model {
+        Model::Utility(utility) if utility.theta.groups().is_empty() => {
+            Ok(started(&utility.theta, &agent.start).values())
+        }
+        _ => Err(SetupError::Value {
+            key: "agent.expert_iteration.policy",
+            value: path.display().to_string(),
+            expected: "a learned utility from an experiment without services, several tenants and bugs of jobs".into(),
+        }
+        .into()),
+    }
+}
+
+/// One round: labels, and for each lever a fit and the step that costs least on the trials.
 fn iterate(
     expert: &Expert<'_>,
     agent: &ExpertAgent,
@@ -142,8 +162,10 @@ fn iterate(
     let theta = theta_of(&state.theta);
     let labels = expert.labels(&theta, state.rounds)?;
     let mut figures = RoundFigures { saved: mean(labels.iter().map(|label| label.saves)), ..RoundFigures::default() };
-    let mut directions: [Vec<f64>; 2] = Default::default();
-    for (at, lever) in LEVERS.into_iter().enumerate() {
+    let mut chosen = theta;
+    let before = expert.cost(&chosen, state.rounds)?;
+    let mut least = before;
+    for (at, lever) in Lever::ALL.into_iter().enumerate() {
         let products = &mut state.products[at];
         products.fade(FADING);
         let of_lever = || labels.iter().filter(|label| label.lever == lever);
@@ -151,23 +173,18 @@ fn iterate(
         of_lever().for_each(|label| products.add(&label.features, label.target.clamp(-bound, bound)));
         let Some(fit) = products.fit(agent.ridge) else { continue };
         figures.explained[at] = fit.explained;
-        directions[at] = direction(lever, &fit);
+        let (direction, start, mut length) = (direction(lever, &fit), chosen.clone(), 0.5 * state.steps[at]);
+        for tried in LENGTHS.map(|of| of * state.steps[at]) {
+            let candidate = start.clone().moved(lever, &direction.iter().map(|of| of * tried).collect::<Vec<f64>>());
+            let cost = expert.cost(&candidate, state.rounds)?;
+            if cost < least {
+                (least, chosen, length) = (cost, candidate, tried);
+            }
+        }
+        state.steps[at] = length;
     }
-    let steps: Vec<[f64; 2]> = STEPS.iter().flat_map(|&one| STEPS.map(|other| [one, other])).collect();
-    let candidate = |lengths: &[f64; 2]| {
-        (0..2).fold(theta.clone(), |theta, at| {
-            let by: Vec<f64> = directions[at].iter().map(|of| of * lengths[at] * state.steps[at]).collect();
-            theta.moved(LEVERS[at], &by)
-        })
-    };
-    let candidates: Vec<Theta> = steps.iter().map(candidate).collect();
-    let costs = expert.costs(&candidates, state.rounds)?;
-    let best = (0..costs.len()).min_by(|&one, &other| costs[one].total_cmp(&costs[other])).unwrap_or(0);
-    figures.change = costs[best] - costs[0];
-    state.theta = candidates[best].values();
-    for (step, length) in state.steps.iter_mut().zip(steps[best]) {
-        *step *= if length >= 1.0 { 1.5 } else { 0.5 + length };
-    }
+    state.theta = chosen.values();
+    figures.change = least - before;
     Ok(figures)
 }
 
@@ -177,7 +194,7 @@ fn direction(lever: Lever, fit: &Fit) -> Vec<f64> {
     let size = match lever {
         // What all jobs gain alike changes no division.
         Lever::Weight => fit.deviation,
-        Lever::Horizon => {
+        Lever::Horizon | Lever::Exponent => {
             // The first feature is constant, so that the intercept is its weight.
             by[0] = fit.intercept;
             fit.deviation.hypot(fit.mean)
@@ -197,16 +214,15 @@ fn record(
     done: u64,
     jct_secs: f64,
     teacher_jct_secs: f64,
-    RoundFigures { explained: [weight, horizon], saved, change }: RoundFigures,
+    RoundFigures { explained, saved, change }: RoundFigures,
 ) -> Result<(), TrainError> {
-    let figures = vec![
+    let mut figures = vec![
         ("eval/jct_mean_secs", jct_secs),
         ("eval/best_heuristic_jct_secs", teacher_jct_secs),
-        ("expert/saved_jobs_by_a_change", saved),
-        ("fit/explained_weight", weight),
-        ("fit/explained_horizon", horizon),
+        ("expert/saved_by_a_change", saved),
         ("rollout/log_ratio_to_round_before", change),
     ];
+    figures.extend(EXPLAINED.into_iter().zip(explained));
     Ok(recorder.record(done, &figures)?)
 }
 

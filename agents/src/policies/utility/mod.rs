@@ -23,12 +23,14 @@
 //! Some two dozen numbers, found by [`crate::learning::cma`]. Where services share the cluster,
 //! tenants do or jobs fail, there are more ([`Group`]).
 
+mod claim;
 mod experience;
 pub mod features;
 mod group;
 pub mod history;
 mod nudge;
 mod policy;
+mod reach;
 mod siblings;
 mod speeds;
 mod tenants;

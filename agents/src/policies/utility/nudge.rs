@@ -4,8 +4,10 @@ use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
+use super::claim::Round;
 use super::features::COMMON;
-use super::policy::{UtilityPolicy, is_left_alone};
+use super::policy::UtilityPolicy;
+use super::reach::is_left_alone;
 
 /// Quantity of a job that a nudge moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +17,29 @@ pub enum Lever {
     /// Logarithm of the horizon over which a restart of the job pays: with more the job goes to another size sooner,
     /// with less it holds what it has.
     Horizon,
+    /// Exponent of the speed in the value of the job's sizes: with more the job grows beyond its smallest size, with
+    /// less it stays small. What the smallest size is worth stays.
+    Exponent,
 }
 
 impl Lever {
+    /// All levers.
+    pub const ALL: [Self; 3] = [Self::Weight, Self::Horizon, Self::Exponent];
+
     /// Number of features that the quantity is a weighted sum of.
     pub const fn features(self) -> usize {
         match self {
             Self::Weight => COMMON,
             Self::Horizon => 3,
+            Self::Exponent => 2,
+        }
+    }
+
+    /// Amount of the quantity that counts as one: logarithms move by more than an exponent between -1 and 0.
+    pub const fn unit(self) -> f64 {
+        match self {
+            Self::Weight | Self::Horizon => 1.0,
+            Self::Exponent => 0.5,
         }
     }
 }
@@ -34,7 +51,7 @@ pub struct Nudge {
     pub job: JobId,
     /// Quantity that it moves.
     pub lever: Lever,
-    /// Amount that is added to the quantity.
+    /// Amount that is added to the quantity, in its units ([`Lever::unit`]).
     pub by: f64,
     /// Time at which it ends.
     pub until: SimTime,
@@ -43,7 +60,7 @@ pub struct Nudge {
 impl Nudge {
     /// Amount that is added to a quantity of a job at a time.
     pub(super) fn of(&self, job: JobId, now: SimTime, lever: Lever) -> f64 {
-        if self.job == job && self.lever == lever && now < self.until { self.by } else { 0.0 }
+        if self.job == job && self.lever == lever && now < self.until { self.by * lever.unit() } else { 0.0 }
     }
 }
 
@@ -56,6 +73,8 @@ pub struct Situation {
     pub weight: [f64; Lever::Weight.features()],
     /// Features of [`Lever::Horizon`]; `None` for a job that waits, which has no restart to weigh.
     pub horizon: Option<[f64; Lever::Horizon.features()]>,
+    /// Features of [`Lever::Exponent`].
+    pub exponent: [f64; Lever::Exponent.features()],
 }
 
 impl Situation {
@@ -64,6 +83,7 @@ impl Situation {
         match lever {
             Lever::Weight => Some(&self.weight),
             Lever::Horizon => self.horizon.as_ref().map(<[f64; 3]>::as_slice),
+            Lever::Exponent => Some(&self.exponent),
         }
     }
 }
@@ -71,7 +91,7 @@ impl Situation {
 impl UtilityPolicy {
     /// Situations of the jobs that are not left alone at the decision point that this policy has decided about last.
     pub fn situations(&self, view: &ClusterView<'_>) -> Vec<Situation> {
-        let round = self.round_of(view);
+        let round = Round::at(view, self.theta());
         let jobs = view.jobs().enumerate().filter(|(_, job)| !is_left_alone(view, job));
         let situation = |(at, job)| {
             let claim = self.claim(view, at, &job, &round);
@@ -80,8 +100,42 @@ impl UtilityPolicy {
                 job: job.id(),
                 weight: std::array::from_fn(|feature| claim.features[feature]),
                 horizon: (job.gpus() > 0).then_some(logs),
+                exponent: [1.0, round.pressure],
             }
         };
         jobs.map(situation).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::features::{FEATURES, weight};
+    use super::*;
+    use crate::policies::utility::Theta;
+
+    fn sum(by: &[f64], features: &[f64]) -> f64 {
+        by.iter().zip(features).map(|(by, feature)| by * feature).sum()
+    }
+
+    /// What a fit on the features finds of nudges, the parameters can express.
+    #[test]
+    fn moved_parameters_move_a_job_as_a_nudge_by_the_weighted_sum_of_its_features_does() {
+        let theta = Theta::sia().moved(Lever::Weight, &[0.5, -0.25, 0.0, 1.0]);
+        let by: Vec<f64> = (0..COMMON).map(|at| 0.03 * at as f64 - 0.2).collect();
+        let features: [f64; FEATURES.len()] = std::array::from_fn(|at| (at as f64 * 1.7).sin());
+        let weighed = |theta: &Theta| weight(theta.weights(), &features).ln();
+        let moved = weighed(&theta.clone().moved(Lever::Weight, &by)) - weighed(&theta);
+        assert!((moved - sum(&by, &features[..COMMON])).abs() < 1e-6, "{moved}");
+
+        let (by, age, left) = ([0.4, -0.1, 0.05], 5_000.0_f64, 700.0_f64);
+        let kept = |theta: &Theta, nudge| theta.after_restart(600.0, age, 1, left, nudge);
+        let expected = kept(&theta, sum(&by, &[1.0, (age + 1.0).ln(), (left + 1.0).ln()]));
+        let moved = kept(&theta.clone().moved(Lever::Horizon, &by), 0.0);
+        assert!((moved - expected).abs() < 1e-6 && (moved - kept(&theta, 0.0)).abs() > 1e-3, "{moved} {expected}");
+
+        let (by, pressure) = ([0.2, 0.3], -0.6);
+        let moved = theta.clone().moved(Lever::Exponent, &by).exponent(pressure);
+        let expected = theta.exponent(pressure) + Lever::Exponent.unit() * sum(&by, &[1.0, pressure]);
+        assert!((moved - expected).abs() < 1e-6, "{moved} {expected}");
     }
 }

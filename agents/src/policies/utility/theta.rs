@@ -141,16 +141,17 @@ impl Theta {
         self.places().map(|at| self.values[at]).collect()
     }
 
-    /// Parameters with `by` added to those of a lever, in the order of its features ([`Lever::features`]); each is
-    /// rounded as a bundle stores it.
+    /// Parameters with `by` added to those of a lever, in its units and in the order of its features
+    /// ([`Lever::features`]); each is rounded as a bundle stores it.
     #[must_use]
     pub fn moved(mut self, lever: Lever, by: &[f64]) -> Self {
         let first = match lever {
             Lever::Weight => 0,
             Lever::Horizon => FEATURES.len() + ShapeParameter::LogHorizon as usize,
+            Lever::Exponent => FEATURES.len() + ShapeParameter::Exponent as usize,
         };
         for (value, by) in self.values[first..].iter_mut().zip(by.iter().take(lever.features())) {
-            *value = f64::from((*value + by) as f32);
+            *value = f64::from((*value + by * lever.unit()) as f32);
         }
         self
     }
@@ -182,12 +183,11 @@ impl Theta {
         self.values[FEATURES.len() + parameter as usize]
     }
 
-    /// Exponent of the speed under `pressure`; never quite 0, where the power has no inverse.
+    /// Exponent of the speed under `pressure`.
     pub(super) fn exponent(&self, pressure: f64) -> f64 {
-        let exponent = (self.shape(ShapeParameter::Exponent)
-            + self.shape(ShapeParameter::ExponentByPressure) * pressure)
-            .clamp(-3.0, 1.0);
-        if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
+        bounded_exponent(
+            self.shape(ShapeParameter::Exponent) + self.shape(ShapeParameter::ExponentByPressure) * pressure,
+        )
     }
 
     pub(super) fn floor(&self) -> f64 {
@@ -229,6 +229,12 @@ impl Theta {
     pub(super) fn trusted_after_run(&self, ratio: f64) -> f64 {
         ratio.powf(self.shape(ShapeParameter::TrustOfOtherType).clamp(0.0, 2.0))
     }
+}
+
+/// An exponent that powers can have; never quite 0, where the power has no inverse.
+pub(super) fn bounded_exponent(exponent: f64) -> f64 {
+    let exponent = exponent.clamp(-3.0, 1.0);
+    if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
 }
 
 /// Name, start and first step of the parameter at a place.
