@@ -7,7 +7,7 @@
 //!   policy that is imitated or logged.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
-//! - [`expert_iteration`]: exact rollouts of single changes, and a utility that is fitted to what they show.
+//! - [`expert_iteration`]: exact rollouts of changes, and a utility that is fitted to what they show.
 //! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
 //! - [`queue`]: learned orders of batch queues.
 //! - [`returns`]: what a run costs from any moment on.

@@ -56,10 +56,9 @@ fn agent() -> ExpertAgent {
     ExpertAgent {
         teacher: "pollux-fast".into(),
         rounds: 8,
-        episodes: 8,
-        trials: 8,
-        moments: 4,
-        jobs: 3,
+        episodes: 16,
+        trials: 16,
+        nudge: 1.0,
         tail: 0.0,
         start: [("log_age_secs".to_owned(), 1.0)].into(),
         ..ExpertAgent::default()
@@ -140,15 +139,17 @@ fn stopping_and_resuming_changes_nothing() {
 }
 
 #[test]
-fn a_change_of_nothing_saves_nothing_and_a_change_moves_only_its_lever() {
-    let none = ExpertAgent { nudge: 1e-300, ..agent() };
-    let quiet = experiment(none.clone());
-    let labels = Expert::new(&quiet, &none).unwrap().labels(&Theta::sia(), 0).unwrap();
-    assert!(labels.len() > 20 && labels.iter().all(|label| label.saves == 0.0), "copies play on as the original does");
-    let loud = experiment(agent());
-    let labels = Expert::new(&loud, &agent()).unwrap().labels(&Theta::sia(), 0).unwrap();
-    assert!(labels.iter().any(|label| label.lever == Lever::Weight && label.saves > 0.0));
-    assert!(labels.iter().all(|label| label.features.len() == label.lever.features()));
+fn a_change_of_nothing_saves_nothing_and_a_step_moves_only_its_lever() {
+    let labels =
+        |agent: ExpertAgent| Expert::new(&experiment(agent.clone()), &agent).unwrap().labels(&Theta::sia(), 0).unwrap();
+    let none = labels(ExpertAgent { nudge: 1e-300, ..agent() });
+    assert!(none.len() > 20 && none.iter().all(|label| label.saves == 0.0), "copies play on as the original does");
+    assert!(labels(agent()).iter().any(|label| label.saves > 0.0));
+    let constant = Lever::Exponent.features().start;
+    let single = labels(ExpertAgent { jobs: 1, ..agent() });
+    assert!(single.iter().all(|label| label.features[constant].abs() == 1.0), "one job, up or down");
+    let sides = [1.0, -1.0].map(|side| single.iter().filter(|label| label.features[constant] == side).count());
+    assert!(sides.iter().all(|&count| 4 * count > single.len()), "{sides:?}");
     let moved = Theta::sia().moved(Lever::Horizon, &[0.5, 0.25, 0.125]);
     let changed: Vec<(&str, f64)> = (moved.names().zip(moved.values()).zip(Theta::sia().values()))
         .filter_map(|((name, value), before)| (value != before).then_some((name, value - before)))

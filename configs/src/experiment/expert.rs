@@ -1,4 +1,4 @@
-//! Settings of `[agent.expert_iteration]`: a utility that learns from exact rollouts of single changes.
+//! Settings of `[agent.expert_iteration]`: a utility that learns from exact rollouts of changes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Expert iteration (Anthony, Tian, Barber, NIPS 2017) of a utility (`goodput_agents::policies::utility`). The expert
-/// is the simulator: at moments of training episodes it copies the cluster, moves the claim of one job for a while, and
+/// is the simulator: at moments of training episodes it copies the cluster, moves the claims of jobs for a while, and
 /// plays the episode to its end under the policy of the round. The apprentice is the utility, which a least-squares fit
-/// on the features of the job moves in the direction that the expert found. The moved utility is the policy of the next
+/// on the features of the jobs moves in the direction that the expert found. The moved utility is the policy of the next
 /// round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -22,18 +22,16 @@ pub struct ExpertAgent {
     #[serde(deserialize_with = "policies::name")]
     #[schemars(with = "PolicyText")]
     pub teacher: String,
-    /// What the apprentice is told of a moment.
-    pub target: ExpertTarget,
     /// Number of rounds.
     pub rounds: u64,
     /// Episodes of a round in which changes are tried; new ones each round.
     pub episodes: u64,
     /// Moments of an episode at which changes are tried.
     pub moments: u64,
-    /// Jobs of a moment for which changes are tried, one after the other.
+    /// Jobs whose claims a change moves at once, at most; each is moved up or down at random.
     pub jobs: usize,
-    /// Change of the logarithm of a job's weight, of the logarithm of its horizon, and twice that of its exponent; it is
-    /// tried in both directions.
+    /// Change of the logarithm of a job's weight, of the logarithm of its horizon, and twice that of its exponent. The
+    /// opposite change is tried too.
     pub nudge: f64,
     /// Seconds that a change lasts.
     pub span_secs: f64,
@@ -57,30 +55,18 @@ pub struct ExpertAgent {
     pub start: BTreeMap<String, f64>,
 }
 
-/// What the apprentice of `[agent.expert_iteration]` is told of a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExpertTarget {
-    /// Of each change that was tried, its advantage: the cost that it saves.
-    #[default]
-    Advantage,
-    /// The change that saves most, as a decision to imitate; the others count as no change.
-    Decision,
-}
-
 impl Default for ExpertAgent {
     fn default() -> Self {
         Self {
             teacher: "sia".into(),
-            target: ExpertTarget::default(),
             rounds: 10,
             episodes: 32,
-            moments: 4,
-            jobs: 4,
-            nudge: 1.0,
+            moments: 8,
+            jobs: 16,
+            nudge: 0.5,
             span_secs: 3600.0,
             step: 0.5,
-            ridge: 0.01,
+            ridge: 0.1,
             trials: 24,
             tail: 0.4,
             experience: true,

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
 pub use self::evolution::{EvolutionAgent, started};
-pub use self::expert::{ExpertAgent, ExpertTarget};
+pub use self::expert::ExpertAgent;
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
@@ -111,7 +111,7 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
-    /// Expert iteration of utilities: exact rollouts of single changes, and a fit on what they show.
+    /// Expert iteration of utilities: exact rollouts of changes, and a fit on what they show.
     #[serde(rename = "expert_iteration")]
     Expert(ExpertAgent),
     /// Learning from logged decisions.

@@ -1,10 +1,10 @@
-//! The expert: exact rollouts of single changes of a policy.
+//! The expert: exact rollouts of changes of a policy.
 
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::policies::utility::{Experience, Lever, Nudge, Situation, Theta, Utility, UtilityPolicy};
-use goodput_configs::experiment::{Experiment, ExpertAgent, ExpertTarget};
+use goodput_agents::policies::utility::{Experience, Lever, Theta, Utility, UtilityPolicy};
+use goodput_configs::experiment::{Experiment, ExpertAgent};
 use goodput_configs::scenario::Setup;
 use goodput_env::gym::EnvError;
 use goodput_env::policy::Policy;
@@ -15,6 +15,7 @@ use goodput_env::time::SimTime;
 use rand::RngExt;
 use rayon::prelude::*;
 
+use super::change::Change;
 use super::mean;
 use crate::cost;
 use crate::episodes::Episodes;
@@ -30,17 +31,14 @@ pub struct Expert<'a> {
     experience: Experience,
 }
 
-/// What was found of one job at one moment.
+/// What was found of one change at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
-    /// Quantity that was moved.
-    pub lever: Lever,
-    /// Features of the job at that moment.
-    pub features: Vec<f64>,
-    /// Target of the fit, for each unit by which the quantity is moved up: the cost that is saved, or the move of the
-    /// best change.
+    /// Features of the change.
+    pub features: [f64; Lever::FEATURES],
+    /// Cost that is saved for each unit by which claims are moved.
     pub target: f64,
-    /// Cost of the episode that the better direction saves.
+    /// Half of the difference between the costs of the episode with the change and with its opposite.
     pub saves: f64,
 }
 
@@ -84,7 +82,7 @@ impl<'a> Expert<'a> {
         self.agent.episodes + self.agent.trials
     }
 
-    /// Labels of a round for the policy with these parameters, in order of episode, moment and job.
+    /// Labels of a round for the policy with these parameters, in order of episode and moment.
     ///
     /// # Errors
     /// [`TrainError`] where a run fails.
@@ -115,9 +113,9 @@ impl<'a> Expert<'a> {
         Ok(cost::of_run(scenario, &run.run(&mut policy)?, self.agent.tail))
     }
 
-    /// Labels of one episode. The policy plays the episode, and at moments drawn at random each change is played to the
-    /// end of the episode on a copy of the cluster and of the policy. Everything that is not decided is equal in these
-    /// runs: arrivals, work and errors of estimates.
+    /// Labels of one episode. The policy plays the episode, and at moments drawn at random a change and its opposite are
+    /// played to the end of the episode on copies of the cluster and of the policy. Everything that is not decided is
+    /// equal in these runs: arrivals, work and errors of estimates.
     fn labels_of(&self, theta: &Theta, scenario: &Arc<Scenario>) -> Result<Vec<Label>, SimError> {
         let mut random = keyed(scenario.seed, Stream::Exploration, 0);
         let last = scenario.workload.jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
@@ -126,21 +124,14 @@ impl<'a> Expert<'a> {
             .collect();
         moments.sort_unstable_by(|one, other| other.cmp(one));
         let mut policy = self.policy(theta);
-        let unchanged = self.played_out(Simulator::new(scenario.clone()), policy.clone(), scenario)?;
         let mut run = Simulator::new(scenario.clone());
         let mut labels = Vec::new();
         while !moments.is_empty() && run.run_until_decision()? == Status::Decision {
             let before = policy.clone();
             let plan = policy.decide(&run.view());
             if moments.pop_if(|moment| *moment <= run.now()).is_some() {
-                let mut situations = policy.situations(&run.view());
-                let mut found = Vec::new();
-                for _ in 0..self.agent.jobs.min(situations.len()) {
-                    let chosen = (random.random::<f64>() * situations.len() as f64) as usize % situations.len();
-                    found.extend(self.of_job(&run, &before, &situations.swap_remove(chosen), unchanged, scenario)?);
-                }
-                self.settle(&mut found);
-                labels.extend(found);
+                let change = Change::drawn(policy.situations(&run.view()), self.agent.jobs, &mut random);
+                labels.extend(change.map(|change| self.label(&run, &before, &change, scenario)).transpose()?);
             }
             run.apply(&plan)?;
             run.wake_at(policy.wake_at());
@@ -148,46 +139,26 @@ impl<'a> Expert<'a> {
         Ok(labels)
     }
 
-    /// Labels of one job at a decision point, by lever.
-    fn of_job(
+    /// Label of a change at a decision point.
+    fn label(
         &self,
         run: &Simulator,
         policy: &UtilityPolicy,
-        situation: &Situation,
-        unchanged: f64,
+        change: &Change,
         scenario: &Arc<Scenario>,
-    ) -> Result<Vec<Label>, SimError> {
+    ) -> Result<Label, SimError> {
         let until = run.now() + SimTime::from_secs_f64(self.agent.span_secs);
-        let mut labels = Vec::new();
-        for lever in Lever::ALL {
-            let Some(features) = situation.features(lever) else { continue };
-            let saved = |by: f64| -> Result<f64, SimError> {
-                let nudge = Nudge { job: situation.job, lever, by, until };
-                let (mut run, mut policy) = (run.clone(), policy.clone().nudged(Some(nudge)));
-                let plan = policy.decide(&run.view());
-                run.apply(&plan)?;
-                run.wake_at(policy.wake_at());
-                Ok(unchanged - self.played_out(run, policy, scenario)?)
-            };
-            // One job of many is changed: as a share of one job the saving does not depend on their number.
-            let jobs = scenario.workload.jobs.len() as f64;
-            let nudge = self.agent.nudge;
-            let (up, down) = (saved(nudge)?, saved(-nudge)?);
-            let target = jobs * (up - down) / (2.0 * nudge);
-            labels.push(Label { lever, features: features.to_vec(), target, saves: up.max(down) });
-        }
-        Ok(labels)
-    }
-
-    /// Makes targets of the savings at one moment.
-    fn settle(&self, labels: &mut [Label]) {
-        if self.agent.target == ExpertTarget::Advantage {
-            return;
-        }
-        let most = labels.iter().map(|label| label.saves).fold(0.0, f64::max);
-        for label in labels {
-            let chosen = most > 0.0 && label.saves >= most;
-            label.target = if chosen { self.agent.nudge * label.target.signum() } else { 0.0 };
-        }
+        let cost = |by: f64| -> Result<f64, SimError> {
+            let (mut run, mut policy) = (run.clone(), policy.clone().nudged(change.times(by, until)));
+            let plan = policy.decide(&run.view());
+            run.apply(&plan)?;
+            run.wake_at(policy.wake_at());
+            self.played_out(run, policy, scenario)
+        };
+        let (nudge, jobs) = (self.agent.nudge, scenario.workload.jobs.len() as f64);
+        let half = (cost(-nudge)? - cost(nudge)?) / 2.0;
+        // Some jobs of many are changed: as a share of one job the saving does not depend on their number.
+        let target = change.averaged(jobs * half / nudge);
+        Ok(Label { features: change.features, target, saves: half.abs() })
     }
 }

@@ -19,10 +19,6 @@ pub struct Fit {
     pub intercept: f64,
     /// Weights of the features; zero for a feature that does not vary.
     pub weights: Vec<f64>,
-    /// Standard deviation of the weighted sum over the samples.
-    pub deviation: f64,
-    /// Mean of the target.
-    pub mean: f64,
     /// Share of the variance of the target that the fit explains.
     pub explained: f64,
 }
@@ -32,6 +28,11 @@ impl Products {
     pub fn new(features: usize) -> Self {
         let size = features + 2;
         Self { features, sums: vec![0.0; size * size] }
+    }
+
+    /// Whether they are about so many features.
+    pub fn hold(&self, features: usize) -> bool {
+        self.features == features && self.sums.len() == (features + 2).pow(2)
     }
 
     /// Lets the samples so far count `share` as much.
@@ -57,8 +58,7 @@ impl Products {
         if count <= 0.0 {
             return None;
         }
-        let mean = |at: usize| self.sums[at] / count;
-        let covariance = |one: usize, other: usize| self.sums[one * size + other] / count - mean(one) * mean(other);
+        let (mean, covariance) = (|at| self.mean(at), |one, other| self.covariance(one, other));
         let target = size - 1;
         let deviation = |at: usize| covariance(at, at).max(0.0).sqrt();
         // What rounding leaves of a constant is no variance.
@@ -77,15 +77,29 @@ impl Products {
         let mut weights = vec![0.0; self.features];
         used.iter().zip(&solved).for_each(|(&at, value)| weights[at - 1] = value / deviation(at));
         let sum = |at: usize| (1..target).map(|other| weights[other - 1] * covariance(at, other)).sum::<f64>();
-        let variance: f64 = (1..target).map(|at| weights[at - 1] * sum(at)).sum();
-        let left = covariance(target, target) - 2.0 * sum(target) + variance;
+        let left = covariance(target, target) - 2.0 * sum(target) + self.spread(&weights).powi(2);
         Some(Fit {
             intercept: mean(target) - (1..target).map(|at| weights[at - 1] * mean(at)).sum::<f64>(),
             weights,
-            deviation: variance.max(0.0).sqrt(),
-            mean: mean(target),
             explained: 1.0 - left / covariance(target, target),
         })
+    }
+
+    /// Standard deviation of a weighted sum of the features over the samples.
+    pub fn spread(&self, weights: &[f64]) -> f64 {
+        let sum = |one: usize| {
+            let each = weights.iter().enumerate();
+            each.map(|(other, weight)| weight * self.covariance(one + 1, other + 1)).sum::<f64>()
+        };
+        weights.iter().enumerate().map(|(at, weight)| weight * sum(at)).sum::<f64>().max(0.0).sqrt()
+    }
+
+    fn mean(&self, at: usize) -> f64 {
+        self.sums[at] / self.sums[0]
+    }
+
+    fn covariance(&self, one: usize, other: usize) -> f64 {
+        self.sums[one * (self.features + 2) + other] / self.sums[0] - self.mean(one) * self.mean(other)
     }
 }
 
@@ -116,92 +130,4 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
         right[row] = (right[row] - inner) / matrix[row][row];
     }
     Some(right)
-}
-
-#[cfg(test)]
-mod tests {
-    use goodput_env::seed::{Stream, rng};
-    use rand::RngExt;
-
-    use super::*;
-
-    #[test]
-    fn an_exact_line_is_found_and_a_constant_feature_has_no_weight() {
-        let mut random = rng(1, Stream::Exploration);
-        let mut products = Products::new(3);
-        for _ in 0..50 {
-            let (one, other) = (random.random::<f64>(), 100.0 * random.random::<f64>());
-            products.add(&[one, 7.0, other], 2.0 - 3.0 * one + 0.25 * other);
-        }
-        let fit = products.fit(0.0).unwrap();
-        for (found, expected) in fit.weights.iter().zip([-3.0, 0.0, 0.25]) {
-            assert!((found - expected).abs() < 1e-8, "{:?}", fit.weights);
-        }
-        assert!((fit.intercept - 2.0).abs() < 1e-7 && (fit.explained - 1.0).abs() < 1e-9, "{fit:?}");
-    }
-
-    /// Expected values: `numpy.linalg.lstsq` (2.4.6) of the standardised features, with a row of `sqrt(0.1 * 30)` each.
-    #[test]
-    fn the_fit_is_that_of_numpy() {
-        let mut products = Products::new(3);
-        for at in 0..30u32 {
-            let features = [at, at * at % 7, (at % 4).pow(2)].map(f64::from);
-            products.add(&features, f64::from(3 * at % 5) + 0.1 * f64::from(at));
-        }
-        let fit = products.fit(0.1).unwrap();
-        let expected = [0.10285772476795108, -0.002098377181893046, 0.020077295371049148];
-        for (found, expected) in fit.weights.iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-12, "{:?}", fit.weights);
-        }
-        assert!((fit.intercept - 1.8962948327858442).abs() < 1e-12, "{fit:?}");
-    }
-
-    #[test]
-    fn the_gradient_of_the_penalised_loss_is_zero_at_the_fit() {
-        let (mut random, ridge) = (rng(2, Stream::Exploration), 0.3);
-        let samples: Vec<([f64; 2], f64)> = (0..40)
-            .map(|_| {
-                let x = [random.random::<f64>(), 5.0 * random.random::<f64>()];
-                (x, x[0] - x[1] + random.random::<f64>())
-            })
-            .collect();
-        let mut products = Products::new(2);
-        samples.iter().for_each(|(x, y)| products.add(x, *y));
-        let fit = products.fit(ridge).unwrap();
-        let count = samples.len() as f64;
-        let mean = |at: usize| samples.iter().map(|(x, _)| x[at]).sum::<f64>() / count;
-        let variance = |at: usize| samples.iter().map(|(x, _)| (x[at] - mean(at)).powi(2)).sum::<f64>() / count;
-        let penalty = [ridge * variance(0), ridge * variance(1)];
-        let loss = |intercept: f64, weights: &[f64]| {
-            let error = |(x, y): &([f64; 2], f64)| (intercept + weights[0] * x[0] + weights[1] * x[1] - y).powi(2);
-            samples.iter().map(error).sum::<f64>() / count
-                + weights.iter().zip(penalty).map(|(weight, by)| by * weight * weight).sum::<f64>()
-        };
-        let h = 1e-5;
-        let slope = |up: f64, down: f64| (up - down) / (2.0 * h);
-        assert!(slope(loss(fit.intercept + h, &fit.weights), loss(fit.intercept - h, &fit.weights)).abs() < 1e-8);
-        for at in 0..2 {
-            let moved = |by: f64| {
-                let mut weights = fit.weights.clone();
-                weights[at] += by;
-                loss(fit.intercept, &weights)
-            };
-            assert!(slope(moved(h), moved(-h)).abs() < 1e-8, "weight {at}");
-        }
-    }
-
-    #[test]
-    fn faded_samples_count_less_and_no_samples_give_no_fit() {
-        let mut products = Products::new(1);
-        assert_eq!(products.fit(0.1), None);
-        for at in 0..10 {
-            products.add(&[f64::from(at)], 0.0);
-        }
-        assert_eq!(products.fit(0.1), None, "a target without variance");
-        products.fade(1e-9);
-        for at in 0..10 {
-            products.add(&[f64::from(at)], f64::from(2 * at));
-        }
-        assert!((products.fit(0.0).unwrap().weights[0] - 2.0).abs() < 1e-6);
-    }
 }

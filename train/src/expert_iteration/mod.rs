@@ -1,15 +1,17 @@
 //! Expert iteration of a utility by counterfactual advantages (Anthony, Tian, Barber, NIPS 2017).
 //!
-//! - `expert`: exact rollouts of single changes on copies of the simulator. What a change saves is known without the
-//!   noise of arrivals, and of other decisions only as far as the change brings them about (the "vine" rollouts of
-//!   Schulman et al., ICML 2015, section 5.2, from a simulator that can be copied).
-//! - `fit`: least squares of what the changes save on the features of the job. A utility is a weighted sum of these
+//! - `expert`: exact rollouts of changes on copies of the simulator. What a change saves is known without the noise of
+//!   arrivals, and of other decisions only as far as the change brings them about (the "vine" rollouts of Schulman et
+//!   al., ICML 2015, section 5.2, from a simulator that can be copied).
+//! - `change`: the changes that are tried.
+//! - `fit`: least squares of what the changes save on the features of the jobs. A utility is a weighted sum of these
 //!   features, so they are the compatible ones, and the weights of the fit are the natural gradient of the cost
 //!   (Kakade, NIPS 2001, theorem 1).
 //!
 //! A round asks the expert, and fits what it says. Then it tries steps of several lengths on new episodes, one lever after
 //! the other, and takes the best ones. The policy of the round with the best mean on the validation seeds is exported.
 
+mod change;
 mod expert;
 mod fit;
 
@@ -34,14 +36,12 @@ use crate::validate::Validation;
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/expert.json";
-/// Number of levers; states hold them in the order of [`Lever::ALL`].
+/// Number of levers; states hold steps in the order of [`Lever::ALL`].
 const LEVERS: usize = Lever::ALL.len();
-/// Names of the shares of the variance that the fits explain, by lever.
-const EXPLAINED: [&str; LEVERS] = ["fit/explained_weight", "fit/explained_horizon", "fit/explained_exponent"];
 /// Share by which labels of earlier rounds count, from round to round: the policy has moved since.
 const FADING: f64 = 0.7;
 /// Lengths of a step that are tried with each lever, relative to that of the round before.
-const LENGTHS: [f64; 3] = [0.5, 1.0, 2.0];
+const LENGTHS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Standard deviations beyond which a label counts as no farther: a few changes turn a whole episode around.
 const FARTHEST: f64 = 3.0;
 
@@ -55,7 +55,7 @@ struct ExpertState {
     theta: Vec<f64>,
     /// Length of a step, by lever.
     steps: [f64; LEVERS],
-    products: [Products; LEVERS],
+    products: Products,
     /// Mean completion time on validation seeds, seconds, and the parameters that had it.
     best: (f64, Vec<f64>),
     teacher_jct_secs: f64,
@@ -64,8 +64,9 @@ struct ExpertState {
 /// Figures of a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundFigures {
-    explained: [f64; LEVERS],
-    /// Cost of an episode that the better direction of a change saves, in the mean of the changes.
+    /// Share of the variance of the labels that the fit explains.
+    explained: f64,
+    /// Cost of an episode that a change or its opposite saves, in the mean of the changes.
     saved: f64,
     /// Cost after the round less that before, in the mean of the trials. Costs are logarithms.
     change: f64,
@@ -99,7 +100,7 @@ pub fn train(
                 config_sha256: config_sha256.clone(),
                 rounds: 0,
                 steps: [agent.step; LEVERS],
-                products: Lever::ALL.map(|lever| Products::new(lever.features())),
+                products: Products::new(Lever::FEATURES),
                 best: (validation.score(&make(&theta, 0))?, theta.clone()),
                 theta,
                 teacher_jct_secs: validation.score_of(teacher)?.jct_secs,
@@ -152,7 +153,7 @@ fn start(agent: &ExpertAgent) -> Result<Vec<f64>, TrainError> {
     }
 }
 
-/// One round: labels, and for each lever a fit and the step that costs least on the trials.
+/// One round: labels, a fit, and for each lever the step that costs least on the trials.
 fn iterate(
     expert: &Expert<'_>,
     agent: &ExpertAgent,
@@ -162,26 +163,23 @@ fn iterate(
     let theta = theta_of(&state.theta);
     let labels = expert.labels(&theta, state.rounds)?;
     let mut figures = RoundFigures { saved: mean(labels.iter().map(|label| label.saves)), ..RoundFigures::default() };
-    let mut chosen = theta;
-    let before = expert.cost(&chosen, state.rounds)?;
-    let mut least = before;
-    for (at, lever) in Lever::ALL.into_iter().enumerate() {
-        let products = &mut state.products[at];
-        products.fade(FADING);
-        let of_lever = || labels.iter().filter(|label| label.lever == lever);
-        let bound = FARTHEST * mean(of_lever().map(|label| label.target.powi(2))).sqrt();
-        of_lever().for_each(|label| products.add(&label.features, label.target.clamp(-bound, bound)));
-        let Some(fit) = products.fit(agent.ridge) else { continue };
-        figures.explained[at] = fit.explained;
-        let (direction, start, mut length) = (direction(lever, &fit), chosen.clone(), 0.5 * state.steps[at]);
-        for tried in LENGTHS.map(|of| of * state.steps[at]) {
+    let bound = FARTHEST * mean(labels.iter().map(|label| label.target.powi(2))).sqrt();
+    state.products.fade(FADING);
+    labels.iter().for_each(|label| state.products.add(&label.features, label.target.clamp(-bound, bound)));
+    let Some(fit) = state.products.fit(agent.ridge) else { return Ok(figures) };
+    figures.explained = fit.explained;
+    let before = expert.cost(&theta, state.rounds)?;
+    let (mut chosen, mut least) = (theta, before);
+    for (lever, step) in Lever::ALL.into_iter().zip(&mut state.steps) {
+        let (direction, start, first) = (direction(lever, &fit, &state.products), chosen.clone(), *step);
+        *step *= LENGTHS[0];
+        for tried in LENGTHS.map(|of| of * first) {
             let candidate = start.clone().moved(lever, &direction.iter().map(|of| of * tried).collect::<Vec<f64>>());
             let cost = expert.cost(&candidate, state.rounds)?;
             if cost < least {
-                (least, chosen, length) = (cost, candidate, tried);
+                (least, chosen, *step) = (cost, candidate, tried);
             }
         }
-        state.steps[at] = length;
     }
     state.theta = chosen.values();
     figures.change = least - before;
@@ -189,19 +187,11 @@ fn iterate(
 }
 
 /// Direction in which a lever saves cost, of root mean square 1 over the labels.
-fn direction(lever: Lever, fit: &Fit) -> Vec<f64> {
-    let mut by = fit.weights.clone();
-    let size = match lever {
-        // What all jobs gain alike changes no division.
-        Lever::Weight => fit.deviation,
-        Lever::Horizon | Lever::Exponent => {
-            // The first feature is constant, so that the intercept is its weight.
-            by[0] = fit.intercept;
-            fit.deviation.hypot(fit.mean)
-        }
-    };
-    by.iter_mut().for_each(|of| *of /= size.max(f64::MIN_POSITIVE));
-    by
+fn direction(lever: Lever, fit: &Fit, products: &Products) -> Vec<f64> {
+    let mut by = vec![0.0; Lever::FEATURES];
+    by[lever.features()].copy_from_slice(&fit.weights[lever.features()]);
+    let size = products.spread(&by).max(f64::MIN_POSITIVE);
+    by[lever.features()].iter().map(|of| of / size).collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -216,13 +206,13 @@ fn record(
     teacher_jct_secs: f64,
     RoundFigures { explained, saved, change }: RoundFigures,
 ) -> Result<(), TrainError> {
-    let mut figures = vec![
+    let figures = vec![
         ("eval/jct_mean_secs", jct_secs),
         ("eval/best_heuristic_jct_secs", teacher_jct_secs),
         ("expert/saved_by_a_change", saved),
+        ("expert/explained_by_the_fit", explained),
         ("rollout/log_ratio_to_round_before", change),
     ];
-    figures.extend(EXPLAINED.into_iter().zip(explained));
     Ok(recorder.record(done, &figures)?)
 }
 
@@ -231,6 +221,11 @@ fn read(dir: &RunDir, config_sha256: &str) -> Result<ExpertState, TrainError> {
         .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
     if state.config_sha256 != config_sha256 {
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
+    }
+    let known = [&state.theta, &state.best.1].into_iter().all(|values| Theta::new(values).is_some());
+    if !known || !state.products.hold(Lever::FEATURES) {
+        let source = serde::de::Error::custom("it is about another number of parameters");
+        return Err(StateError::Damaged { file: STATE.into(), source }.into());
     }
     Ok(state)
 }

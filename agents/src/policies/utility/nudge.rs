@@ -1,4 +1,7 @@
-//! Change of the claim of one job for a while: the one change that a counterfactual run carries out.
+//! Change of the claims of jobs for a while: what a counterfactual run carries out.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
@@ -26,12 +29,15 @@ impl Lever {
     /// All levers.
     pub const ALL: [Self; 3] = [Self::Weight, Self::Horizon, Self::Exponent];
 
-    /// Number of features that the quantity is a weighted sum of.
-    pub const fn features(self) -> usize {
+    /// Number of features of all levers.
+    pub const FEATURES: usize = COMMON + 3 + 2;
+
+    /// Places of the features that the quantity is a weighted sum of, among those of a [`Situation`].
+    pub const fn features(self) -> Range<usize> {
         match self {
-            Self::Weight => COMMON,
-            Self::Horizon => 3,
-            Self::Exponent => 2,
+            Self::Weight => 0..COMMON,
+            Self::Horizon => COMMON..COMMON + 3,
+            Self::Exponent => COMMON + 3..Self::FEATURES,
         }
     }
 
@@ -44,15 +50,12 @@ impl Lever {
     }
 }
 
-/// Change of the claim of one job until a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Change of the claims of jobs until a time.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Nudge {
-    /// Job that it is about.
-    pub job: JobId,
-    /// Quantity that it moves.
-    pub lever: Lever,
-    /// Amount that is added to the quantity, in its units ([`Lever::unit`]).
-    pub by: f64,
+    /// By job, what is added to each quantity, in units of its lever ([`Lever::unit`]) and in the order of
+    /// [`Lever::ALL`].
+    pub by: BTreeMap<JobId, [f64; Lever::ALL.len()]>,
     /// Time at which it ends.
     pub until: SimTime,
 }
@@ -60,7 +63,8 @@ pub struct Nudge {
 impl Nudge {
     /// Amount that is added to a quantity of a job at a time.
     pub(super) fn of(&self, job: JobId, now: SimTime, lever: Lever) -> f64 {
-        if self.job == job && self.lever == lever && now < self.until { self.by * lever.unit() } else { 0.0 }
+        let by = self.by.get(&job).filter(|_| now < self.until);
+        by.map_or(0.0, |by| by[lever as usize] * lever.unit())
     }
 }
 
@@ -69,23 +73,9 @@ impl Nudge {
 pub struct Situation {
     /// The job.
     pub job: JobId,
-    /// Features of [`Lever::Weight`].
-    pub weight: [f64; Lever::Weight.features()],
-    /// Features of [`Lever::Horizon`]; `None` for a job that waits, which has no restart to weigh.
-    pub horizon: Option<[f64; Lever::Horizon.features()]>,
-    /// Features of [`Lever::Exponent`].
-    pub exponent: [f64; Lever::Exponent.features()],
-}
-
-impl Situation {
-    /// Features of a lever; `None` where it moves nothing.
-    pub fn features(&self, lever: Lever) -> Option<&[f64]> {
-        match lever {
-            Lever::Weight => Some(&self.weight),
-            Lever::Horizon => self.horizon.as_ref().map(<[f64; 3]>::as_slice),
-            Lever::Exponent => Some(&self.exponent),
-        }
-    }
+    /// Features of the levers ([`Lever::features`]). Those of the horizon are zero for a job that waits, which has no
+    /// restart to weigh.
+    pub features: [f64; Lever::FEATURES],
 }
 
 impl UtilityPolicy {
@@ -95,13 +85,13 @@ impl UtilityPolicy {
         let jobs = view.jobs().enumerate().filter(|(_, job)| !is_left_alone(view, job));
         let situation = |(at, job)| {
             let claim = self.claim(view, at, &job, &round);
-            let logs = [1.0, (claim.age_secs + 1.0).ln(), (claim.remaining_secs + 1.0).ln()];
-            Situation {
-                job: job.id(),
-                weight: std::array::from_fn(|feature| claim.features[feature]),
-                horizon: (job.gpus() > 0).then_some(logs),
-                exponent: [1.0, round.pressure],
-            }
+            let holds = f64::from(u8::from(job.gpus() > 0));
+            let horizon = [1.0, (claim.age_secs + 1.0).ln(), (claim.remaining_secs + 1.0).ln()].map(|of| holds * of);
+            let mut features = [0.0; Lever::FEATURES];
+            features[Lever::Weight.features()].copy_from_slice(&claim.features[..COMMON]);
+            features[Lever::Horizon.features()].copy_from_slice(&horizon);
+            features[Lever::Exponent.features()].copy_from_slice(&[1.0, round.pressure]);
+            Situation { job: job.id(), features }
         };
         jobs.map(situation).collect()
     }

@@ -57,7 +57,7 @@ pub struct UtilityPolicy {
     capacity: Vec<u32>,
     /// Channel to the orchestrator for the values of jobs.
     worths: Option<SharedJobValues>,
-    /// Change of the claim of one job.
+    /// Change of the claims of jobs.
     nudge: Option<Nudge>,
 }
 
@@ -144,10 +144,10 @@ impl UtilityPolicy {
         &self.theta
     }
 
-    /// Policy that moves the claim of one job for a while; `None` ends that.
+    /// Policy that moves the claims of jobs for a while.
     #[must_use]
-    pub fn nudged(self, nudge: Option<Nudge>) -> Self {
-        Self { nudge, ..self }
+    pub fn nudged(self, nudge: Nudge) -> Self {
+        Self { nudge: Some(nudge), ..self }
     }
 
     /// Goals of all jobs, size and type, by one division.

@@ -150,7 +150,7 @@ impl Theta {
             Lever::Horizon => FEATURES.len() + ShapeParameter::LogHorizon as usize,
             Lever::Exponent => FEATURES.len() + ShapeParameter::Exponent as usize,
         };
-        for (value, by) in self.values[first..].iter_mut().zip(by.iter().take(lever.features())) {
+        for (value, by) in self.values[first..].iter_mut().zip(by.iter().take(lever.features().len())) {
             *value = f64::from((*value + by * lever.unit()) as f32);
         }
         self
