@@ -99,7 +99,7 @@ fn score(experiment: &Experiment, policy: impl Fn() -> Box<dyn Policy>) -> f64 {
 }
 
 /// On one machine with free preemption the shortest remaining processing time first has the least mean completion time
-/// (Schrage, Operations Research 16, 1968).
+/// (Schrage, Operations Research 16, 1968). The start is six times as far; eight rounds leave less than a tenth.
 #[test]
 fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let (experiment, folder) = (experiment(agent()), tempfile::tempdir().unwrap());
@@ -118,8 +118,8 @@ fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let after = score(&experiment, || learned.policy(Default::default()).unwrap());
     let optimum = score(&experiment, || Box::new(Shortest));
     println!("mean JCT: start {before:.0} s, learned {after:.0} s, optimum {optimum:.0} s, {:?}", utility.theta);
-    assert!(after <= 1.05 * optimum, "learned {after:.0} s, optimum {optimum:.0} s");
-    assert!(before >= 1.2 * optimum, "start {before:.0} s, optimum {optimum:.0} s");
+    assert!(after <= 1.1 * optimum, "learned {after:.0} s, optimum {optimum:.0} s");
+    assert!(before >= 5.0 * optimum, "start {before:.0} s, optimum {optimum:.0} s");
 }
 
 #[test]
