@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 /// Expert iteration (Anthony, Tian, Barber, NIPS 2017) of a utility (`goodput_agents::policies::utility`). The expert
 /// is the simulator: at moments of training episodes it copies the cluster, moves the claims of jobs for a while, and
 /// plays the episode to its end under the policy of the round. The apprentice is the utility, which a least-squares fit
-/// on the features of the jobs moves in the direction that the expert found. The moved utility is the policy of the next
-/// round.
+/// on the features of the jobs moves in the direction that the expert found. The moved utility is the policy of the
+/// next round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpertAgent {
@@ -36,7 +36,7 @@ pub struct ExpertAgent {
     /// Seconds that a change lasts.
     pub span_secs: f64,
     /// Root mean square by which the first round moves the logarithms of jobs' weights and horizons, and twice that of
-    /// exponents. A round tries half and twice as much too, and later rounds go by the length that was best.
+    /// exponents. A round tries a quarter to four times as much, and later rounds go by the length that was best.
     pub step: f64,
     /// Ridge of the fit, relative to the variance of a feature.
     pub ridge: f64,

@@ -5,8 +5,8 @@ use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 use rand::{Rng, RngExt};
 
-/// Claims of jobs at one moment, each of which is moved up or down at random. What a change saves is due to all of them,
-/// and over many changes a fit tells them apart (simultaneous perturbation: Spall, IEEE Transactions on Automatic
+/// Claims of jobs at one moment, each of which is moved up or down at random. What a change saves is due to all of
+/// them, and over many changes a fit tells them apart (simultaneous perturbation: Spall, IEEE Transactions on Automatic
 /// Control 37, 1992).
 pub struct Change {
     signs: Vec<(JobId, [f64; Lever::ALL.len()])>,

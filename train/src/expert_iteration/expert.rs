@@ -113,9 +113,9 @@ impl<'a> Expert<'a> {
         Ok(cost::of_run(scenario, &run.run(&mut policy)?, self.agent.tail))
     }
 
-    /// Labels of one episode. The policy plays the episode, and at moments drawn at random a change and its opposite are
-    /// played to the end of the episode on copies of the cluster and of the policy. Everything that is not decided is
-    /// equal in these runs: arrivals, work and errors of estimates.
+    /// Labels of one episode. The policy plays the episode, and at moments drawn at random a change and its opposite
+    /// are played to the end of the episode on copies of the cluster and of the policy. Everything that is not decided
+    /// is equal in these runs: arrivals, work and errors of estimates.
     fn labels_of(&self, theta: &Theta, scenario: &Arc<Scenario>) -> Result<Vec<Label>, SimError> {
         let mut random = keyed(scenario.seed, Stream::Exploration, 0);
         let last = scenario.workload.jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);

@@ -8,8 +8,9 @@
 //!   features, so they are the compatible ones, and the weights of the fit are the natural gradient of the cost
 //!   (Kakade, NIPS 2001, theorem 1).
 //!
-//! A round asks the expert, and fits what it says. Then it tries steps of several lengths on new episodes, one lever after
-//! the other, and takes the best ones. The policy of the round with the best mean on the validation seeds is exported.
+//! A round asks the expert, and fits what it says. Then it tries steps of several lengths on new episodes, one lever
+//! after the other, and takes the best ones. The policy of the round with the best mean on the validation seeds is
+//! exported.
 
 mod change;
 mod expert;
