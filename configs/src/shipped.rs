@@ -20,6 +20,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/capacity", include_str!("../experiment/capacity.toml")),
     shipped("experiment/elastic", include_str!("../experiment/elastic.toml")),
     shipped("experiment/elastic-16", include_str!("../experiment/elastic-16.toml")),
+    shipped("experiment/expert-iteration", include_str!("../experiment/expert-iteration.toml")),
     shipped("experiment/faults", include_str!("../experiment/faults.toml")),
     shipped("experiment/headroom", include_str!("../experiment/headroom.toml")),
     shipped("experiment/headroom-days", include_str!("../experiment/headroom-days.toml")),

@@ -7,6 +7,7 @@
 //!   policy that is imitated or logged.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
+//! - [`expert_iteration`]: exact rollouts of changes, and a utility that is fitted to what they show.
 //! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
 //! - [`queue`]: learned orders of batch queues.
 //! - [`returns`]: what a run costs from any moment on.
@@ -33,6 +34,7 @@ pub mod episodes;
 mod error;
 pub mod evaluator;
 pub mod evolution;
+pub mod expert_iteration;
 pub mod export;
 pub mod forecaster;
 pub mod gate;
@@ -113,6 +115,7 @@ pub fn distributable(experiment: &Experiment) -> Result<&EvolutionAgent, TrainEr
         Some(AgentConfig::Cem(_)) => "[agent.cem]",
         Some(AgentConfig::Offline(_)) => "[agent.offline]",
         Some(AgentConfig::Queue(_)) => "[agent.queue]",
+        Some(AgentConfig::Expert(_)) => "[agent.expert_iteration]",
         None => return Err(TrainError::NoAgent),
     };
     Err(TrainError::NotDistributed { agent })
@@ -148,6 +151,7 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Expert(agent)) => expert_iteration::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Queue(agent)) => queue::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),

@@ -5,6 +5,8 @@ mod distributed;
 mod episodes;
 mod evolution;
 mod expenses;
+mod expert_fit;
+mod expert_iteration;
 mod guarantees;
 mod offline;
 mod queue;

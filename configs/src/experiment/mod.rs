@@ -3,6 +3,7 @@
 
 mod circumstances;
 mod evolution;
+mod expert;
 mod known;
 mod offline;
 mod ppo;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
 pub use self::evolution::{EvolutionAgent, started};
+pub use self::expert::ExpertAgent;
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
@@ -109,6 +111,9 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
+    /// Expert iteration of utilities: exact rollouts of changes, and a fit on what they show.
+    #[serde(rename = "expert_iteration")]
+    Expert(ExpertAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
     /// An order of a batch queue.
@@ -122,6 +127,7 @@ impl AgentConfig {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
             Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
+            Self::Expert(agent) => Some(&agent.teacher),
         }
     }
 
@@ -131,6 +137,7 @@ impl AgentConfig {
             Self::Ppo(_) => "agent.ppo.warm_start.teacher",
             Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => "agent",
             Self::Evolution(_) => "agent.evolution.teacher",
+            Self::Expert(_) => "agent.expert_iteration.teacher",
         }
     }
 }
@@ -268,6 +275,9 @@ impl Experiment {
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
         }
+        if let Some(AgentConfig::Expert(agent)) = &self.agent {
+            agent.check(&Theta::sia().with(self.groups()))?;
+        }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
@@ -309,9 +319,12 @@ impl Experiment {
         warm_up.as_ref().map_or(Ok(()), WarmUpConfig::check)?;
         let only = |key, expected: &str| SetupError::Value { key, value: "given".into(), expected: expected.into() };
         let agent = self.agent.as_ref();
-        let plays = agent.is_none_or(|agent| matches!(agent, AgentConfig::Ppo(_) | AgentConfig::Evolution(_)));
+        let plays = agent.is_none_or(|agent| {
+            matches!(agent, AgentConfig::Ppo(_) | AgentConfig::Evolution(_) | AgentConfig::Expert(_))
+        });
         if !plays && (randomise.is_some() || curriculum.is_some()) {
-            return Err(only("train.randomise or train.curriculum", "none but with [agent.ppo] and [agent.evolution]"));
+            let expected = "none but with [agent.ppo], [agent.evolution] and [agent.expert_iteration]";
+            return Err(only("train.randomise or train.curriculum", expected));
         }
         if !sizes.is_empty() {
             let alone = self.services.is_empty() && self.tenants.is_empty();

@@ -16,6 +16,7 @@ use goodput_agents::learning::cma::Cma;
 use goodput_eval::entries;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::objective::{EXPERIENCE, past};
 pub use self::objective::{EpisodeCost, Generation, GenerationRound, Objective};
 
 use crate::checkpoint::StateError;

@@ -24,7 +24,7 @@ use crate::error::TrainError;
 use crate::export::bundle;
 
 /// Number of training episodes that provide the jobs in the experience that a policy starts with.
-const EXPERIENCE: u64 = 32;
+pub(crate) const EXPERIENCE: u64 = 32;
 
 /// Objective of a search. Machines with equal configurations and programs have equal objectives.
 pub struct Objective<'a> {
@@ -160,7 +160,7 @@ impl GenerationRound<'_> {
 
 /// Experience from the jobs of these episodes once they are complete: the models trained and the
 /// work done.
-fn past(episodes: &[Arc<Scenario>]) -> Experience {
+pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     let jobs = episodes.iter().flat_map(|scenario| {
         let workload = &scenario.workload;
         workload.jobs.iter().filter_map(|job| match job.work {

@@ -23,11 +23,14 @@
 //! Some two dozen numbers, found by [`crate::learning::cma`]. Where services share the cluster,
 //! tenants do or jobs fail, there are more ([`Group`]).
 
+mod claim;
 mod experience;
 pub mod features;
 mod group;
 pub mod history;
+mod nudge;
 mod policy;
+mod reach;
 mod siblings;
 mod speeds;
 mod tenants;
@@ -36,6 +39,7 @@ mod worth;
 
 pub use experience::Experience;
 pub use group::Group;
+pub use nudge::{Lever, Nudge, Situation};
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
 pub use worth::{JobValue, Observer};

@@ -10,12 +10,14 @@ use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
+use super::claim::{Claim, Round};
 use super::experience::Experience;
-use super::features::{JobFacts, weight};
-use super::history::{History, Left};
+use super::features::weight;
+use super::history::History;
+use super::nudge::{Lever, Nudge};
+use super::reach::{available, capacity, is_left_alone};
 use super::speeds::Speeds;
-use super::tenants::Tenants;
-use super::theta::Theta;
+use super::theta::{Theta, bounded_exponent};
 use crate::allocation::knapsack::{Hull, Offer};
 use crate::compose::loaning::SharedJobValues;
 use crate::placement::whole_nodes::{Nodes, Wanted};
@@ -55,6 +57,8 @@ pub struct UtilityPolicy {
     capacity: Vec<u32>,
     /// Channel to the orchestrator for the values of jobs.
     worths: Option<SharedJobValues>,
+    /// Change of the claims of jobs.
+    nudge: Option<Nudge>,
 }
 
 impl UtilityPolicy {
@@ -74,6 +78,7 @@ impl UtilityPolicy {
             starts: Vec::new(),
             capacity: Vec::new(),
             worths: None,
+            nudge: None,
         }
     }
 
@@ -85,25 +90,25 @@ impl UtilityPolicy {
 
     /// Values of the job at `at` on each of its sizes on each type, and on its present accelerators
     /// if they are of another size.
-    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) {
+    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let least = speeds.smallest(at).max(1);
-        let left = self.history.left(view, theta, job, speeds.least(at), least);
         let (held, held_on) = (job.gpus(), job.kind());
-        let facts = facts(view, speeds, at, job, &left, round);
-        let features = facts.features();
-        let weight = weight(theta.weights(), &features);
+        let seen = self.claim(view, at, job, round);
+        let nudged = |lever| self.nudge.as_ref().map_or(0.0, |nudge| nudge.of(job.id(), view.now, lever));
+        let weight = weight(theta.weights(), &seen.features) * nudged(Lever::Weight).exp();
         if let Some(worths) = &self.worths {
             worths.tell(job.id(), weight.ln());
         }
-        // A job that waits counts with the speed of its smallest size.
-        let now = speeds.speedup(at, held_on, held).max(1.0);
-        let remaining = left.gpu_secs / (f64::from(least) * now);
+        let secs = job.restart_secs().max(1.0);
         let moved = match held {
             0 => 1.0,
-            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+            _ => theta.after_restart(secs, seen.age_secs, seen.restarts, seen.remaining_secs, nudged(Lever::Horizon)),
         };
-        let (q, floor) = (round.exponent, theta.floor());
+        let floor = theta.floor();
+        let q = bounded_exponent(round.exponent + nudged(Lever::Exponent));
+        // Another exponent leaves what the smallest size is worth.
+        let of_smallest = |q: f64| ((1.0 + floor).powf(q) - floor.powf(q)) / q;
+        let weight = if q == round.exponent { weight } else { weight * of_smallest(round.exponent) / of_smallest(q) };
         // Without this, a size of no speed would have a value other than 0.
         let nothing = floor.powf(q);
         let offer = |kind: TypeId, gpus: u32| {
@@ -129,10 +134,26 @@ impl UtilityPolicy {
         self.division.group(self.offers.iter().copied());
     }
 
+    /// What the claim of the job at `at` goes by.
+    pub(super) fn claim(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Claim {
+        Claim::of(view, at, job, round, &self.theta, &self.speeds, &self.history)
+    }
+
+    /// Learned parameters.
+    pub(super) fn theta(&self) -> &Theta {
+        &self.theta
+    }
+
+    /// Policy that moves the claims of jobs for a while.
+    #[must_use]
+    pub fn nudged(self, nudge: Nudge) -> Self {
+        Self { nudge: Some(nudge), ..self }
+    }
+
     /// Goals of all jobs, size and type, by one division.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         self.capacity = capacity(view, available);
-        let round = UtilityRound::new(view, &self.theta, &self.capacity);
+        let round = Round::new(view, &self.theta, &self.capacity);
         self.division.clear();
         self.choices.clear();
         self.starts.clear();
@@ -189,103 +210,12 @@ impl UtilityPolicy {
     }
 }
 
-/// Restarts after which a job runs undisturbed for as long as a restart takes before it may be
-/// stopped again; after twice as many for twice as long.
-const PATIENCE: u32 = 8;
-
-/// Whether a job keeps what it holds, as it is: while it starts, for it has paid for what it is
-/// about to get, and for the longer afterwards the more often it was stopped. However wrong the
-/// utility is on jobs unlike those of its training, so of the time that a job holds accelerators an
-/// ever greater part is work; without this a policy can go on for ever stopping every job on a
-/// crowded cluster in favour of the next.
-pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
-    match job.state.phase {
-        Phase::Pending => false,
-        Phase::Starting { .. } => true,
-        Phase::Running => {
-            let restart = job.restart_secs();
-            let times = job.state.restarts / PATIENCE;
-            // The undisturbed time grows with the number of restarts.
-            times > 0 && (view.now - job.state.changed).as_secs_f64() < restart * f64::from(1 + times)
-        }
-    }
-}
-
-/// Accelerators by node that are free or held by jobs.
-pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
-    let mut available = view.free().to_vec();
-    for job in view.jobs() {
-        job.state.frees().iter().for_each(|slice| available[slice.node.index()] += slice.gpus);
-    }
-    available
-}
-
-/// Accelerators by type that are free or held by jobs.
-pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
-    let mut capacity = vec![0; view.cluster().types.len().max(1)];
-    for (node, available) in view.cluster().nodes.iter().zip(available) {
-        capacity[node.accelerator.index()] += available;
-    }
-    capacity
-}
-
 /// Goal of a job: accelerators and their type.
 #[derive(Clone, Copy, Debug)]
 struct Goal {
     job: JobId,
     gpus: u32,
     kind: TypeId,
-}
-
-/// Quantities that all jobs of a round share.
-pub(super) struct UtilityRound {
-    pub fair: u32,
-    pub pressure: f64,
-    pub exponent: f64,
-    pub tenants: Tenants,
-}
-
-/// Facts about the job at `at`.
-pub(super) fn facts(
-    view: &ClusterView<'_>,
-    speeds: &Speeds,
-    at: usize,
-    job: &JobView<'_>,
-    left: &Left,
-    round: &UtilityRound,
-) -> JobFacts {
-    let (least, most_measured) = (speeds.smallest(at).max(1), speeds.most_measured(at));
-    let most = speeds.on(at, most_measured).last().map_or(1, |rate| rate.0);
-    let node = view.cluster().gpus_per_node_of(most_measured).max(least);
-    JobFacts {
-        attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
-        remaining_gpu_secs: left.gpu_secs,
-        done_gpu_secs: left.done_gpu_secs,
-        age_secs: job.age().as_secs_f64(),
-        speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, most_measured, gpus)),
-        waiting: job.gpus() == 0,
-        never_ran: speeds.least(at).is_none(),
-        restarts: job.state.restarts,
-        pressure: round.pressure,
-        spread: speeds.spread(at),
-        share_of_tenant: round.tenants.share(job.request().tenant),
-        failures: job.failures(),
-    }
-}
-
-impl UtilityRound {
-    /// Of the jobs in view on what is there of each type.
-    pub fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
-        let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(TypeId::at(kind)).max(1));
-        let total: u32 = capacity.iter().sum();
-        let jobs = (view.active() as u32).max(1);
-        // Nodes of types differ; the mean goes by accelerators.
-        let of_nodes: f64 = (0..capacity.len()).map(|kind| f64::from(capacity[kind]) * per_node(kind)).sum();
-        let mean = if total > 0 { of_nodes / f64::from(total) } else { per_node(0) };
-        let pressure = (f64::from(jobs) * mean / f64::from(total.max(1))).ln();
-        let tenants = Tenants::of(view, total);
-        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure), tenants }
-    }
 }
 
 impl Policy for UtilityPolicy {

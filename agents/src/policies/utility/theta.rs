@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::features::{COMMON, FEATURES, group_of};
 use super::group::Group;
+use super::nudge::Lever;
 use crate::compose::loaning::Lending;
 
 /// Parameter that is no weight of a feature.
@@ -140,6 +141,21 @@ impl Theta {
         self.places().map(|at| self.values[at]).collect()
     }
 
+    /// Parameters with `by` added to those of a lever, in its units and in the order of its features
+    /// ([`Lever::features`]); each is rounded as a bundle stores it.
+    #[must_use]
+    pub fn moved(mut self, lever: Lever, by: &[f64]) -> Self {
+        let first = match lever {
+            Lever::Weight => 0,
+            Lever::Horizon => FEATURES.len() + ShapeParameter::LogHorizon as usize,
+            Lever::Exponent => FEATURES.len() + ShapeParameter::Exponent as usize,
+        };
+        for (value, by) in self.values[first..].iter_mut().zip(by.iter().take(lever.features().len())) {
+            *value = f64::from((*value + by * lever.unit()) as f32);
+        }
+        self
+    }
+
     /// Places of the group's values.
     fn places(&self) -> impl Iterator<Item = usize> {
         let of = |group: Option<Group>| (0..ALL).filter(move |&at| group_at(at) == group);
@@ -167,12 +183,11 @@ impl Theta {
         self.values[FEATURES.len() + parameter as usize]
     }
 
-    /// Exponent of the speed under `pressure`; never quite 0, where the power has no inverse.
+    /// Exponent of the speed under `pressure`.
     pub(super) fn exponent(&self, pressure: f64) -> f64 {
-        let exponent = (self.shape(ShapeParameter::Exponent)
-            + self.shape(ShapeParameter::ExponentByPressure) * pressure)
-            .clamp(-3.0, 1.0);
-        if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
+        bounded_exponent(
+            self.shape(ShapeParameter::Exponent) + self.shape(ShapeParameter::ExponentByPressure) * pressure,
+        )
     }
 
     pub(super) fn floor(&self) -> f64 {
@@ -181,9 +196,11 @@ impl Theta {
 
     /// Fraction of its speed that a job keeps if it restarts, at `secs` each: less the more it did
     /// so already, as in Pollux and Sia, and the shorter the horizon over which the new size pays.
-    /// `remaining` are the seconds it may have left at its present speed.
-    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
-        let log = self.shape(ShapeParameter::LogHorizon)
+    /// `remaining` are the seconds it may have left at its present speed, and `nudge` is added to the logarithm of the
+    /// horizon.
+    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64, nudge: f64) -> f64 {
+        let log = nudge
+            + self.shape(ShapeParameter::LogHorizon)
             + self.shape(ShapeParameter::HorizonByAge) * (age + 1.0).ln()
             + self.shape(ShapeParameter::HorizonByRemaining) * (remaining + 1.0).ln();
         let horizon = log.clamp(-20.0, 20.0).exp();
@@ -212,6 +229,12 @@ impl Theta {
     pub(super) fn trusted_after_run(&self, ratio: f64) -> f64 {
         ratio.powf(self.shape(ShapeParameter::TrustOfOtherType).clamp(0.0, 2.0))
     }
+}
+
+/// An exponent that powers can have; never quite 0, where the power has no inverse.
+pub(super) fn bounded_exponent(exponent: f64) -> f64 {
+    let exponent = exponent.clamp(-3.0, 1.0);
+    if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
 }
 
 /// Name, start and first step of the parameter at a place.

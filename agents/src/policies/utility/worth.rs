@@ -9,9 +9,11 @@ use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::view::{ClusterView, JobView};
 
+use super::claim::{Claim, Round};
 use super::features::{FEATURES, weight};
 use super::history::History;
-use super::policy::{Utility, UtilityRound, available, capacity, facts, is_left_alone};
+use super::policy::Utility;
+use super::reach::{available, capacity, is_left_alone};
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::allocation::knapsack::Offer;
@@ -64,7 +66,7 @@ impl Observer {
     /// for the jobs that are not left alone.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<JobValue>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
-        let round = UtilityRound::new(view, &self.theta, &capacity);
+        let round = Round::new(view, &self.theta, &capacity);
         let worths: Vec<JobValue> =
             view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
         for job in view.jobs().filter(|job| is_left_alone(view, job)) {
@@ -74,17 +76,14 @@ impl Observer {
         (worths, capacity)
     }
 
-    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) -> JobValue {
+    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> JobValue {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let (held_on, held) = (job.kind(), job.gpus());
-        let least = speeds.smallest(at).max(1);
-        let left = self.history.left(view, theta, job, speeds.least(at), least);
-        let facts = facts(view, speeds, at, job, &left, round);
-        let features = facts.features();
-        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held_on, held).max(1.0));
+        let Claim { features, age_secs, restarts, remaining_secs } =
+            Claim::of(view, at, job, round, theta, speeds, &self.history);
         let moved = match held {
             0 => 1.0,
-            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+            _ => theta.after_restart(job.restart_secs().max(1.0), age_secs, restarts, remaining_secs, 0.0),
         };
         let (q, floor) = (round.exponent, theta.floor());
         let stays = |kind: TypeId, gpus: u32| (kind, gpus) == (held_on, held);
