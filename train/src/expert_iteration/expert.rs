@@ -69,7 +69,7 @@ impl<'a> Expert<'a> {
 
     /// Bundle of the utility with these parameters.
     pub fn bundle(&self, theta: &Theta, provenance: Provenance) -> PolicyBundle {
-        bundle(Model::Utility(self.utility(theta)), self.setup(), provenance)
+        bundle(Model::Utility(self.utility(theta)), self.experiment, self.setup(), provenance)
     }
 
     fn policy(&self, theta: &Theta) -> UtilityPolicy {
