@@ -25,8 +25,8 @@ use crate::export::{bundle, decoder};
 
 /// The expert of an experiment, with the training episodes that it plays.
 pub struct Expert<'a> {
+    experiment: &'a Experiment,
     agent: &'a ExpertAgent,
-    seed: u64,
     training: Episodes,
     experience: Experience,
 }
@@ -53,7 +53,7 @@ impl<'a> Expert<'a> {
             true => past(&training.range(experiment.seed, 0, EXPERIENCE)),
             false => Experience::default(),
         };
-        Ok(Self { agent, seed: experiment.seed, training, experience })
+        Ok(Self { experiment, agent, training, experience })
     }
 
     /// The experiment under the first of its loads.
@@ -87,7 +87,7 @@ impl<'a> Expert<'a> {
     /// # Errors
     /// [`TrainError`] where a run fails.
     pub fn labels(&self, theta: &Theta, round: u64) -> Result<Vec<Label>, TrainError> {
-        let episodes = self.training.range(self.seed, round * self.per_round(), self.agent.episodes);
+        let episodes = self.training.range(self.experiment.seed, round * self.per_round(), self.agent.episodes);
         let labels = episodes.par_iter().map(|episode| self.labels_of(theta, episode));
         let all = labels.collect::<Vec<Result<Vec<Label>, SimError>>>();
         let all = all.into_iter().collect::<Result<Vec<_>, _>>().map_err(EnvError::from)?;
@@ -100,7 +100,7 @@ impl<'a> Expert<'a> {
     /// [`TrainError`] where a run fails.
     pub fn cost(&self, theta: &Theta, round: u64) -> Result<f64, TrainError> {
         let first = round * self.per_round() + self.agent.episodes;
-        let episodes = self.training.range(self.seed, first, self.agent.trials);
+        let episodes = self.training.range(self.experiment.seed, first, self.agent.trials);
         let cost =
             |episode: &Arc<Scenario>| self.played_out(Simulator::new(episode.clone()), self.policy(theta), episode);
         let costs: Vec<Result<f64, SimError>> = episodes.par_iter().map(cost).collect();
