@@ -1,5 +1,6 @@
 //! Members of the default forecaster on the benchmark: what a member brings, with intervals:
-//! `cargo run --release --workspace --example members -- NET.json...`. A net is a file of one `NeuralNet` as JSON.
+//! `cargo run --release --workspace --example members`; with bundles of `goodput train` behind it, of these in place of
+//! the net that ships.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
 #[path = "../tests/bench/ours.rs"]
@@ -7,16 +8,37 @@ mod ours;
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
 
-use goodput_forecast::neural::NeuralNet;
+use goodput_forecast::neural::{NeuralNet, Spec};
 use goodput_forecast::{Adaptive, Model, block_bootstrap};
 use ours::{geometric_mean, issues};
 use protocol::{Issue, SERIES, Score, Split, conformal, score};
+use serde_json::Value;
+
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../agents/zoo/load/forecaster.bundle");
+
+/// Net of a bundle, which is a safetensors file: the length of a header in JSON, the header, and the numbers.
+fn net(bytes: &[u8]) -> NeuralNet {
+    let (length, rest) = bytes.split_first_chunk::<8>().unwrap();
+    let (header, numbers) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    let header: Value = serde_json::from_slice(header).unwrap();
+    let manifest: Value = serde_json::from_str(header["__metadata__"]["goodput.forecaster"].as_str().unwrap()).unwrap();
+    let spec: Spec = serde_json::from_value(manifest["spec"].clone()).unwrap();
+    let tensor = |(name, _): (String, [usize; 2])| {
+        let at = |end: usize| header[&name]["data_offsets"][end].as_u64().unwrap() as usize;
+        let values = numbers[at(0)..at(1)].as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        values.collect::<Vec<f32>>()
+    };
+    let weights = NeuralNet::shapes(&spec).unwrap().into_iter().flat_map(tensor).collect();
+    let number = |key: &str| manifest[key].as_f64().unwrap();
+    NeuralNet::from_parts(spec, number("mean"), number("spread"), weights).unwrap()
+}
 
 fn main() {
     let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
     let nets: Vec<NeuralNet> = std::env::args()
         .skip(1)
-        .map(|path| serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
+        .chain(std::env::args().len().eq(&1).then(|| SHIPPED.to_owned()))
+        .map(|path| net(&std::fs::read(path).unwrap()))
         .collect();
     let default = Model::DEFAULT.to_vec();
     let boosted = [default.clone(), vec![Model::Boosted]].concat();

@@ -82,7 +82,7 @@ struct Header {
     best: Option<f64>,
 }
 
-/// What a net is trained on.
+/// Series that a net is trained on.
 #[derive(Debug)]
 struct Material {
     /// Series, each with the step from which on it picks the weights and is not learnt from.

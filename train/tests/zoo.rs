@@ -183,6 +183,6 @@ fn the_shipped_forecaster_is_small_and_has_seen_no_series_of_the_benchmark() {
         let median = net.median(&window);
         assert_eq!(median.len(), day as usize);
         let wrong: f64 = median.iter().zip(&window).map(|(a, b)| (a - b).abs()).sum::<f64>() / day as f64;
-        assert!(wrong < 0.15, "a pure wave continues: mean error {wrong} of {day} steps a day");
+        assert!(wrong < 0.05, "a pure wave continues: mean error {wrong} of {day} steps a day");
     }
 }

@@ -50,7 +50,7 @@ pub struct PanelSeries {
 
 /// Rows of a panel by series.
 #[derive(Default)]
-struct Rows {
+struct PanelRows {
     names: Vec<String>,
     places: BTreeMap<String, usize>,
     entries: Vec<Vec<TimedValue>>,
@@ -76,7 +76,7 @@ pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String])
             return Ok(Panel { series: vec![PanelSeries { id: None, series }], report, dated });
         }
     };
-    let Rows { names, entries, report, .. } = rows;
+    let PanelRows { names, entries, report, .. } = rows;
     let series = names.into_iter().zip(entries).map(|(id, entries)| {
         let series = series::laid_out(path, Shape::Table, &entries, options)
             .map_err(|_| DataError::NotASeries { path: path.into(), id: id.clone() })?;
@@ -107,11 +107,11 @@ fn long(
     time: &str,
     options: &SeriesOptions,
     ids: &[String],
-) -> Result<Rows, DataError> {
+) -> Result<PanelRows, DataError> {
     let other = || names.iter().copied().find(|name| !TIMES.contains(name) && *name != UNIQUE_ID);
     let value = options.column.as_deref().or(names.contains(&"y").then_some("y")).or_else(other).unwrap_or("y");
     let mut table = CsvRows::new(path, text, &[time, value, UNIQUE_ID])?;
-    let (mut rows, mut others) = (Rows::default(), Vec::new());
+    let (mut rows, mut others) = (PanelRows::default(), Vec::new());
     while let Some(row) = table.next(NAMES) {
         let read = row.and_then(|row| {
             let of = |row: &CsvRow<'_, '_>| -> Result<_, RowProblem> {
@@ -137,14 +137,14 @@ fn long(
     if rows.names.is_empty() { Err(DataError::Empty { path: path.into() }) } else { Ok(rows) }
 }
 
-fn wide(path: &Path, text: &[u8], names: &[&str], time: &str, ids: &[String]) -> Result<Rows, DataError> {
+fn wide(path: &Path, text: &[u8], names: &[&str], time: &str, ids: &[String]) -> Result<PanelRows, DataError> {
     let columns: Vec<&str> = names.iter().copied().filter(|name| !TIMES.contains(name)).collect();
     all_named(path, ids, &columns)?;
     let kept: Vec<&str> =
         columns.into_iter().filter(|name| ids.iter().any(|pattern| is_named(pattern, name))).collect();
     let wanted: Vec<&str> = std::iter::once(time).chain(kept.iter().copied()).collect();
     let mut table = CsvRows::new(path, text, &wanted)?;
-    let mut rows = Rows::default();
+    let mut rows = PanelRows::default();
     while let Some(row) = table.next(WIDE_NAMES) {
         let read = row.and_then(|row| {
             let of = |row: &CsvRow<'_, '_>| -> Result<_, RowProblem> {
@@ -181,7 +181,7 @@ fn all_named(path: &Path, ids: &[String], known: &[&str]) -> Result<(), DataErro
     }
 }
 
-impl Rows {
+impl PanelRows {
     fn add(&mut self, id: &str, at: f64, value: f64) {
         let place = match self.places.get(id) {
             Some(&place) => place,

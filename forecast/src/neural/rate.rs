@@ -3,7 +3,7 @@
 //! A step of the result is the mean of the steps that it overlaps, weighed by the time of the overlap. So a coarser
 //! step averages, a finer one repeats, and bringing a series to finer steps and back gives it again.
 
-/// The same span as `values` in steps of which `to` last as long as `from` steps of `values`; both at least 1.
+/// Values over the span of `values`, in steps of which `to` last as long as `from` steps of `values`; both at least 1.
 pub(super) fn resampled(values: &[f64], from: usize, to: usize) -> Vec<f64> {
     if from == to {
         return values.to_vec();

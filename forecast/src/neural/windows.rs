@@ -169,8 +169,8 @@ fn random_from(apart: usize, random: &mut ChaCha8Rng) -> usize {
     if apart == 1 { 0 } else { random.random_range(0..apart) }
 }
 
-/// What a window of a net of all series is made to look like, so that the net meets in training what it will meet: a
-/// history of fewer days, and a series of longer steps.
+/// Disguise of a training window of a net of all series: a history of fewer days, and a series of longer steps. So the
+/// net meets in training what it will meet in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Disguise {
     /// Days that are known; the days before are copies of them. 0 for all days.

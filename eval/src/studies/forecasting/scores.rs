@@ -86,7 +86,7 @@ impl Study {
         rows
     }
 
-    /// What MASE is relative to, in one sentence.
+    /// Sentence that says to which error MASE is relative.
     pub fn about_mase(&self) -> String {
         format!(
             "MASE is the mean absolute error relative to that of the value of one {} before, over the steps before the \
