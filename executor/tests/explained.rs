@@ -1,4 +1,5 @@
 //! The reasons of a learned policy for the last change of a job, as `live explain` tells them.
+#![allow(clippy::print_stdout, reason = "tests print the explanations that results record")]
 
 use goodput_executor::daemon::interface::status::QueueRow;
 

@@ -1,5 +1,6 @@
 //! A daemon that is told to end gives its lease up, and one that is killed does not.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::print_stdout, reason = "a test, which prints what it counted")]
 
 use std::net::TcpListener;
 use std::path::Path;

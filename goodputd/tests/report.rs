@@ -3,6 +3,7 @@
 //! The cluster and its fortnight are simulated, the daemon and its audit log are real. The log has the time of the
 //! machine, so each line is given the time of the simulation at which the daemon wrote it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::print_stdout, reason = "a test, which prints what it counted")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The wire to a real API server is cut: what happens meanwhile is learned afterwards, also where the API server has
 //! forgotten the version that the engine had seen (410 Gone).
+#![allow(clippy::print_stdout, reason = "a test, which prints what it counted")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
