@@ -73,7 +73,9 @@ impl Kind {
         match () {
             () if has("loads") => Some(Self::WorthStudy),
             () if has("clusters") => Some(Self::Federation),
-            () if has("series") && has("forecaster") => Some(Self::ForecasterTraining),
+            () if has("forecaster") && ["series", "sources", "synthetic"].into_iter().any(&has) => {
+                Some(Self::ForecasterTraining)
+            }
             () if has("series") => Some(Self::ForecastStudy),
             () if has("engine") || has("policy") => Some(Self::Deployment),
             () if has("state_dir") || has("checkpoint_root") || has("listen") => Some(Self::NodeAgent),
@@ -85,7 +87,7 @@ impl Kind {
     /// Advice for a file without any key that tells the kind.
     pub(crate) fn overview() -> &'static str {
         "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
-         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] with [forecaster] a forecaster to train, [engine] a \
+         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] or [[sources]] with [forecaster] a forecaster to train, [engine] a \
          deployment, state_dir a node agent"
     }
 
