@@ -66,6 +66,26 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
     assert_eq!(run(dir.path(), &["forecast", "predict", "f.json"]).0, 0);
 }
 
+#[test]
+fn a_net_of_all_series_is_trained_on_many_and_fits_a_series_of_another_step() {
+    let dir = place();
+    let many = "name = \"many\"\n[synthetic]\nseries = 4\ndays = 12\n[forecaster.global]\nwidth = 8\nlayers = 1\n\
+                [window]\nlookback_hours = 168.0\nhorizon_hours = 24.0\ncentre = \"own\"\nlevels = [0.1, 0.5, 0.9]\n\
+                [data]\nknown_share = 1.0\n[train]\nsteps = 20\nbatch = 4\nvalidate_every = 10\n";
+    fs::write(dir.path().join("many.toml"), many).unwrap();
+    let (code, _, said) = run(dir.path(), &["train", "many.toml"]);
+    assert_eq!(code, 0, "{said}");
+    // The net was trained on steps of ten minutes, and the series has steps of an hour.
+    let bundle = ["--bundle", "runs/many/1/forecaster.bundle"];
+    let (code, rows, said) =
+        run(dir.path(), &[&["forecast", "compare", "study.toml", "-o", "csv"], &bundle[..]].concat());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(rows.lines().filter(|row| row.starts_with("many,")).count(), 3, "{rows}");
+    assert_eq!(predicted(dir.path(), "runs/many/1/forecaster.bundle").lines().count(), 1 + 6 * 3);
+    let (code, _, said) = run(dir.path(), &["train", "many.toml", "--set", "synthetic.days=3"]);
+    assert!(code == 2 && said.contains("10 to 366"), "{said}");
+}
+
 /// Cluster with a service under the load of the study, and a forecaster made for that load.
 fn cluster(dir: &Path, saved: &str) {
     let text = format!(

@@ -79,7 +79,9 @@ impl Kind {
             () if has("prometheus") => Some(Self::ForecastServer),
             () if has("loads") => Some(Self::WorthStudy),
             () if has("clusters") => Some(Self::Federation),
-            () if has("series") && has("forecaster") => Some(Self::ForecasterTraining),
+            () if has("forecaster") && ["series", "sources", "synthetic"].into_iter().any(&has) => {
+                Some(Self::ForecasterTraining)
+            }
             () if has("series") => Some(Self::ForecastStudy),
             () if has("engine") || has("policy") => Some(Self::Deployment),
             () if has("state_dir") || has("checkpoint_root") || has("listen") => Some(Self::NodeAgent),
@@ -91,9 +93,9 @@ impl Kind {
     /// Advice for a file without any key that tells the kind.
     pub(crate) fn overview() -> &'static str {
         "the keys at the top tell the kind of a file: [cluster] and [workload] make an experiment, [[clusters]] a \
-         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] with \
-         [forecaster] a forecaster to train, [prometheus] forecasts as a service, [engine] a deployment, state_dir a \
-         node agent"
+         federation, [series] a study of forecasters, [[loads]] a study of what a forecast is worth, [series] or \
+         [[sources]] with [forecaster] a forecaster to train, [prometheus] forecasts as a service, [engine] a \
+         deployment, state_dir a node agent"
     }
 
     /// Advice for a file of this kind that does not parse.
