@@ -49,6 +49,19 @@ fn a_second_node_ends_the_wait_of_two_jobs() {
     assert_eq!(cluster["fragmentation_percent"]["value"].as_f64(), Some(0.0));
 }
 
+#[test]
+fn free_accelerators_in_pieces_are_fragmentation() {
+    let dir = tempfile::tempdir().unwrap();
+    // Two nodes of three: each has a job of two and one free accelerator for an hour, while a job of three waits.
+    fs::write(dir.path().join("jobs.csv"), format!("{HEADER}a,0,3570,2,x\nb,0,3570,2,x\nc,0,3570,3,x\n")).unwrap();
+    let found = advice(dir.path(), &["--cluster", "2x3", "--policies", "fifo", "--resamples", "0"]);
+    let figures = &found["rows"][0]["figures"];
+    let percent = |name: &str| figures[name]["value"].as_f64().unwrap();
+    // Of twelve accelerator-hours two are free in pieces, and seven are held.
+    assert!((percent("fragmentation_percent") - 100.0 * 2.0 / 12.0).abs() < 0.1, "{figures}");
+    assert!((percent("utilisation_percent") - 100.0 * 7.0 / 12.0).abs() < 0.1, "{figures}");
+}
+
 /// Five days with a burst in the morning of each.
 fn days() -> String {
     let mut text = HEADER.to_owned();

@@ -41,6 +41,12 @@ pub enum PrometheusError {
         /// Message of Prometheus.
         problem: String,
     },
+    /// Prometheus cannot run the query now, or its answer is none of Prometheus.
+    #[error("Prometheus cannot run the query: {problem}")]
+    Failed {
+        /// Message of Prometheus, or the beginning of the answer.
+        problem: String,
+    },
     /// The query has more than one series as its result.
     #[error("the query gives {count} series, expected one: put sum(...) or max(...) around the query")]
     Series {
@@ -138,10 +144,14 @@ impl Prometheus {
         let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
         match status {
             200 => read(answer["data"].clone()),
-            // The query cannot be read, or cannot be run.
             400 | 422 => {
                 let problem = answer["error"].as_str().map_or_else(|| format!("status {status}"), str::to_owned);
-                Err(PrometheusError::Refused { problem })
+                // A query that cannot be read stays so. One that cannot be run may run later: a store of Thanos is away.
+                Err(if status == 400 {
+                    PrometheusError::Refused { problem }
+                } else {
+                    PrometheusError::Failed { problem }
+                })
             }
             401 | 403 => Err(silent(format!("status {status}: see [prometheus] token_file"))),
             _ => Err(silent(format!("status {status}"))),
@@ -177,7 +187,7 @@ fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, PrometheusEr
 /// Error of an answer that is not one of Prometheus.
 fn unreadable(answer: &str) -> PrometheusError {
     let start: String = answer.chars().take(80).collect();
-    PrometheusError::Refused { problem: format!("the answer cannot be read: {start}") }
+    PrometheusError::Failed { problem: format!("the answer cannot be read: {start}") }
 }
 
 fn millis(seconds: f64) -> i64 {

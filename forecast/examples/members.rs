@@ -72,7 +72,10 @@ fn main() {
         ("coverage of 0.9, 24 h", 24, |score| score.levels[2].2),
     ];
     for (title, hours, of) in tables {
-        println!("\n### {title}\n\n| | {} | geometric mean |\n|---|---|---|---|---|---|---|---|", SERIES.join(" | "));
+        println!(
+            "\n### {title}\n\n| | {} | mean relative to the daily naive (first five) |\n|---|---|---|---|---|---|---|---|",
+            SERIES.join(" | ")
+        );
         let row = |issues: &[Vec<Issue>]| -> Vec<f64> {
             splits.iter().zip(issues).map(|(split, issues)| of(&score(split, issues, split.hours(hours)))).collect()
         };

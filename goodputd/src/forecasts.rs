@@ -20,7 +20,8 @@ use crate::logs::{self, LogFormat};
 pub fn serve(path: &Path, sets: &[String]) -> Result<(), CommandError> {
     let (config, document) = reader::read::<ForecastServerConfig>(path, sets).map_err(command_error)?;
     logs::start(LogFormat::Text);
-    runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let served = runtime.block_on(async {
         let server = match ForecastServer::open(&config).await {
             Ok(server) => server,
             Err(ForecastServerError::Query { service, problem }) => {
@@ -43,5 +44,8 @@ pub fn serve(path: &Path, sets: &[String]) -> Result<(), CommandError> {
         };
         server.run(stop).await;
         Ok(())
-    })
+    });
+    // An estimate that is under way is of no use any more.
+    runtime.shutdown_background();
+    served
 }

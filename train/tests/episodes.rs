@@ -44,6 +44,12 @@ fn sizes_take_turns_with_loads_and_are_recorded() {
     assert!((half / one - 0.5).abs() < 0.02 && (two / one - 2.0).abs() < 0.02, "{half} {one} {two}");
     experiment.train.sizes = vec![0.0];
     assert!(experiment.setup().unwrap_err().to_string().contains("train.sizes"));
+    // A linear policy is scored on whole workloads of one cluster.
+    let linear = include_str!("../../configs/experiment/linear.toml");
+    let sized = linear.replace("\n[train]\n", "\n[train]\nsizes = [0.5, 1.0]\n");
+    assert!(sized != linear);
+    let refused = toml::from_str::<Experiment>(&sized).unwrap().setup().unwrap_err().to_string();
+    assert!(refused.contains("train.sizes") && refused.contains("[agent.evolution]"), "{refused}");
 }
 
 #[test]

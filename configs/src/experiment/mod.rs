@@ -177,7 +177,7 @@ pub struct TrainConfig {
     pub loads: Vec<f64>,
     /// Sizes of the cluster on which training episodes take turns, as shares of its nodes, each with the loads in
     /// proportion; empty: the cluster as it is. The bundle records the range, and a live daemon relies on a net from
-    /// half to twice of it. For `[agent.ppo]` and `[agent.evolution]`.
+    /// half to twice of it. For `[agent.ppo]`, `[agent.evolution]` and `[agent.expert_iteration]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<f64>,
     /// Circumstances that training episodes draw; absent: as the experiment says.
@@ -329,8 +329,8 @@ impl Experiment {
         if !sizes.is_empty() {
             let alone = self.services.is_empty() && self.tenants.is_empty();
             if !plays || !alone || !matches!(self.workload, WorkloadConfig::Synthetic(_)) {
-                let expected = "none but with [agent.ppo] and [agent.evolution] on a synthetic workload without services \
-                                and tenants";
+                let expected = "none but with [agent.ppo], [agent.evolution] and [agent.expert_iteration] on a synthetic \
+                                workload without services and tenants";
                 return Err(only("train.sizes", expected));
             }
         }

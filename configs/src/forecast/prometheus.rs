@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::serve::is_this_host;
 use crate::error::CheckError;
 
 /// A Prometheus, or a store with its HTTP interface (Thanos, Mimir, VictoriaMetrics).
@@ -75,6 +76,10 @@ impl PrometheusConfig {
         if address.tls && self.ca.is_none() {
             let expected = "the file with the certificates of the authorities, since the URL begins with https";
             return Err(CheckError::value("prometheus.ca", "absent", expected));
+        }
+        if self.token_file.is_some() && !address.tls && !is_this_host(&address.host) {
+            let expected = "a URL that begins with https, since a token would cross the network in clear";
+            return Err(CheckError::value("prometheus.url", format!("{:?}", self.url), expected));
         }
         if !(0.1..=600.0).contains(&self.timeout_secs) {
             return Err(CheckError::value("prometheus.timeout_secs", self.timeout_secs, "0.1 to 600 seconds"));

@@ -1,5 +1,6 @@
 //! Forecasts as a service: a Prometheus, and the services of which the server forecasts the load.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -22,6 +23,10 @@ pub struct ForecastServerConfig {
     /// Address of the gRPC interface, for KEDA and for the planner of Dynamo. An empty text turns the interface off.
     #[serde(default = "grpc_address")]
     pub grpc: String,
+    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS, so that whoever reaches a
+    /// port reads the loads.
+    #[serde(default)]
+    pub insecure: bool,
     /// Folder for the state of the forecasters. After a restart the server asks Prometheus only for the steps that the
     /// state lacks.
     pub state_dir: PathBuf,
@@ -169,6 +174,12 @@ impl ServedLoad {
     }
 }
 
+/// Whether a host is this one.
+pub(super) fn is_this_host(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 impl ConfigFile for ForecastServerConfig {
     const KIND: Kind = Kind::ForecastServer;
 
@@ -181,12 +192,26 @@ impl ConfigFile for ForecastServerConfig {
                 return Err(CheckError::value(key, format!("{address:?}"), "HOST:PORT, such as \"127.0.0.1:9107\""));
             }
         }
+        for (key, address) in [("listen", &self.listen), ("grpc", &self.grpc)] {
+            let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+            if !self.insecure && !address.is_empty() && !is_this_host(host) {
+                let expected = "an address of this host, such as 127.0.0.1:9107, or insecure = true in a network where \
+                                nobody else reaches the port";
+                return Err(CheckError::value(key, format!("{address:?}"), expected));
+            }
+        }
         if self.services.is_empty() {
             return Err(CheckError::value("services", "empty", "at least one service"));
         }
         for (index, service) in self.services.iter().enumerate() {
             let name = service.name.as_str();
             service.check().map_err(|error| error.within("services", name))?;
+            let settle = self.prometheus.settle_secs;
+            if settle > service.step_secs {
+                let expected =
+                    format!("at most {}, the step of {name}: a decision would come too late", service.step_secs);
+                return Err(CheckError::value("prometheus.settle_secs", settle, &expected));
+            }
             if self.services[..index].iter().any(|other| other.name == service.name) {
                 let expected = "a name that no other service has";
                 let error = CheckError::value("services.name", format!("{name:?}"), expected);

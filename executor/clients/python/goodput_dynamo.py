@@ -9,10 +9,12 @@ puts the forecast in the place of that predictor. Run the planner by
 or call `install(URL, SERVICE)` before the planner starts. Lengths of prompts and answers stay the planner's own.
 """
 
+import http.client
 import json
 import math
 import runpy
 import sys
+import urllib.error
 import urllib.request
 
 
@@ -49,7 +51,11 @@ class GoodputPredictor:
         try:
             with urllib.request.urlopen(self.address, timeout=self.timeout_seconds) as answer:
                 room = json.load(answer)["room"]
-        except (OSError, ValueError):
+        except urllib.error.HTTPError as refusal:
+            if refusal.code == 404:
+                raise LookupError(f"{self.address}: the server has no service of this name") from refusal
+            room = None
+        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
             room = None
         if room is None:
             self._predicted = max(self._predicted, self.get_last_value())

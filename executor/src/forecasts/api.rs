@@ -20,6 +20,9 @@ use crate::machine::wall_ms;
 /// Levels of the quantiles where a call names none.
 const LEVELS: [f64; 5] = [0.1, 0.5, 0.9, 0.95, 0.99];
 
+/// Most levels of a call.
+const MOST_LEVELS: usize = 99;
+
 /// Calls of the interface.
 pub fn router(board: Arc<Board>) -> Router {
     Router::new()
@@ -140,6 +143,9 @@ fn answer(place: &Place, asked: &Asked) -> Result<ForecastAnswer, String> {
             })
             .collect::<Result<Vec<f64>, String>>()?,
     };
+    if levels.len() > MOST_LEVELS {
+        return Err(format!("{} levels, expected at most {MOST_LEVELS}", levels.len()));
+    }
     check_levels(&levels).map_err(|error| format!("levels: {error}"))?;
     let watched = place.watched();
     let step_millis = place.config.step_millis();

@@ -55,8 +55,8 @@ pub struct Board {
 impl Board {
     /// Services with the states that they have.
     pub fn new(services: Vec<(ServedLoad, Watched)>, dynamo: Option<String>) -> Self {
-        let place =
-            |(config, watched)| Place { config, watched: Mutex::new(Arc::new(watched)), problem: Mutex::new(None) };
+        let unasked = || Mutex::new(Some("Prometheus was not asked yet".to_owned()));
+        let place = |(config, watched)| Place { config, watched: Mutex::new(Arc::new(watched)), problem: unasked() };
         Self { places: services.into_iter().map(place).collect(), dynamo, changes: watch::channel(0).0 }
     }
 

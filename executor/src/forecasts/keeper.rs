@@ -15,6 +15,9 @@ const ROUNDS: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 /// Time between two writes of a state. A restart asks Prometheus for what the state lacks.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 
+/// What tells one state from another: the number of steps, and the replicas decided, which rise in a silence too.
+type Held = (u64, Option<u32>);
+
 /// Keeper of all services of a board.
 pub struct Keeper {
     /// Services that are kept.
@@ -25,8 +28,8 @@ pub struct Keeper {
     pub folder: StateFolder,
     /// Time after the end of a step before it is asked for, milliseconds.
     pub settle_millis: i64,
-    /// Time of the last write of each service, with the steps that it held.
-    pub saved: Vec<Option<(Instant, u64)>>,
+    /// Time of the last write of each service, with the steps and the replicas that it held.
+    pub saved: Vec<Option<(Instant, Held)>>,
 }
 
 impl Keeper {
@@ -73,7 +76,7 @@ impl Keeper {
             let step = place.config.step_millis();
             let at = now.div_euclid(step) * step;
             match self.prometheus.range(&place.config.query, at, at, step).await {
-                Ok(_) | Err(PrometheusError::Silent { .. }) => {}
+                Ok(_) | Err(PrometheusError::Silent { .. } | PrometheusError::Failed { .. }) => {}
                 Err(problem) => {
                     return Err(ForecastServerError::Query { service: place.config.name.to_string(), problem });
                 }
@@ -128,17 +131,18 @@ impl Keeper {
         let board = Arc::clone(&self.board);
         for (place, saved) in board.places.iter().zip(&mut self.saved) {
             let watched = place.watched();
+            let held: Held = (watched.steps(), watched.decision().replicas);
             let due = match *saved {
-                Some((at, steps)) => steps != watched.steps() && (all || at.elapsed() >= SAVE_EVERY),
+                Some((at, last)) => last != held && (all || at.elapsed() >= SAVE_EVERY),
                 None => watched.steps() > 0,
             };
             if !due {
                 continue;
             }
-            let (folder, config, steps) = (self.folder.clone(), place.config.clone(), watched.steps());
+            let (folder, config) = (self.folder.clone(), place.config.clone());
             let written = tokio::task::spawn_blocking(move || folder.save(&config, &watched)).await;
             match written {
-                Ok(Ok(())) => *saved = Some((Instant::now(), steps)),
+                Ok(Ok(())) => *saved = Some((Instant::now(), held)),
                 Ok(Err(error)) => tracing::error!(service = %place.config.name, %error, "the state cannot be written"),
                 Err(error) => tracing::error!(service = %place.config.name, %error, "the state cannot be written"),
             }

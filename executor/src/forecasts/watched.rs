@@ -191,15 +191,15 @@ impl Watched {
         }
     }
 
-    /// Decides at the time `now_millis`. A value that is older than `patience_millis` leaves the decision as it is, or
-    /// raises it: what is not known does not lower the capacity.
+    /// Decides at the time `now_millis`. A value that is older than `patience_millis`, or as far in the future by a clock
+    /// that was ahead, leaves the decision as it is, or raises it: what is not known does not lower the capacity.
     pub fn decide(&mut self, config: &ServedLoad, now_millis: i64, patience_millis: i64) {
         let Some(last) = self.last_millis() else { return };
         let reach = self.terms.reach_steps;
         let gap = self.past.iter().rev().take(reach).any(|step| step.load.is_none());
         let capacity = self.asked.back().copied().flatten();
         let standing = match capacity {
-            _ if now_millis - last > patience_millis => Standing::Silent,
+            _ if (now_millis - last).abs() > patience_millis => Standing::Silent,
             _ if gap => Standing::Gap,
             None => Standing::Learning,
             Some(_) => Standing::Fresh,
@@ -260,4 +260,79 @@ impl Watched {
 
 fn known(load: f64) -> Option<f64> {
     load.is_finite().then_some(load)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: i64 = 60_000;
+
+    fn service() -> ServedLoad {
+        let text = "name = \"chat\"\nquery = \"load\"\nstep_secs = 60.0\nseason_secs = 1440.0\ncold_start_secs = 120.0\n\
+                    load_per_replica = 1.0\n";
+        toml::from_str(text).unwrap()
+    }
+
+    /// A load that is high for a half of each season of 24 steps.
+    fn load(step: i64) -> f64 {
+        if step.rem_euclid(24) < 12 { 10.0 } else { 2.0 }
+    }
+
+    /// Ten seasons, which end with a high load.
+    fn known() -> (ServedLoad, Watched, i64) {
+        let config = service();
+        let mut watched = Watched::new(&config);
+        let last = 24 * 10 + 6;
+        watched.take(&(0..=last).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
+        (config, watched, last)
+    }
+
+    fn decide(watched: &mut Watched, config: &ServedLoad, now: i64) -> (Standing, u32) {
+        watched.decide(config, now * STEP, 2 * STEP);
+        (watched.decision().standing, watched.decision().replicas.unwrap())
+    }
+
+    #[test]
+    fn a_silence_lowers_nothing_and_raises_what_is_expected_also_after_a_restart() {
+        let (config, mut watched, last) = known();
+        let (standing, high) = decide(&mut watched, &config, last);
+        assert!(standing == Standing::Fresh && high >= 10, "{standing:?} {high}");
+        let mut before = high;
+        for now in last + 3..last + 40 {
+            if now % 7 == 0 {
+                watched = serde_json::from_str(&serde_json::to_string(&watched).unwrap()).unwrap();
+            }
+            let (standing, replicas) = decide(&mut watched, &config, now);
+            assert!(standing == Standing::Silent && replicas >= before, "{now}: {standing:?} {replicas} {before}");
+            before = replicas;
+        }
+        // The values come after all, and the load is low: the decision may fall again.
+        let now = last + 36;
+        watched.take(&(last + 1..=now).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
+        let (standing, replicas) = decide(&mut watched, &config, now);
+        assert!(standing == Standing::Fresh && replicas < high, "{standing:?} {replicas}, {high} before");
+    }
+
+    #[test]
+    fn a_silence_in_the_night_expects_the_morning() {
+        let (config, mut watched, last) = known();
+        let night = last + 12;
+        watched.take(&(last + 1..=night).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
+        let (_, low) = decide(&mut watched, &config, night);
+        let (standing, morning) = decide(&mut watched, &config, night + 8);
+        assert!(standing == Standing::Silent && morning > low, "{standing:?} {morning} {low}");
+    }
+
+    #[test]
+    fn a_gap_within_reach_and_a_value_from_the_future_lower_nothing() {
+        let (config, mut watched, last) = known();
+        let (_, high) = decide(&mut watched, &config, last);
+        // The next step has no value, and the one after it has a low one.
+        watched.take(&[((last + 2) * STEP, 0.0)]);
+        assert_eq!(decide(&mut watched, &config, last + 2).0, Standing::Gap);
+        assert!(watched.decision().replicas.unwrap() >= high);
+        let (standing, replicas) = decide(&mut watched, &config, last - 100);
+        assert!(standing == Standing::Silent && replicas >= high, "{standing:?} {replicas}");
+    }
 }

@@ -23,6 +23,9 @@ pub struct PooledForecast {
     /// Forecast of the steps from the present one on.
     point: Vec<f64>,
     now: usize,
+    /// Distributions of the window ahead by share, where they were made for this step already.
+    #[serde(skip)]
+    ahead: Option<[Distribution; SHARES.len()]>,
     /// Steps from one window that teaches the share to the next.
     stride: usize,
 }
@@ -41,6 +44,7 @@ impl PooledForecast {
             statistic,
             point: Vec::new(),
             now: 0,
+            ahead: None,
             stride,
         }
     }
@@ -49,9 +53,8 @@ impl PooledForecast {
     pub fn issue(&mut self, point: Vec<f64>) {
         self.residuals.issue(&point);
         self.point = point;
-        if self.now.is_multiple_of(self.stride)
-            && let Some(by_share) = self.by_share()
-        {
+        self.ahead = if self.now.is_multiple_of(self.stride) { self.by_share() } else { None };
+        if let Some(by_share) = &self.ahead {
             let quantiles = |&tail: &f64| by_share.each_ref().map(|share| share.exceeded_with(tail));
             let quantiles = self.share.tails().iter().map(quantiles).collect();
             self.share.expect(self.now, quantiles);
@@ -62,6 +65,7 @@ impl PooledForecast {
     pub fn learn(&mut self, load: Option<f64>) {
         self.residuals.learn(load);
         self.past.learn(load);
+        self.ahead = None;
         self.now += 1;
         while let Some(origin) = self.share.oldest().filter(|origin| origin + self.window.end <= self.now) {
             let window = self.past.window(self.now - origin);
@@ -83,7 +87,14 @@ impl PooledForecast {
     /// Loads that are exceeded with the probabilities `tails`, each at the share learned for the probability of
     /// [`new`](Self::new) in its place; `None` while too few errors of forecasts are known.
     pub fn exceeded_with(&self, tails: &[f64]) -> Option<Vec<f64>> {
-        let by_share = self.by_share()?;
+        let made;
+        let by_share = match &self.ahead {
+            Some(ahead) => ahead,
+            None => {
+                made = self.by_share()?;
+                &made
+            }
+        };
         let each = tails.iter().enumerate();
         Some(each.map(|(number, &tail)| by_share[self.share.chosen(number)].exceeded_with(tail)).collect())
     }

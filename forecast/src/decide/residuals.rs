@@ -77,7 +77,8 @@ impl ResidualPaths {
     /// Takes in the forecast `point` of the next steps, the present one first.
     pub fn issue(&mut self, point: &[f64]) {
         let point: Vec<f64> = point.iter().copied().take(self.width).collect();
-        if point.is_empty() {
+        // A shorter forecast is no path of the window.
+        if point.len() < self.width {
             return;
         }
         let residuals = MeasuredSteps(Vec::with_capacity(self.width));

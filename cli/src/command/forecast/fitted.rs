@@ -18,7 +18,13 @@ pub fn fit(studies: &[Study], to: &Path) -> Result<(), CommandError> {
     let is_panel = studies.iter().any(|study| study.id.is_some());
     if is_panel {
         let failed = |error| CommandError::failed(format!("cannot write {}: {error}", to.display()));
+        // Every name is checked before the first file is written, and files of an earlier panel do not mix with these.
+        studies.iter().filter_map(|study| study.id.as_deref()).try_for_each(|id| file_name(id).map(|_| ()))?;
         fs::create_dir_all(to).map_err(failed)?;
+        if fs::read_dir(to).map_err(failed)?.next().is_some() {
+            let message = format!("{}: the folder is not empty", to.display());
+            return Err(CommandError::input(message).with_help("name a new folder: `predict` reads every file of it"));
+        }
     }
     for study in studies {
         let snapshot = ForecasterSnapshot::fit(&study.model, &study.series)

@@ -79,6 +79,14 @@ pub enum StudyError {
         /// Step of the series in milliseconds.
         step_millis: i64,
     },
+    /// Lending and trained forecasters go by the time of the day.
+    #[error(
+        "lending and trained forecasters go by days: leave out model.season = \"{season}\", or [lending] and the bundles"
+    )]
+    OnlyDays {
+        /// Name of the season.
+        season: &'static str,
+    },
     /// No season was found in the values.
     #[error(
         "no season repeats in the part before the first origin: set model.season to day, hour or week, or model.day_steps"

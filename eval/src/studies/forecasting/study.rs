@@ -142,6 +142,9 @@ impl Study {
             levels: levels(),
             scale_season_steps: short,
         };
+        if season != Season::Day && (config.lending.is_some() || !bundles.is_empty()) {
+            return Err(StudyError::OnlyDays { season: season.name() });
+        }
         let mut trained = Vec::new();
         for bundle in bundles {
             let own = (step_millis, short);
