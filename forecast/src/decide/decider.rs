@@ -50,8 +50,6 @@ impl Decider {
             day_steps: model.day_steps.max(1),
             since_refresh: 0,
         };
-        // Windows of the past need no forecast, so that they are known from the beginning.
-        head.values().iter().for_each(|load| decider.pooled.learn(load.is_finite().then_some(*load)));
         decider.look_ahead();
         known.values().iter().skip(first).for_each(|&load| decider.update(load));
         Ok(decider)

@@ -14,7 +14,8 @@ pub(super) fn asked(service: &ServiceLoad, part: &Range<usize>, reach: usize, ai
     let known = &service.seen[..service.first];
     let mean = known.iter().map(|load| load.abs()).sum::<f64>() / known.len().max(1) as f64;
     let mut pooled = PooledForecast::new(0..reach, Statistic::Largest, service.day_steps, mean, aims);
-    // Windows of the past need no forecast, so that they are known from the beginning.
+    // Windows of the past need no forecast. The series of a study are short, so all of their past teaches; a `Decider`
+    // learns from the second half of what it knows, which lends more at as few missed steps.
     service.load[..service.first].iter().for_each(|load| pooled.learn((!load.is_nan()).then_some(*load)));
     let mut levels: Vec<OnlineLevel> = aims.iter().map(|&aim| OnlineLevel::new(aim, RATE * aim)).collect();
     let mut asked: Vec<Vec<f64>> = aims.iter().map(|_| Vec::with_capacity(part.len())).collect();
