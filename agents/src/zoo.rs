@@ -42,6 +42,7 @@ pub const ZOO: &[ShippedPolicy] = &[
         "set-encoder",
         "a busy cluster of 64 accelerators, estimated lengths; a set encoder that imitated pollux-fast"
     ),
+    entry!("slow-restarts", "elastic training on 64 accelerators where a restart takes ten minutes; learned utilities"),
 ];
 
 /// Reads a bundle for this program's observations: a file, or `zoo:NAME`.
