@@ -32,7 +32,10 @@ macro_rules! entry {
 
 /// All shipped policies.
 pub const ZOO: &[ShippedPolicy] = &[
-    entry!("capacity", "elastic training on 32 to 128 accelerators whose nodes fail; learned utilities in a knapsack"),
+    entry!(
+        "capacity",
+        "elastic training on 32 to 128 accelerators, with nodes that fail; learned utilities in a knapsack"
+    ),
     entry!("elastic", "elastic training on 64 accelerators, lengths unknown; learned utilities in a knapsack"),
     entry!("elastic-16", "the same, trained on 16 accelerators, to be run on more"),
     entry!("heterogeneous", "the same on 64 accelerators of three types"),

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use goodput_datasets::DataError;
-use goodput_datasets::import::panel::{Panel, UNIQUE_ID, parse};
+use goodput_datasets::import::panel::{SeriesPanel, UNIQUE_ID, parse};
 use goodput_datasets::import::series::SeriesOptions;
 use goodput_datasets::store::{Column, Table, Values};
 
 const LONG: &str = "unique_id,ds,y\na,2014-07-01 00:00:00,1\na,2014-07-01 01:00:00,2\nb,2014-07-01 00:30:00,5\n\
                     b,2014-07-01 01:00:00,6\na,2014-07-01 03:00:00,4\n";
 
-fn values(panel: &Panel) -> Vec<(Option<&str>, Vec<Option<f64>>)> {
+fn values(panel: &SeriesPanel) -> Vec<(Option<&str>, Vec<Option<f64>>)> {
     panel.series.iter().map(|series| (series.id.as_deref(), series.series.iter().collect())).collect()
 }
 
-fn read(bytes: &[u8], ids: &[&str]) -> Result<Panel, DataError> {
+fn read(bytes: &[u8], ids: &[&str]) -> Result<SeriesPanel, DataError> {
     let ids: Vec<String> = ids.iter().map(|&id| id.into()).collect();
     parse(Path::new("x.csv"), bytes, &SeriesOptions::default(), &ids)
 }

@@ -65,7 +65,7 @@ pub struct Prometheus {
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct RangeData {
     result: Value,
 }
 
@@ -135,7 +135,7 @@ impl Prometheus {
         Ok(values.into_iter().filter_map(finite).collect())
     }
 
-    async fn call(&self, call: &str, parameters: &[(&str, String)]) -> Result<Data, PrometheusError> {
+    async fn call(&self, call: &str, parameters: &[(&str, String)]) -> Result<RangeData, PrometheusError> {
         let silent = |problem: String| PrometheusError::Silent { url: self.url.clone(), problem };
         let body = parameters.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect::<Vec<_>>();
         let asked = timeout(self.patience, self.exchange(call, body.join("&"))).await;
@@ -146,7 +146,7 @@ impl Prometheus {
             200 => read(answer["data"].clone()),
             400 | 422 => {
                 let problem = answer["error"].as_str().map_or_else(|| format!("status {status}"), str::to_owned);
-                // A query that cannot be read stays so. One that cannot be run may run later: a store of Thanos is away.
+                // A query that cannot be read stays so. One that cannot be run may run later, when a store is back.
                 Err(if status == 400 {
                     PrometheusError::Refused { problem }
                 } else {

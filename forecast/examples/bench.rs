@@ -89,7 +89,7 @@ fn main() {
     lending(&splits);
 }
 
-/// What the default lender, the best reactive headroom and the oracle lend.
+/// Shares that the default lender, the best reactive headroom and the oracle lend.
 fn lending(splits: &[Split]) {
     println!(
         "\n### Lending, at most 1 % of the steps violated\n\n| series | lease | lent | violated | reactive, best in hindsight | oracle |\n|---|---|---|---|---|---|"

@@ -64,7 +64,8 @@ fn main() {
             (name, splits.iter().map(of).collect())
         })
         .collect();
-    let tables: [(&str, usize, fn(&Score) -> f64); 5] = [
+    type Table = (&'static str, usize, fn(&Score) -> f64);
+    let tables: [Table; 5] = [
         ("MASE, 24 h", 24, |score| score.mase),
         ("MASE, first hour", 1, |score| score.mase),
         ("CRPS, 24 h", 24, |score| score.crps),

@@ -16,14 +16,14 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
-use goodput_train::expert_iteration::Expert;
+use goodput_train::expert_iteration::ExpertEpisodes;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::jct_mean_secs;
 use goodput_train::{Hooks, Progress, Trained, train};
 
 use crate::support::train_until;
 
-/// One accelerator, free restarts, and jobs whose length the name of their application tells.
+/// One accelerator, free restarts, and jobs of which the name of the application tells the length.
 const QUEUE: &str = r#"
 name = "one-accelerator"
 [[cluster.groups]]
@@ -105,7 +105,7 @@ fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let (experiment, folder) = (experiment(agent()), tempfile::tempdir().unwrap());
     let learned = bundle(train_until(&experiment, folder.path(), "iterate", None));
     let Model::Utility(utility) = &learned.model else { panic!("{}", learned.kind()) };
-    let expert = Expert::new(
+    let expert = ExpertEpisodes::new(
         &experiment,
         match &experiment.agent {
             Some(AgentConfig::Expert(agent)) => agent,
@@ -140,8 +140,9 @@ fn stopping_and_resuming_changes_nothing() {
 
 #[test]
 fn a_change_of_nothing_saves_nothing_and_a_step_moves_only_its_lever() {
-    let labels =
-        |agent: ExpertAgent| Expert::new(&experiment(agent.clone()), &agent).unwrap().labels(&Theta::sia(), 0).unwrap();
+    let labels = |agent: ExpertAgent| {
+        ExpertEpisodes::new(&experiment(agent.clone()), &agent).unwrap().labels(&Theta::sia(), 0).unwrap()
+    };
     let none = labels(ExpertAgent { nudge: 1e-300, ..agent() });
     assert!(none.len() > 20 && none.iter().all(|label| label.saves == 0.0), "copies play on as the original does");
     assert!(labels(agent()).iter().any(|label| label.saves > 0.0));

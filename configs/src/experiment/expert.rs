@@ -28,7 +28,7 @@ pub struct ExpertAgent {
     pub episodes: u64,
     /// Moments of an episode at which changes are tried.
     pub moments: u64,
-    /// Jobs whose claims a change moves at once, at most; each is moved up or down at random.
+    /// Most jobs of which a change moves the claims at once; each is moved up or down at random.
     pub jobs: usize,
     /// Change of the logarithm of a job's weight, of the logarithm of its horizon, and twice that of its exponent. The
     /// opposite change is tried too.

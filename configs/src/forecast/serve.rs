@@ -23,8 +23,8 @@ pub struct ForecastServerConfig {
     /// Address of the gRPC interface, for KEDA and for the planner of Dynamo. An empty text turns the interface off.
     #[serde(default = "grpc_address")]
     pub grpc: String,
-    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS, so that whoever reaches a
-    /// port reads the loads.
+    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS, so that everybody in reach
+    /// of a port reads the loads.
     #[serde(default)]
     pub insecure: bool,
     /// Folder for the state of the forecasters. After a restart the server asks Prometheus only for the steps that the
@@ -61,7 +61,7 @@ pub struct ServedLoad {
     pub history_seasons: f64,
     /// Seconds from an order of a replica until the replica serves: how far the decision looks ahead.
     pub cold_start_secs: f64,
-    /// Share of steps whose load may exceed the capacity.
+    /// Share of steps with a load that may exceed the capacity.
     #[serde(default = "one_percent")]
     pub violated_share: f64,
     /// Load that one replica serves, in the unit of the query.

@@ -30,7 +30,7 @@ const MOST_NAMES: usize = 8;
 
 /// Series of one file.
 #[derive(Clone, Debug)]
-pub struct Panel {
+pub struct SeriesPanel {
     /// The series, in the order in which the file has them.
     pub series: Vec<PanelSeries>,
     /// Report of the rows.
@@ -62,7 +62,7 @@ struct PanelRows {
 ///
 /// # Errors
 /// Where a column or a series is missing, or times are not a series.
-pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String]) -> Result<Panel, DataError> {
+pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String]) -> Result<SeriesPanel, DataError> {
     let text = csv_of(path, bytes)?;
     let header = String::from_utf8_lossy(first_line(&text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
@@ -73,7 +73,7 @@ pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String])
         Some(time) if !ids.is_empty() => wide(path, &text, &names, time, ids)?,
         _ => {
             let (series, report) = series::parse(path, &text, options)?;
-            return Ok(Panel { series: vec![PanelSeries { id: None, series }], report, dated });
+            return Ok(SeriesPanel { series: vec![PanelSeries { id: None, series }], report, dated });
         }
     };
     let PanelRows { names, entries, report, .. } = rows;
@@ -82,7 +82,7 @@ pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String])
             .map_err(|_| DataError::NotASeries { path: path.into(), id: id.clone() })?;
         Ok(PanelSeries { id: Some(id), series })
     });
-    Ok(Panel { series: series.collect::<Result<_, DataError>>()?, report, dated })
+    Ok(SeriesPanel { series: series.collect::<Result<_, DataError>>()?, report, dated })
 }
 
 /// The table as csv.

@@ -11,8 +11,8 @@ use goodput_forecast::check_levels;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::board::{Board, Place};
-use super::decision::{Decision, Standing};
+use super::board::{ServiceBoard, ServicePlace};
+use super::decision::{DecisionGround, ReplicaDecision};
 use super::metrics;
 use super::watched::PastStep;
 use crate::machine::wall_ms;
@@ -24,7 +24,7 @@ const LEVELS: [f64; 5] = [0.1, 0.5, 0.9, 0.95, 0.99];
 const MOST_LEVELS: usize = 99;
 
 /// Calls of the interface.
-pub fn router(board: Arc<Board>) -> Router {
+pub fn router(board: Arc<ServiceBoard>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/metrics", get(text))
@@ -49,7 +49,7 @@ struct StepAhead {
 struct ServiceAnswer {
     service: String,
     #[serde(flatten)]
-    decision: Decision,
+    decision: ReplicaDecision,
     /// Seconds since the end of the last step with a value; `null` before the first.
     age_secs: Option<f64>,
     /// Steps known, and those of them without a value.
@@ -71,7 +71,7 @@ struct ForecastAnswer {
 }
 
 impl ServiceAnswer {
-    fn of(place: &Place) -> Self {
+    fn of(place: &ServicePlace) -> Self {
         let watched = place.watched();
         Self {
             service: place.config.name.to_string(),
@@ -87,7 +87,7 @@ impl ServiceAnswer {
 /// Parameters of a call for a forecast.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct ForecastCall {
     /// Steps ahead; those until an order of now serves where it is left out.
     steps: Option<usize>,
     /// Levels of the quantiles, separated by commas.
@@ -98,23 +98,25 @@ struct Asked {
 
 /// `ok` where every service has a decision that rests on its last values; else `holding`. A server that holds is well,
 /// so the status is 200 either way.
-async fn health(State(board): State<Arc<Board>>) -> Response {
-    let rests = |place: &Place| matches!(place.watched().decision().standing, Standing::Learning | Standing::Fresh);
+async fn health(State(board): State<Arc<ServiceBoard>>) -> Response {
+    let rests = |place: &ServicePlace| {
+        matches!(place.watched().decision().standing, DecisionGround::Learning | DecisionGround::Fresh)
+    };
     let well = board.places.iter().all(|place| rests(place) && place.problem().is_none());
     let services: Vec<ServiceAnswer> = board.places.iter().map(ServiceAnswer::of).collect();
     Json(json!({ "status": if well { "ok" } else { "holding" }, "services": services })).into_response()
 }
 
-async fn text(State(board): State<Arc<Board>>) -> Response {
+async fn text(State(board): State<Arc<ServiceBoard>>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics::text(&board, wall_ms())).into_response()
 }
 
-async fn all(State(board): State<Arc<Board>>) -> Response {
+async fn all(State(board): State<Arc<ServiceBoard>>) -> Response {
     Json(board.places.iter().map(ServiceAnswer::of).collect::<Vec<_>>()).into_response()
 }
 
-async fn one(State(board): State<Arc<Board>>, Path(name): Path<String>, asked: Query<Asked>) -> Response {
+async fn one(State(board): State<Arc<ServiceBoard>>, Path(name): Path<String>, asked: Query<ForecastCall>) -> Response {
     let Some(place) = board.place(&name) else {
         let names: Vec<&str> = board.places.iter().map(|place| place.config.name.as_str()).collect();
         return refuse(
@@ -128,7 +130,7 @@ async fn one(State(board): State<Arc<Board>>, Path(name): Path<String>, asked: Q
     }
 }
 
-fn answer(place: &Place, asked: &Asked) -> Result<ForecastAnswer, String> {
+fn answer(place: &ServicePlace, asked: &ForecastCall) -> Result<ForecastAnswer, String> {
     let season = place.config.season_steps();
     let steps = asked.steps.unwrap_or_else(|| place.config.reach_steps());
     if !(1..=season).contains(&steps) {

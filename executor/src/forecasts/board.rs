@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use goodput_configs::forecast::ServedLoad;
 use tokio::sync::watch;
 
-use super::watched::Watched;
+use super::watched::WatchedService;
 
 /// A service with its present state.
 #[derive(Debug)]
-pub struct Place {
+pub struct ServicePlace {
     /// Terms of the service.
     pub config: ServedLoad,
-    watched: Mutex<Arc<Watched>>,
+    watched: Mutex<Arc<WatchedService>>,
     problem: Mutex<Option<String>>,
 }
 
-impl Place {
+impl ServicePlace {
     /// State of the service at this moment.
-    pub fn watched(&self) -> Arc<Watched> {
+    pub fn watched(&self) -> Arc<WatchedService> {
         Arc::clone(&self.watched.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -27,7 +27,7 @@ impl Place {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn update(&self, change: impl FnOnce(&mut Watched)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut WatchedService)) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut watched));
     }
@@ -44,29 +44,30 @@ impl Place {
 
 /// All services of a server.
 #[derive(Debug)]
-pub struct Board {
+pub struct ServiceBoard {
     /// Services in the order of the file.
-    pub places: Vec<Place>,
+    pub places: Vec<ServicePlace>,
     /// Service that the planner of Dynamo scales.
     dynamo: Option<String>,
     changes: watch::Sender<u64>,
 }
 
-impl Board {
+impl ServiceBoard {
     /// Services with the states that they have.
-    pub fn new(services: Vec<(ServedLoad, Watched)>, dynamo: Option<String>) -> Self {
+    pub fn new(services: Vec<(ServedLoad, WatchedService)>, dynamo: Option<String>) -> Self {
         let unasked = || Mutex::new(Some("Prometheus was not asked yet".to_owned()));
-        let place = |(config, watched)| Place { config, watched: Mutex::new(Arc::new(watched)), problem: unasked() };
+        let place =
+            |(config, watched)| ServicePlace { config, watched: Mutex::new(Arc::new(watched)), problem: unasked() };
         Self { places: services.into_iter().map(place).collect(), dynamo, changes: watch::channel(0).0 }
     }
 
     /// The service called `name`.
-    pub fn place(&self, name: &str) -> Option<&Place> {
+    pub fn place(&self, name: &str) -> Option<&ServicePlace> {
         self.places.iter().find(|place| place.config.name.as_str() == name)
     }
 
     /// Service that the planner of Dynamo scales.
-    pub fn of_dynamo(&self) -> Option<&Place> {
+    pub fn of_dynamo(&self) -> Option<&ServicePlace> {
         self.dynamo.as_deref().and_then(|name| self.place(name))
     }
 

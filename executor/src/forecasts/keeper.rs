@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ForecastServerError;
-use super::board::{Board, Place};
+use super::board::{ServiceBoard, ServicePlace};
 use super::state::StateFolder;
 use crate::machine::wall_ms;
 use crate::prometheus::{MOST_STEPS, Prometheus, PrometheusError};
@@ -15,13 +15,13 @@ const ROUNDS: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 /// Time between two writes of a state. A restart asks Prometheus for what the state lacks.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 
-/// What tells one state from another: the number of steps, and the replicas decided, which rise in a silence too.
-type Held = (u64, Option<u32>);
+/// Mark of a state: the number of steps, and the replicas decided, which rise in a silence too.
+type StateMark = (u64, Option<u32>);
 
 /// Keeper of all services of a board.
 pub struct Keeper {
     /// Services that are kept.
-    pub board: Arc<Board>,
+    pub board: Arc<ServiceBoard>,
     /// Prometheus that knows the loads.
     pub prometheus: Prometheus,
     /// Folder of the states.
@@ -29,7 +29,7 @@ pub struct Keeper {
     /// Time after the end of a step before it is asked for, milliseconds.
     pub settle_millis: i64,
     /// Time of the last write of each service, with the steps and the replicas that it held.
-    pub saved: Vec<Option<(Instant, Held)>>,
+    pub saved: Vec<Option<(Instant, StateMark)>>,
 }
 
 impl Keeper {
@@ -86,7 +86,7 @@ impl Keeper {
     }
 
     /// Asks for the steps of a service that are over by the clock of Prometheus, and lets its forecaster learn them.
-    async fn ask(&self, place: &Place, now_millis: i64) -> Result<(), PrometheusError> {
+    async fn ask(&self, place: &ServicePlace, now_millis: i64) -> Result<(), PrometheusError> {
         let step = place.config.step_millis();
         let last = (now_millis - self.settle_millis).div_euclid(step) * step;
         let mut first = place.watched().wanted_from(&place.config, last);
@@ -102,7 +102,7 @@ impl Keeper {
     }
 
     /// An estimate takes seconds, so a thread of its own works on a copy.
-    async fn learn(&self, place: &Place, values: Vec<(i64, f64)>) {
+    async fn learn(&self, place: &ServicePlace, values: Vec<(i64, f64)>) {
         let mut watched = (*place.watched()).clone();
         let learnt = tokio::task::spawn_blocking(move || {
             watched.take(&values);
@@ -115,14 +115,14 @@ impl Keeper {
     }
 
     /// Decides for a service by the clock of this machine.
-    pub fn decide(&self, place: &Place) {
+    pub fn decide(&self, place: &ServicePlace) {
         let patience_millis = self.patience_millis(place);
         place.update(|watched| watched.decide(&place.config, wall_ms(), patience_millis));
     }
 
     /// Age of a value from which Prometheus counts as silent: a step that is over, one that is not yet, and the time
     /// until a step is asked for.
-    fn patience_millis(&self, place: &Place) -> i64 {
+    fn patience_millis(&self, place: &ServicePlace) -> i64 {
         2 * place.config.step_millis() + self.settle_millis + 1000
     }
 
@@ -131,7 +131,7 @@ impl Keeper {
         let board = Arc::clone(&self.board);
         for (place, saved) in board.places.iter().zip(&mut self.saved) {
             let watched = place.watched();
-            let held: Held = (watched.steps(), watched.decision().replicas);
+            let held: StateMark = (watched.steps(), watched.decision().replicas);
             let due = match *saved {
                 Some((at, last)) => last != held && (all || at.elapsed() >= SAVE_EVERY),
                 None => watched.steps() > 0,

@@ -7,10 +7,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::board::Board;
-use super::decision::Standing;
+use super::board::ServiceBoard;
+use super::decision::DecisionGround;
 
-type Real = Family<Vec<(&'static str, String)>, Gauge<f64, AtomicU64>>;
+type RealGauge = Family<Vec<(&'static str, String)>, Gauge<f64, AtomicU64>>;
 
 /// Levels of the quantiles that are exported.
 const LEVELS: [f64; 3] = [0.1, 0.5, 0.9];
@@ -30,10 +30,10 @@ pub const NAMES: [&str; 10] = [
 ];
 
 /// The text that a scrape gets at the time `now_millis`.
-pub fn text(board: &Board, now_millis: i64) -> String {
+pub fn text(board: &ServiceBoard, now_millis: i64) -> String {
     let mut registry = Registry::with_prefix("goodput_forecast");
     let mut family = |name: &str, help: &str| {
-        let family = Real::default();
+        let family = RealGauge::default();
         registry.register(name, help, family.clone());
         family
     };
@@ -50,7 +50,7 @@ pub fn text(board: &Board, now_millis: i64) -> String {
     for place in &board.places {
         let watched = place.watched();
         let service = || vec![("service", place.config.name.to_string())];
-        let set = |family: &Real, value: Option<f64>| {
+        let set = |family: &RealGauge, value: Option<f64>| {
             if let Some(value) = value {
                 family.get_or_create(&service()).set(value);
             }
@@ -73,7 +73,7 @@ pub fn text(board: &Board, now_millis: i64) -> String {
         set(&steps, Some(watched.steps() as f64));
         set(&gaps, Some(watched.gaps() as f64));
         set(&up, Some(f64::from(u8::from(place.problem().is_none()))));
-        for kind in Standing::ALL {
+        for kind in DecisionGround::ALL {
             let mut labels = service();
             labels.push(("standing", kind.name().to_owned()));
             standing.get_or_create(&labels).set(f64::from(u8::from(kind == decision.standing)));

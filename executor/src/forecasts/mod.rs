@@ -29,7 +29,7 @@ use crate::agent::record::RecordError;
 use crate::http::identity::IdentityError;
 use crate::http::{self, Door};
 use crate::prometheus::{Prometheus, PrometheusError};
-use board::Board;
+use board::ServiceBoard;
 use keeper::Keeper;
 use state::StateFolder;
 
@@ -92,7 +92,7 @@ impl ForecastServer {
         let dynamo = config.dynamo.as_ref().map(|dynamo| dynamo.service.to_string());
         let keeper = Keeper {
             saved: vec![None; services.len()],
-            board: Arc::new(Board::new(services, dynamo)),
+            board: Arc::new(ServiceBoard::new(services, dynamo)),
             prometheus: Prometheus::new(&config.prometheus)?,
             folder,
             settle_millis: (config.prometheus.settle_secs * 1e3).round() as i64,

@@ -7,7 +7,7 @@ use std::{fs, io};
 use goodput_configs::forecast::ServedLoad;
 
 use super::ForecastServerError;
-use super::watched::Watched;
+use super::watched::WatchedService;
 use crate::agent::record::{self, RecordError};
 use crate::agent::spool;
 use crate::private;
@@ -31,14 +31,14 @@ impl StateFolder {
         Ok(Self { path: path.to_owned(), writing: Arc::default() })
     }
 
-    /// State of a service. A service whose query, step, seasons, cold start or objective has changed begins anew, and so
-    /// does one with a damaged file, which is put aside: Prometheus has the history.
+    /// State of a service. A service with another query, step, season, cold start or objective than its state begins
+    /// anew. So does one with a damaged file, which is put aside: Prometheus has the history.
     ///
     /// # Errors
     /// A file that cannot be read, or that a later program wrote.
-    pub fn load(&self, config: &ServedLoad) -> Result<Watched, ForecastServerError> {
+    pub fn load(&self, config: &ServedLoad) -> Result<WatchedService, ForecastServerError> {
         let path = self.path.join(file_name(config));
-        let stored = match record::load::<Watched>(&path) {
+        let stored = match record::load::<WatchedService>(&path) {
             Err(RecordError::Damaged { problem, .. }) => {
                 let aside = path.with_extension("json.damaged");
                 tracing::error!(service = %config.name, problem, aside = %aside.display(), "the state begins anew");
@@ -51,9 +51,9 @@ impl StateFolder {
             Some(watched) if watched.belongs_to(config) => Ok(watched),
             Some(_) => {
                 tracing::warn!(service = %config.name, "the terms of the forecast have changed: it begins anew");
-                Ok(Watched::new(config))
+                Ok(WatchedService::new(config))
             }
-            None => Ok(Watched::new(config)),
+            None => Ok(WatchedService::new(config)),
         }
     }
 
@@ -61,7 +61,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// A disk that takes no writes.
-    pub fn save(&self, config: &ServedLoad, watched: &Watched) -> io::Result<()> {
+    pub fn save(&self, config: &ServedLoad, watched: &WatchedService) -> io::Result<()> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         spool::write(&self.path, &file_name(config), watched)
     }

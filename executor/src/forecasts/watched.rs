@@ -11,7 +11,7 @@ use goodput_forecast::decide::{Decider, Objective};
 use goodput_forecast::{Adaptive, Forecast, Horizon, Model, Predict, Series};
 use serde::{Deserialize, Serialize};
 
-use super::decision::{Decision, Standing};
+use super::decision::{DecisionGround, ReplicaDecision};
 
 /// Short seasons until which the forecaster is estimated anew whenever the series has doubled.
 const YOUNG_SEASONS: usize = 4;
@@ -21,7 +21,7 @@ const SHOWN: usize = 288;
 
 /// Keys of a service on which a forecaster depends: a state with others is of no use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Terms {
+struct ForecastTerms {
     query: String,
     step_millis: i64,
     season_steps: usize,
@@ -30,7 +30,7 @@ struct Terms {
     violated_share: f64,
 }
 
-impl Terms {
+impl ForecastTerms {
     fn of(config: &ServedLoad) -> Self {
         let season_steps = config.season_steps();
         Self {
@@ -57,8 +57,8 @@ pub struct PastStep {
 
 /// A service with its forecaster. The serde form is a complete state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Watched {
-    terms: Terms,
+pub struct WatchedService {
+    terms: ForecastTerms,
     /// End of the next step, milliseconds of the Unix epoch; `None` before the first value.
     next_millis: Option<i64>,
     /// Loads from the first on; `None` once the forecaster is grown.
@@ -72,14 +72,14 @@ pub struct Watched {
     steps: u64,
     gaps: u64,
     largest: f64,
-    decision: Decision,
+    decision: ReplicaDecision,
 }
 
-impl Watched {
+impl WatchedService {
     /// A service of which nothing is known.
     pub fn new(config: &ServedLoad) -> Self {
         Self {
-            terms: Terms::of(config),
+            terms: ForecastTerms::of(config),
             next_millis: None,
             young: Some(Vec::new()),
             decider: None,
@@ -89,13 +89,13 @@ impl Watched {
             steps: 0,
             gaps: 0,
             largest: 0.0,
-            decision: Decision::starting(),
+            decision: ReplicaDecision::starting(),
         }
     }
 
     /// Whether this state belongs to a service with these terms.
     pub fn belongs_to(&self, config: &ServedLoad) -> bool {
-        self.terms == Terms::of(config)
+        self.terms == ForecastTerms::of(config)
     }
 
     /// End of the first step that is not known, given the last step that is over: the first start goes back by the
@@ -152,7 +152,8 @@ impl Watched {
         let before = young.len().checked_ilog2();
         young.extend(loads);
         if young.len().checked_ilog2() != before {
-            let Terms { step_millis, season_steps, long_season_steps, reach_steps, violated_share, .. } = self.terms;
+            let ForecastTerms { step_millis, season_steps, long_season_steps, reach_steps, violated_share, .. } =
+                self.terms;
             let model = Adaptive {
                 day_steps: season_steps,
                 week_steps: long_season_steps,
@@ -191,35 +192,35 @@ impl Watched {
         }
     }
 
-    /// Decides at the time `now_millis`. A value that is older than `patience_millis`, or as far in the future by a clock
-    /// that was ahead, leaves the decision as it is, or raises it: what is not known does not lower the capacity.
+    /// Decides at the time `now_millis`. A value that is older than `patience_millis`, or as far in the future by a
+    /// clock that was ahead, leaves the decision as it is, or raises it: what is not known does not lower the capacity.
     pub fn decide(&mut self, config: &ServedLoad, now_millis: i64, patience_millis: i64) {
         let Some(last) = self.last_millis() else { return };
         let reach = self.terms.reach_steps;
         let gap = self.past.iter().rev().take(reach).any(|step| step.load.is_none());
         let capacity = self.asked.back().copied().flatten();
         let standing = match capacity {
-            _ if (now_millis - last).abs() > patience_millis => Standing::Silent,
-            _ if gap => Standing::Gap,
-            None => Standing::Learning,
-            Some(_) => Standing::Fresh,
+            _ if (now_millis - last).abs() > patience_millis => DecisionGround::Silent,
+            _ if gap => DecisionGround::Gap,
+            None => DecisionGround::Learning,
+            Some(_) => DecisionGround::Fresh,
         };
         let mut room = capacity.unwrap_or(self.largest);
-        if standing == Standing::Silent {
+        if standing == DecisionGround::Silent {
             let missing = ((now_millis - last) / self.terms.step_millis).max(0) as usize;
             room = room.max(self.expected_peak(missing));
         }
         if !standing.may_fall() {
             room = room.max(self.decision.room.unwrap_or(0.0));
         }
-        self.decision = Decision::new(standing, room, (now_millis - last).max(0), config);
+        self.decision = ReplicaDecision::new(standing, room, (now_millis - last).max(0), config);
     }
 
     /// Largest expected load of the steps within reach, `missing` steps after the last known one. The forecaster looks
     /// one season ahead at most.
     fn expected_peak(&self, missing: usize) -> f64 {
         let Some(decider) = &self.decider else { return self.largest };
-        let Terms { season_steps, reach_steps, .. } = self.terms;
+        let ForecastTerms { season_steps, reach_steps, .. } = self.terms;
         let first = missing.min(season_steps);
         let path = decider.forecaster().uncorrected(first + reach_steps);
         path.into_iter().skip(first).fold(0.0, f64::max)
@@ -253,7 +254,7 @@ impl Watched {
     }
 
     /// Decision as it stands.
-    pub fn decision(&self) -> &Decision {
+    pub fn decision(&self) -> &ReplicaDecision {
         &self.decision
     }
 }
@@ -280,15 +281,15 @@ mod tests {
     }
 
     /// Ten seasons, which end with a high load.
-    fn known() -> (ServedLoad, Watched, i64) {
+    fn known() -> (ServedLoad, WatchedService, i64) {
         let config = service();
-        let mut watched = Watched::new(&config);
+        let mut watched = WatchedService::new(&config);
         let last = 24 * 10 + 6;
         watched.take(&(0..=last).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
         (config, watched, last)
     }
 
-    fn decide(watched: &mut Watched, config: &ServedLoad, now: i64) -> (Standing, u32) {
+    fn decide(watched: &mut WatchedService, config: &ServedLoad, now: i64) -> (DecisionGround, u32) {
         watched.decide(config, now * STEP, 2 * STEP);
         (watched.decision().standing, watched.decision().replicas.unwrap())
     }
@@ -297,21 +298,24 @@ mod tests {
     fn a_silence_lowers_nothing_and_raises_what_is_expected_also_after_a_restart() {
         let (config, mut watched, last) = known();
         let (standing, high) = decide(&mut watched, &config, last);
-        assert!(standing == Standing::Fresh && high >= 10, "{standing:?} {high}");
+        assert!(standing == DecisionGround::Fresh && high >= 10, "{standing:?} {high}");
         let mut before = high;
         for now in last + 3..last + 40 {
             if now % 7 == 0 {
                 watched = serde_json::from_str(&serde_json::to_string(&watched).unwrap()).unwrap();
             }
             let (standing, replicas) = decide(&mut watched, &config, now);
-            assert!(standing == Standing::Silent && replicas >= before, "{now}: {standing:?} {replicas} {before}");
+            assert!(
+                standing == DecisionGround::Silent && replicas >= before,
+                "{now}: {standing:?} {replicas} {before}"
+            );
             before = replicas;
         }
         // The values come after all, and the load is low: the decision may fall again.
         let now = last + 36;
         watched.take(&(last + 1..=now).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
         let (standing, replicas) = decide(&mut watched, &config, now);
-        assert!(standing == Standing::Fresh && replicas < high, "{standing:?} {replicas}, {high} before");
+        assert!(standing == DecisionGround::Fresh && replicas < high, "{standing:?} {replicas}, {high} before");
     }
 
     #[test]
@@ -321,7 +325,7 @@ mod tests {
         watched.take(&(last + 1..=night).map(|step| (step * STEP, load(step))).collect::<Vec<_>>());
         let (_, low) = decide(&mut watched, &config, night);
         let (standing, morning) = decide(&mut watched, &config, night + 8);
-        assert!(standing == Standing::Silent && morning > low, "{standing:?} {morning} {low}");
+        assert!(standing == DecisionGround::Silent && morning > low, "{standing:?} {morning} {low}");
     }
 
     #[test]
@@ -330,9 +334,9 @@ mod tests {
         let (_, high) = decide(&mut watched, &config, last);
         // The next step has no value, and the one after it has a low one.
         watched.take(&[((last + 2) * STEP, 0.0)]);
-        assert_eq!(decide(&mut watched, &config, last + 2).0, Standing::Gap);
+        assert_eq!(decide(&mut watched, &config, last + 2).0, DecisionGround::Gap);
         assert!(watched.decision().replicas.unwrap() >= high);
         let (standing, replicas) = decide(&mut watched, &config, last - 100);
-        assert!(standing == Standing::Silent && replicas >= high, "{standing:?} {replicas}");
+        assert!(standing == DecisionGround::Silent && replicas >= high, "{standing:?} {replicas}");
     }
 }

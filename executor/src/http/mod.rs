@@ -46,8 +46,8 @@ const HEADERS: Duration = Duration::from_secs(5);
 /// Most bytes of headers, and of a body that is not read yet.
 const BUFFER: usize = 64 * 1024;
 
-/// Most calls at a time on one connection of HTTP/2. KEDA has one connection, on which every object that waits for a push
-/// holds a call.
+/// Most calls at a time on one connection of HTTP/2. KEDA has one connection, on which every object that waits for a
+/// push holds a call.
 const CALLS: u32 = 4096;
 
 /// Time after which the peer of a connection of HTTP/2 is asked whether it is still there.

@@ -1,4 +1,4 @@
-//! A stand-in for Prometheus at its HTTP interface, whose clock and values the test sets.
+//! A stand-in for Prometheus at its HTTP interface, with a clock and values that the test sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 pub struct Facts {
     /// Time by which its clock is late, seconds.
     pub late: i64,
-    /// Whether it answers.
+    /// Whether the stand-in answers.
     pub up: bool,
     /// Load of a second; `None` for no value.
     pub load: Box<dyn Fn(i64) -> Option<f64> + Send>,
@@ -35,7 +35,9 @@ pub struct Double {
 impl Drop for Double {
     fn drop(&mut self) {
         // Tests that are tasks themselves may not wait for a runtime to end.
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

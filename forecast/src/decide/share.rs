@@ -17,15 +17,15 @@ const CLEAR: f64 = 0.9;
 const HALF_LIFE_DAYS: f64 = 7.0;
 
 /// Quantiles of each share, for each tail.
-pub(super) type Quantiles = Vec<[f64; SHARES.len()]>;
+pub(super) type ShareQuantiles = Vec<[f64; SHARES.len()]>;
 
 /// Losses of the shares, for each tail probability that is watched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PoolShare {
     tails: Vec<f64>,
-    losses: Quantiles,
+    losses: ShareQuantiles,
     /// Quantiles of windows that are not over, by origin, oldest first.
-    open: VecDeque<(usize, Quantiles)>,
+    open: VecDeque<(usize, ShareQuantiles)>,
     /// Factor on a loss at each settlement.
     fade: f64,
 }
@@ -47,7 +47,7 @@ impl PoolShare {
     }
 
     /// Takes in what the shares say, at step `origin`, of the window that begins then.
-    pub fn expect(&mut self, origin: usize, quantiles: Quantiles) {
+    pub fn expect(&mut self, origin: usize, quantiles: ShareQuantiles) {
         self.open.push_back((origin, quantiles));
     }
 

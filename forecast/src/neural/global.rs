@@ -23,7 +23,7 @@ use super::spec::{Layers, NetShape, within};
 pub struct Global {
     /// Numbers in each hidden layer.
     pub width: usize,
-    /// Hidden layers.
+    /// Layers between the inputs and the quantiles.
     pub layers: usize,
 }
 

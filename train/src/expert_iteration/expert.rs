@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use super::change::Change;
+use super::change::ClaimChange;
 use super::mean;
 use crate::cost;
 use crate::episodes::Episodes;
@@ -24,16 +24,16 @@ use crate::evolution::{EXPERIENCE, past};
 use crate::export::{bundle, decoder};
 
 /// The expert of an experiment, with the training episodes that it plays.
-pub struct Expert<'a> {
+pub struct ExpertEpisodes<'a> {
     experiment: &'a Experiment,
     agent: &'a ExpertAgent,
     training: Episodes,
     experience: Experience,
 }
 
-/// What was found of one change at one moment.
+/// Features of a change at a moment, and the advantage that it was found to have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Label {
+pub struct ChangeLabel {
     /// Features of the change.
     pub features: [f64; Lever::FEATURES],
     /// Cost that is saved for each unit by which claims are moved.
@@ -42,7 +42,7 @@ pub struct Label {
     pub saves: f64,
 }
 
-impl<'a> Expert<'a> {
+impl<'a> ExpertEpisodes<'a> {
     /// The expert that `experiment` describes by `agent`.
     ///
     /// # Errors
@@ -86,10 +86,10 @@ impl<'a> Expert<'a> {
     ///
     /// # Errors
     /// [`TrainError`] where a run fails.
-    pub fn labels(&self, theta: &Theta, round: u64) -> Result<Vec<Label>, TrainError> {
+    pub fn labels(&self, theta: &Theta, round: u64) -> Result<Vec<ChangeLabel>, TrainError> {
         let episodes = self.training.range(self.experiment.seed, round * self.per_round(), self.agent.episodes);
         let labels = episodes.par_iter().map(|episode| self.labels_of(theta, episode));
-        let all = labels.collect::<Vec<Result<Vec<Label>, SimError>>>();
+        let all = labels.collect::<Vec<Result<Vec<ChangeLabel>, SimError>>>();
         let all = all.into_iter().collect::<Result<Vec<_>, _>>().map_err(EnvError::from)?;
         Ok(all.into_iter().flatten().collect())
     }
@@ -116,7 +116,7 @@ impl<'a> Expert<'a> {
     /// Labels of one episode. The policy plays the episode, and at moments drawn at random a change and its opposite
     /// are played to the end of the episode on copies of the cluster and of the policy. Everything that is not decided
     /// is equal in these runs: arrivals, work and errors of estimates.
-    fn labels_of(&self, theta: &Theta, scenario: &Arc<Scenario>) -> Result<Vec<Label>, SimError> {
+    fn labels_of(&self, theta: &Theta, scenario: &Arc<Scenario>) -> Result<Vec<ChangeLabel>, SimError> {
         let mut random = keyed(scenario.seed, Stream::Exploration, 0);
         let last = scenario.workload.jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
         let mut moments: Vec<SimTime> = (0..self.agent.moments)
@@ -130,7 +130,7 @@ impl<'a> Expert<'a> {
             let before = policy.clone();
             let plan = policy.decide(&run.view());
             if moments.pop_if(|moment| *moment <= run.now()).is_some() {
-                let change = Change::drawn(policy.situations(&run.view()), self.agent.jobs, &mut random);
+                let change = ClaimChange::drawn(policy.situations(&run.view()), self.agent.jobs, &mut random);
                 labels.extend(change.map(|change| self.label(&run, &before, &change, scenario)).transpose()?);
             }
             run.apply(&plan)?;
@@ -144,9 +144,9 @@ impl<'a> Expert<'a> {
         &self,
         run: &Simulator,
         policy: &UtilityPolicy,
-        change: &Change,
+        change: &ClaimChange,
         scenario: &Arc<Scenario>,
-    ) -> Result<Label, SimError> {
+    ) -> Result<ChangeLabel, SimError> {
         let until = run.now() + SimTime::from_secs_f64(self.agent.span_secs);
         let cost = |by: f64| -> Result<f64, SimError> {
             let (mut run, mut policy) = (run.clone(), policy.clone().nudged(change.times(by, until)));
@@ -159,6 +159,6 @@ impl<'a> Expert<'a> {
         let half = (cost(-nudge)? - cost(nudge)?) / 2.0;
         // Some jobs of many are changed: as a share of one job the saving does not depend on their number.
         let target = change.averaged(jobs * half / nudge);
-        Ok(Label { features: change.features, target, saves: half.abs() })
+        Ok(ChangeLabel { features: change.features, target, saves: half.abs() })
     }
 }

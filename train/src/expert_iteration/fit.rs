@@ -14,7 +14,7 @@ pub struct Products {
 
 /// Linear fit: the target is about the intercept and the weighted sum of the features.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
+pub struct AdvantageFit {
     /// Value where all features are zero.
     pub intercept: f64,
     /// Weights of the features; zero for a feature that does not vary.
@@ -30,7 +30,7 @@ impl Products {
         Self { features, sums: vec![0.0; size * size] }
     }
 
-    /// Whether they are about so many features.
+    /// Whether the sums are about so many features.
     pub fn hold(&self, features: usize) -> bool {
         self.features == features && self.sums.len() == (features + 2).pow(2)
     }
@@ -53,7 +53,7 @@ impl Products {
 
     /// Fit with a penalty on the squared weights of the standardised features, `ridge` times the number of samples
     /// (Hoerl and Kennard, Technometrics 12, 1970). `None` without samples or without variance of the target.
-    pub fn fit(&self, ridge: f64) -> Option<Fit> {
+    pub fn fit(&self, ridge: f64) -> Option<AdvantageFit> {
         let (size, count) = (self.features + 2, self.sums[0]);
         if count <= 0.0 {
             return None;
@@ -78,7 +78,7 @@ impl Products {
         used.iter().zip(&solved).for_each(|(&at, value)| weights[at - 1] = value / deviation(at));
         let sum = |at: usize| (1..target).map(|other| weights[other - 1] * covariance(at, other)).sum::<f64>();
         let left = covariance(target, target) - 2.0 * sum(target) + self.spread(&weights).powi(2);
-        Some(Fit {
+        Some(AdvantageFit {
             intercept: mean(target) - (1..target).map(|at| weights[at - 1] * mean(at)).sum::<f64>(),
             weights,
             explained: 1.0 - left / covariance(target, target),

@@ -26,8 +26,8 @@ use goodput_configs::scenario::SetupError;
 use goodput_eval::entries;
 use serde::{Deserialize, Serialize};
 
-pub use self::expert::{Expert, Label};
-pub use self::fit::{Fit, Products};
+pub use self::expert::{ChangeLabel, ExpertEpisodes};
+pub use self::fit::{AdvantageFit, Products};
 
 use crate::checkpoint::StateError;
 use crate::error::TrainError;
@@ -83,7 +83,7 @@ pub fn train(
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
-    let expert = Expert::new(experiment, agent)?;
+    let expert = ExpertEpisodes::new(experiment, agent)?;
     let validation = Validation::without_heuristics(experiment, expert.setup())?;
     let theta_of = |values: &[f64]| Theta::new(values).unwrap_or_else(Theta::sia);
     let config_sha256 = dir.config_sha256()?;
@@ -156,7 +156,7 @@ fn start(agent: &ExpertAgent) -> Result<Vec<f64>, TrainError> {
 
 /// One round: labels, a fit, and for each lever the step that costs least on the trials.
 fn iterate(
-    expert: &Expert<'_>,
+    expert: &ExpertEpisodes<'_>,
     agent: &ExpertAgent,
     state: &mut ExpertState,
     theta_of: &impl Fn(&[f64]) -> Theta,
@@ -188,7 +188,7 @@ fn iterate(
 }
 
 /// Direction in which a lever saves cost, of root mean square 1 over the labels.
-fn direction(lever: Lever, fit: &Fit, products: &Products) -> Vec<f64> {
+fn direction(lever: Lever, fit: &AdvantageFit, products: &Products) -> Vec<f64> {
     let mut by = vec![0.0; Lever::FEATURES];
     by[lever.features()].copy_from_slice(&fit.weights[lever.features()]);
     let size = products.spread(&by).max(f64::MIN_POSITIVE);

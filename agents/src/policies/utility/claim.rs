@@ -11,7 +11,7 @@ use super::tenants::Tenants;
 use super::theta::Theta;
 
 /// Claim of a job.
-pub(super) struct Claim {
+pub(super) struct JobClaim {
     /// Features of its weight.
     pub features: [f64; FEATURES.len()],
     /// Seconds since its submission.
@@ -23,24 +23,24 @@ pub(super) struct Claim {
 }
 
 /// Quantities that all jobs of a decision point share.
-pub(super) struct Round {
+pub(super) struct ClaimRound {
     /// Equal share of a job, accelerators.
     pub fair: u32,
     /// Logarithm of jobs per node.
     pub pressure: f64,
     /// Exponent of the speed in the value of a size.
     pub exponent: f64,
-    /// What the jobs of a tenant hold, and what the tenant is due.
+    /// Accelerators that the jobs of a tenant hold, and those that the tenant is due.
     pub tenants: Tenants,
 }
 
-impl Claim {
+impl JobClaim {
     /// Claim of the job at `at` of the view.
     pub fn of(
         view: &ClusterView<'_>,
         at: usize,
         job: &JobView<'_>,
-        round: &Round,
+        round: &ClaimRound,
         theta: &Theta,
         speeds: &Speeds,
         history: &History,
@@ -59,7 +59,7 @@ impl Claim {
     }
 }
 
-impl Round {
+impl ClaimRound {
     /// Of the jobs in view on all accelerators that jobs hold or that are free.
     pub fn at(view: &ClusterView<'_>, theta: &Theta) -> Self {
         Self::new(view, theta, &capacity(view, &available(view)))
@@ -86,7 +86,7 @@ fn facts(
     at: usize,
     job: &JobView<'_>,
     left: &Left,
-    round: &Round,
+    round: &ClaimRound,
 ) -> JobFacts {
     let (least, most_measured) = (speeds.smallest(at).max(1), speeds.most_measured(at));
     let most = speeds.on(at, most_measured).last().map_or(1, |rate| rate.0);

@@ -39,7 +39,7 @@ mod worth;
 
 pub use experience::Experience;
 pub use group::Group;
-pub use nudge::{Lever, Nudge, Situation};
+pub use nudge::{ClaimSituation, Lever, Nudge};
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
 pub use worth::{JobValue, Observer};

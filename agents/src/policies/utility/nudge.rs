@@ -7,7 +7,7 @@ use goodput_env::job::JobId;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::claim::Round;
+use super::claim::ClaimRound;
 use super::features::COMMON;
 use super::policy::UtilityPolicy;
 use super::reach::is_left_alone;
@@ -26,13 +26,13 @@ pub enum Lever {
 }
 
 impl Lever {
-    /// All levers.
+    /// Every quantity that may be moved.
     pub const ALL: [Self; 3] = [Self::Weight, Self::Horizon, Self::Exponent];
 
     /// Number of features of all levers.
     pub const FEATURES: usize = COMMON + 3 + 2;
 
-    /// Places of the features that the quantity is a weighted sum of, among those of a [`Situation`].
+    /// Places of the features that the quantity is a weighted sum of, among those of a [`ClaimSituation`].
     pub const fn features(self) -> Range<usize> {
         match self {
             Self::Weight => 0..COMMON,
@@ -68,10 +68,10 @@ impl Nudge {
     }
 }
 
-/// What the claim of a job goes by at a decision point.
+/// Features that the claim of a job goes by at a decision point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Situation {
-    /// The job.
+pub struct ClaimSituation {
+    /// Job with this claim.
     pub job: JobId,
     /// Features of the levers ([`Lever::features`]). Those of the horizon are zero for a job that waits, which has no
     /// restart to weigh.
@@ -80,8 +80,8 @@ pub struct Situation {
 
 impl UtilityPolicy {
     /// Situations of the jobs that are not left alone at the decision point that this policy has decided about last.
-    pub fn situations(&self, view: &ClusterView<'_>) -> Vec<Situation> {
-        let round = Round::at(view, self.theta());
+    pub fn situations(&self, view: &ClusterView<'_>) -> Vec<ClaimSituation> {
+        let round = ClaimRound::at(view, self.theta());
         let jobs = view.jobs().enumerate().filter(|(_, job)| !is_left_alone(view, job));
         let situation = |(at, job)| {
             let claim = self.claim(view, at, &job, &round);
@@ -91,7 +91,7 @@ impl UtilityPolicy {
             features[Lever::Weight.features()].copy_from_slice(&claim.features[..COMMON]);
             features[Lever::Horizon.features()].copy_from_slice(&horizon);
             features[Lever::Exponent.features()].copy_from_slice(&[1.0, round.pressure]);
-            Situation { job: job.id(), features }
+            ClaimSituation { job: job.id(), features }
         };
         jobs.map(situation).collect()
     }
@@ -107,7 +107,7 @@ mod tests {
         by.iter().zip(features).map(|(by, feature)| by * feature).sum()
     }
 
-    /// What a fit on the features finds of nudges, the parameters can express.
+    /// The parameters can express what a fit on the features finds of nudges.
     #[test]
     fn moved_parameters_move_a_job_as_a_nudge_by_the_weighted_sum_of_its_features_does() {
         let theta = Theta::sia().moved(Lever::Weight, &[0.5, -0.25, 0.0, 1.0]);

@@ -10,7 +10,7 @@ use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::claim::{Claim, Round};
+use super::claim::{ClaimRound, JobClaim};
 use super::experience::Experience;
 use super::features::weight;
 use super::history::History;
@@ -90,7 +90,7 @@ impl UtilityPolicy {
 
     /// Values of the job at `at` on each of its sizes on each type, and on its present accelerators
     /// if they are of another size.
-    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
+    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &ClaimRound) {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let (held, held_on) = (job.gpus(), job.kind());
         let seen = self.claim(view, at, job, round);
@@ -134,12 +134,12 @@ impl UtilityPolicy {
         self.division.group(self.offers.iter().copied());
     }
 
-    /// What the claim of the job at `at` goes by.
-    pub(super) fn claim(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Claim {
-        Claim::of(view, at, job, round, &self.theta, &self.speeds, &self.history)
+    /// Claim of the job at `at` of the view.
+    pub(super) fn claim(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &ClaimRound) -> JobClaim {
+        JobClaim::of(view, at, job, round, &self.theta, &self.speeds, &self.history)
     }
 
-    /// Learned parameters.
+    /// Parameters that a search or a fit moves.
     pub(super) fn theta(&self) -> &Theta {
         &self.theta
     }
@@ -153,7 +153,7 @@ impl UtilityPolicy {
     /// Goals of all jobs, size and type, by one division.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         self.capacity = capacity(view, available);
-        let round = Round::new(view, &self.theta, &self.capacity);
+        let round = ClaimRound::new(view, &self.theta, &self.capacity);
         self.division.clear();
         self.choices.clear();
         self.starts.clear();

@@ -1,4 +1,4 @@
-//! What a division may reach: the jobs that may be moved, and the accelerators that are there to divide.
+//! Reach of a division: the jobs that may be moved, and the accelerators that are there to divide.
 
 use goodput_env::state::Phase;
 use goodput_env::view::{ClusterView, JobView};

@@ -9,7 +9,7 @@ use goodput_env::cluster::TypeId;
 use goodput_env::job::JobId;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::claim::{Claim, Round};
+use super::claim::{ClaimRound, JobClaim};
 use super::features::{FEATURES, weight};
 use super::history::History;
 use super::policy::Utility;
@@ -66,7 +66,7 @@ impl Observer {
     /// for the jobs that are not left alone.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<JobValue>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
-        let round = Round::new(view, &self.theta, &capacity);
+        let round = ClaimRound::new(view, &self.theta, &capacity);
         let worths: Vec<JobValue> =
             view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
         for job in view.jobs().filter(|job| is_left_alone(view, job)) {
@@ -76,11 +76,11 @@ impl Observer {
         (worths, capacity)
     }
 
-    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> JobValue {
+    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &ClaimRound) -> JobValue {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let (held_on, held) = (job.kind(), job.gpus());
-        let Claim { features, age_secs, restarts, remaining_secs } =
-            Claim::of(view, at, job, round, theta, speeds, &self.history);
+        let JobClaim { features, age_secs, restarts, remaining_secs } =
+            JobClaim::of(view, at, job, round, theta, speeds, &self.history);
         let moved = match held {
             0 => 1.0,
             _ => theta.after_restart(job.restart_secs().max(1.0), age_secs, restarts, remaining_secs, 0.0),

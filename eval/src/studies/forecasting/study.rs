@@ -7,7 +7,7 @@ use goodput_agents::bundle::forecaster::ForecasterBundle;
 use goodput_agents::zoo;
 use goodput_datasets::DataError;
 use goodput_datasets::import::ImportReport;
-use goodput_datasets::import::panel::{self, Panel, PanelSeries};
+use goodput_datasets::import::panel::{self, PanelSeries, SeriesPanel};
 use goodput_datasets::samples::sample;
 use goodput_forecast::calendar::MILLIS_PER_DAY;
 use goodput_forecast::decide::Objective;
@@ -59,7 +59,7 @@ pub struct Study {
 ///
 /// # Errors
 /// A file that cannot be read or has no series; the first row that is refused, with its line.
-pub fn read_panel(config: &SeriesConfig) -> Result<Panel, DataError> {
+pub fn read_panel(config: &SeriesConfig) -> Result<SeriesPanel, DataError> {
     let bytes = match sample(&config.path) {
         Some(bytes) => Cow::Borrowed(bytes),
         None => {
@@ -81,7 +81,7 @@ pub fn read_panel(config: &SeriesConfig) -> Result<Panel, DataError> {
 /// # Errors
 /// As [`read_panel`], and a panel of several series.
 pub fn read_series(config: &SeriesConfig) -> Result<(Series, ImportReport), DataError> {
-    let Panel { series, report, .. } = read_panel(config)?;
+    let SeriesPanel { series, report, .. } = read_panel(config)?;
     let found = series.len();
     match <[PanelSeries; 1]>::try_from(series) {
         Ok([only]) => Ok((only.series, report)),
@@ -96,7 +96,7 @@ impl Study {
     /// A series that cannot be read, or has no season.
     pub fn all(config: &ForecastConfig) -> Result<Vec<Self>, StudyError> {
         config.check()?;
-        let Panel { series, report, dated } = read_panel(&config.series)?;
+        let SeriesPanel { series, report, dated } = read_panel(&config.series)?;
         let bundles = config.model.bundles.iter().map(|path| zoo::open_forecaster(path));
         let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
         let studies = series.into_iter().map(|PanelSeries { id, series }| {

@@ -62,7 +62,7 @@ use commands::Commands;
 pub use facts_key::FactsKey;
 use given::GivenQueues;
 use id::SlurmJobId;
-use per_gpu::PerGpu;
+use per_gpu::JobDefaults;
 use poll::JobPoll;
 use read::{RawJob, RawNode, RawState};
 use retry::Owed;
@@ -170,7 +170,7 @@ impl SlurmEngine {
         seat: Option<Seat<'_>>,
         more: Option<&str>,
     ) -> Result<String, EngineError> {
-        let each = PerGpu::of(&job.resources, &self.settings, &self.nodes);
+        let each = JobDefaults::of(&job.resources, &self.settings, &self.nodes);
         let as_owner = self.script.run_as_owner() && !job.owner.is_empty();
         let user = if as_owner { Some(SystemUser::find(&job.owner).await?) } else { None };
         let (arguments, script) = script::of(job, fence, &self.key, &self.script, each, seat, user.as_ref());

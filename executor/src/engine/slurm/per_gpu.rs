@@ -8,13 +8,14 @@ use crate::engine::JobResources;
 
 /// Processors and memory for each accelerator; absent where Slurm's own default counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PerGpu {
+pub(super) struct JobDefaults {
     pub cpus: Option<u32>,
     pub memory_mib: Option<u64>,
 }
 
-impl PerGpu {
-    /// Processors and memory of a job that asks for `asked`. A key of the deployment that is 0 leaves the choice to Slurm.
+impl JobDefaults {
+    /// Processors and memory of a job that asks for `asked`. A key of the deployment that is 0 leaves the choice to
+    /// Slurm.
     pub fn of(asked: &JobResources, settings: &SlurmConfig, nodes: &[RawNode]) -> Self {
         let part = Self::in_proportion(nodes, asked.partition.as_deref());
         Self {
@@ -52,7 +53,7 @@ mod tests {
         let nodes = [node(8, 64, 1, 512_000, "train"), node(4, 24, 2, 200_001, "train"), node(2, 60, 2, 1, "other")];
         let asked = JobResources::default();
         let of = |asked: &JobResources, settings: &SlurmConfig| {
-            let each = PerGpu::of(asked, settings, &nodes);
+            let each = JobDefaults::of(asked, settings, &nodes);
             (each.cpus, each.memory_mib)
         };
         let plain = SlurmConfig::default();
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(of(&asked, &key), (Some(4), None), "the key overrides, and 0 is Slurm's own default");
         let asks = JobResources { cpus_per_gpu: Some(2), memory_per_gpu_mib: Some(10), ..JobResources::default() };
         assert_eq!(of(&asks, &key), (Some(2), Some(10)));
-        assert_eq!(PerGpu::of(&asked, &plain, &[]), PerGpu::default(), "no node is known yet");
+        assert_eq!(JobDefaults::of(&asked, &plain, &[]), JobDefaults::default(), "no node is known yet");
     }
 
     #[test]

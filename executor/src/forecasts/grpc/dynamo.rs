@@ -14,7 +14,7 @@ use axum::routing::post;
 use prost::Message;
 
 use super::calls::unary;
-use crate::forecasts::board::Board;
+use crate::forecasts::board::ServiceBoard;
 
 #[derive(Clone, PartialEq, Message)]
 struct PredictStageRequest {
@@ -62,16 +62,16 @@ struct PredictionData {
 }
 
 /// Calls of the service.
-pub fn router(board: Arc<Board>) -> Router {
+pub fn router(board: Arc<ServiceBoard>) -> Router {
     Router::new().route("/dynamo.planner.plugin.v1.PredictPlugin/Predict", post(predict)).with_state(board)
 }
 
-async fn predict(State(board): State<Arc<Board>>, request: Request) -> Response {
+async fn predict(State(board): State<Arc<ServiceBoard>>, request: Request) -> Response {
     unary(request, |asked: PredictStageRequest| Ok(prediction(&board, &asked))).await
 }
 
 /// Prediction for the next window. Without one, the planner goes by its own predictor.
-fn prediction(board: &Board, asked: &PredictStageRequest) -> PredictStageResponse {
+fn prediction(board: &ServiceBoard, asked: &PredictStageRequest) -> PredictStageResponse {
     let none = |reason: &str| PredictStageResponse { predictions: None, reason: reason.to_owned(), is_final: false };
     let Some(place) = board.of_dynamo() else {
         return none("the file of the server has no [dynamo] service");

@@ -1,11 +1,12 @@
 //! External scaler of KEDA: the service `externalscaler.ExternalScaler`.
 //!
 //! Protocol: `pkg/scalers/externalscaler/externalscaler.proto` of kedacore/keda. A ScaledObject names the service by
-//! the key `service` of its metadata; the key `metric` is `replicas`, the default, or `load`. Replicas have the target 1,
-//! so the autoscaler of Kubernetes runs as many replicas as were decided; a load has the load of one replica as target.
+//! the key `service` of its metadata; the key `metric` is `replicas`, the default, or `load`. Replicas have the target
+//! 1, so that the autoscaler of Kubernetes runs as many replicas as were decided, within its tolerance; a load has the
+//! load of one replica as target.
 //! Before the first decision a metric is `UNAVAILABLE`: the autoscaler of Kubernetes then leaves the replicas alone.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,7 +17,7 @@ use prost::Message;
 use tonic::Status;
 
 use super::calls::{streaming, unary};
-use crate::forecasts::board::{Board, Place};
+use crate::forecasts::board::{ServiceBoard, ServicePlace};
 
 /// Reference to a ScaledObject.
 #[derive(Clone, PartialEq, Message)]
@@ -25,8 +26,8 @@ struct ScaledObjectRef {
     name: String,
     #[prost(string, tag = "2")]
     namespace: String,
-    #[prost(map = "string, string", tag = "3")]
-    scaler_metadata: HashMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "3")]
+    scaler_metadata: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -100,7 +101,7 @@ impl ScaledMetric {
 }
 
 /// Calls of the service.
-pub fn router(board: Arc<Board>) -> Router {
+pub fn router(board: Arc<ServiceBoard>) -> Router {
     let path = |call: &str| format!("/externalscaler.ExternalScaler/{call}");
     Router::new()
         .route(&path("IsActive"), post(is_active))
@@ -110,11 +111,11 @@ pub fn router(board: Arc<Board>) -> Router {
         .with_state(board)
 }
 
-async fn is_active(State(board): State<Arc<Board>>, request: Request) -> axum::response::Response {
+async fn is_active(State(board): State<Arc<ServiceBoard>>, request: Request) -> axum::response::Response {
     unary(request, |asked: ScaledObjectRef| Ok(IsActiveResponse { result: active(place(&board, &asked)?) })).await
 }
 
-async fn stream_is_active(State(board): State<Arc<Board>>, request: Request) -> axum::response::Response {
+async fn stream_is_active(State(board): State<Arc<ServiceBoard>>, request: Request) -> axum::response::Response {
     streaming(request, |asked: ScaledObjectRef| {
         let name = place(&board, &asked)?.config.name.to_string();
         Ok(activity(Arc::clone(&board), name))
@@ -122,7 +123,7 @@ async fn stream_is_active(State(board): State<Arc<Board>>, request: Request) -> 
     .await
 }
 
-async fn metric_spec(State(board): State<Arc<Board>>, request: Request) -> axum::response::Response {
+async fn metric_spec(State(board): State<Arc<ServiceBoard>>, request: Request) -> axum::response::Response {
     unary(request, |asked: ScaledObjectRef| {
         let (place, metric) = (place(&board, &asked)?, ScaledMetric::of(&asked)?);
         let target = match metric {
@@ -136,7 +137,7 @@ async fn metric_spec(State(board): State<Arc<Board>>, request: Request) -> axum:
     .await
 }
 
-async fn metrics(State(board): State<Arc<Board>>, request: Request) -> axum::response::Response {
+async fn metrics(State(board): State<Arc<ServiceBoard>>, request: Request) -> axum::response::Response {
     unary(request, |asked: GetMetricsRequest| {
         let reference = asked.scaled_object_ref.unwrap_or_default();
         let (place, metric) = (place(&board, &reference)?, ScaledMetric::of(&reference)?);
@@ -155,12 +156,12 @@ async fn metrics(State(board): State<Arc<Board>>, request: Request) -> axum::res
 }
 
 /// Whether a service needs a replica. One of which nothing is known does: what is not known takes no replica away.
-fn active(place: &Place) -> bool {
+fn active(place: &ServicePlace) -> bool {
     place.watched().decision().replicas.is_none_or(|replicas| replicas > 0)
 }
 
 /// Whether a service needs a replica, now and whenever that changes.
-fn activity(board: Arc<Board>, name: String) -> impl Stream<Item = Result<IsActiveResponse, Status>> {
+fn activity(board: Arc<ServiceBoard>, name: String) -> impl Stream<Item = Result<IsActiveResponse, Status>> {
     let changes = board.changes();
     stream::unfold((board, changes, None), move |(board, mut changes, told)| {
         let name = name.clone();
@@ -177,12 +178,12 @@ fn activity(board: Arc<Board>, name: String) -> impl Stream<Item = Result<IsActi
     })
 }
 
-fn metric_name(place: &Place, metric: ScaledMetric) -> String {
+fn metric_name(place: &ServicePlace, metric: ScaledMetric) -> String {
     format!("goodput-{}-{}", place.config.name, metric.name())
 }
 
 /// Service that a ScaledObject names.
-fn place<'a>(board: &'a Board, reference: &ScaledObjectRef) -> Result<&'a Place, Status> {
+fn place<'a>(board: &'a ServiceBoard, reference: &ScaledObjectRef) -> Result<&'a ServicePlace, Status> {
     let ScaledObjectRef { name, namespace, scaler_metadata } = reference;
     let whose = format!("ScaledObject {namespace}/{name}");
     let service = scaler_metadata.get("service");

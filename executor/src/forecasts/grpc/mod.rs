@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use super::board::Board;
+use super::board::ServiceBoard;
 
 /// Calls of the interface. A call that is not served is answered with the status `UNIMPLEMENTED`.
-pub fn router(board: &Arc<Board>) -> Router {
+pub fn router(board: &Arc<ServiceBoard>) -> Router {
     keda::router(Arc::clone(board)).merge(dynamo::router(Arc::clone(board))).fallback(calls::unimplemented)
 }

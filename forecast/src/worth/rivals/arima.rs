@@ -193,7 +193,7 @@ fn estimate(centred: &[f64], long: &[f64], p: usize, q: usize) -> (f64, Vec<f64>
     let n = (centred.len() - from) as f64;
     let variance = errors.iter().map(|error| error * error).sum::<f64>() / n;
     let spread = centred.iter().map(|value| value * value).sum::<f64>() / centred.len() as f64;
-    // A model whose errors run away explains less than nothing.
+    // A model with errors that run away explains less than nothing.
     let criterion = n * variance.max(f64::MIN_POSITIVE).ln() + 2.0 * (p + q + 2) as f64;
     let runs_away = !(variance <= 4.0 * spread || spread == 0.0);
     (if runs_away { f64::INFINITY } else { criterion }, coefficients)

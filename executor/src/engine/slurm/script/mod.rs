@@ -12,7 +12,7 @@ use goodput_env::job::Work;
 use goodput_configs::live::engine::SlurmConfig;
 
 use super::facts_key::FactsKey;
-use super::per_gpu::PerGpu;
+use super::per_gpu::JobDefaults;
 use super::stated::CommentFacts;
 use super::user::SystemUser;
 use crate::engine::mailbox::token_hash;
@@ -67,7 +67,7 @@ pub(super) fn of(
     fence: &Fence,
     key: &FactsKey,
     settings: &ScriptSettings,
-    each: PerGpu,
+    each: JobDefaults,
     seat: Option<Seat<'_>>,
     user: Option<&SystemUser>,
 ) -> (Vec<String>, String) {
@@ -162,7 +162,7 @@ fn mark(job: &Submission) -> String {
 
 /// Options of `sbatch` for what the job asks for beside accelerators. Processors and memory are asked
 /// for each accelerator, so Slurm itself keeps to them when the number of accelerators changes.
-fn resources(asked: &JobResources, each: PerGpu) -> Vec<String> {
+fn resources(asked: &JobResources, each: JobDefaults) -> Vec<String> {
     let option = |name: &str, value: Option<String>| value.map(|value| format!("--{name}={value}"));
     let options = [
         option("cpus-per-gpu", each.cpus.map(|cpus| cpus.to_string())),
