@@ -23,8 +23,8 @@ pub struct ForecastServerConfig {
     /// Address of the gRPC interface, for KEDA and for the planner of Dynamo. An empty text turns the interface off.
     #[serde(default = "grpc_address")]
     pub grpc: String,
-    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS: a program in reach of a
-    /// port reads the loads.
+    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS: a program in reach of
+    /// a port reads the loads.
     #[serde(default)]
     pub insecure: bool,
     /// Folder for the state of the forecasters. After a restart the server asks Prometheus only for the steps that the
