@@ -37,9 +37,12 @@ pub const ZOO: &[ShippedPolicy] = &[
         "elastic training on 32 to 128 accelerators, with nodes that fail; learned utilities in a knapsack"
     ),
     entry!("elastic", "elastic training on 64 accelerators, lengths unknown; learned utilities in a knapsack"),
-    entry!("elastic-16", "the same, trained on 16 accelerators, to be run on more"),
-    entry!("heterogeneous", "the same on 64 accelerators of three types"),
-    entry!("mixed", "the same beside services on half of the cluster, lending and calling back servers by forecasts"),
+    entry!("elastic-16", "elastic training, learned on 16 accelerators, to be run on more"),
+    entry!("heterogeneous", "elastic training on 64 accelerators of three types"),
+    entry!(
+        "mixed",
+        "elastic training beside services on half of the cluster, lending and calling back servers by forecasts"
+    ),
     entry!("quickstart", "a busy cluster of 64 accelerators, estimated lengths; learned utilities in a knapsack"),
     entry!(
         "set-encoder",

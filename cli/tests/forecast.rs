@@ -187,6 +187,14 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn a_sample_of_another_name_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("study.toml"), "[series]\npath = \"sample:lod\"\n").unwrap();
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml"]);
+    assert!(code == 2 && plain(&said).contains("the sample of a load is sample:load"), "{said}");
+}
+
+#[test]
 fn what_a_forecast_is_worth_has_a_row_for_every_cell_and_every_rule() {
     let dir = tempfile::tempdir().unwrap();
     let load = |step: i64| 20.0 + if (8..16).contains(&(step % 24)) { 60.0 } else { (step * 7_919 % 11) as f64 };

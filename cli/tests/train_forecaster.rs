@@ -84,6 +84,41 @@ fn a_net_of_all_series_is_trained_on_many_and_fits_a_series_of_another_step() {
     assert_eq!(predicted(dir.path(), "runs/many/1/forecaster.bundle").lines().count(), 1 + 6 * 3);
     let (code, _, said) = run(dir.path(), &["train", "many.toml", "--set", "synthetic.days=3"]);
     assert!(code == 2 && said.contains("10 to 366"), "{said}");
+    // What is kept out for a test has to be there: a slip of the pen would train on it.
+    let (code, _, said) = run(dir.path(), &["train", "many.toml", "--set", "keep_out=[\"load:rate\"]"]);
+    assert!(code == 2 && plain(&said).contains("none without [[sources]]"), "{said}");
+    let days = (0..144 * 12).map(|step| format!("{},{}\n", step * 600, 20 + step % 144)).collect::<String>();
+    fs::write(dir.path().join("ten.csv"), format!("t_s,rate\n{days}")).unwrap();
+    let kept = |pattern: &str| {
+        let text = format!("keep_out = [\"{pattern}\"]\n{many}[[sources]]\npath = \"ten.csv\"\ncolumn = \"rate\"\n");
+        fs::write(dir.path().join("kept.toml"), text).unwrap();
+        run(dir.path(), &["train", "kept.toml", "--run-dir", "kept"])
+    };
+    let (code, _, said) = kept("ten:rat");
+    assert!(code == 2 && plain(&said).contains("a pattern that fits a series"), "{said}");
+    let (code, _, said) = kept("ten:rate");
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn a_study_of_a_series_that_a_net_was_trained_on_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |step: i64| 20 + step % 144 / 12;
+    let rows: String = (0..144 * 12).map(|step| format!("{},{}\n", step * 600, load(step))).collect();
+    let study = |stem: &str| {
+        fs::write(dir.path().join(format!("{stem}.csv")), format!("t_s,m-mid__100\n{rows}")).unwrap();
+        let text =
+            format!("[series]\npath = \"{stem}.csv\"\ncolumn = \"m-mid__100\"\n[backtest]\nstride_hours = 24.0\n");
+        fs::write(dir.path().join("study.toml"), text).unwrap();
+        run(dir.path(), &["forecast", "backtest", "study.toml", "--bundle", "zoo:load"])
+    };
+    let (code, _, said) = study("servegen_language_clients_rate_10min");
+    assert!(
+        code == 2 && plain(&said).contains("was trained on servegen_language_clients_rate_10min:m-mid__100"),
+        "{said}"
+    );
+    let (code, _, said) = study("mine");
+    assert_eq!(code, 0, "{said}");
 }
 
 /// Cluster with a service under the load of the study, and a forecaster made for that load.

@@ -62,6 +62,12 @@ pub enum DataError {
         /// Name of the series.
         id: String,
     },
+    /// No sample has this name.
+    #[error("{}: there is no such sample", path.display())]
+    NoSample {
+        /// Name with the prefix.
+        path: PathBuf,
+    },
     /// Several series where one is expected.
     #[error("{}: {found} series where one is expected", path.display())]
     ManySeries {
@@ -392,6 +398,7 @@ impl DataError {
             | Self::NoSeries { path, .. }
             | Self::NotASeries { path, .. }
             | Self::ManySeries { path, .. }
+            | Self::NoSample { path }
             | Self::Empty { path }
             | Self::Incomplete { path, .. }
             | Self::Runs { path, .. }
@@ -442,6 +449,7 @@ impl DataError {
                 "series.ids names values of `unique_id` in a long table, and columns in a wide one; `a*` is every name that begins with a"
             }
             Self::NotASeries { .. } => "leave the series out with series.ids",
+            Self::NoSample { .. } => "the sample of a load is sample:load",
             Self::ManySeries { .. } => "name one with series.ids = [\"NAME\"]",
             Self::NoTimes { .. } => {
                 "rename the column of times; rows at a fixed distance need none where step_secs is set"

@@ -55,7 +55,7 @@ mod forecast;
 mod gaps;
 mod history;
 mod lender;
-mod linalg;
+pub mod linalg;
 mod model;
 mod models;
 pub mod nelder_mead;

@@ -9,7 +9,7 @@
 /// Only the lower triangle of `A` is read, and it is overwritten by the factor. A pivot that is not
 /// positive, which is a direction without any information, is taken as infinite: its coefficient
 /// becomes 0.
-pub(crate) fn solve_spd(a: &mut [f64], n: usize, b: &mut [f64], columns: usize) {
+pub fn solve_spd(a: &mut [f64], n: usize, b: &mut [f64], columns: usize) {
     factor(a, n);
     solve_factored(a, n, b, columns);
 }

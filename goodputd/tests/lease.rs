@@ -111,4 +111,9 @@ fn a_daemon_that_is_told_to_end_gives_its_lease_up() {
     // A daemon that dies gives nothing up: the journal names it until another one finds it dead.
     third.signal("-KILL");
     assert_eq!(holder(folder.path()), "third");
+    let mut fourth = Running::start(folder.path(), "fourth");
+    let took = fourth.until_it_leads();
+    println!("the fourth daemon leads {took:?} after its start");
+    assert_eq!(holder(folder.path()), "fourth");
+    assert_eq!(fourth.signal("-TERM").code(), Some(0));
 }

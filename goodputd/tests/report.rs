@@ -88,7 +88,7 @@ async fn observe(mut daemon: Daemon<SimEngine>, log: &Path) -> Vec<(i64, String)
                 break;
             }
             assert!(began.elapsed() < Duration::from_secs(60), "no comparison on day {}", half_hours / 48);
-            std::thread::sleep(Duration::from_millis(5));
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
     daemon.resign().await;
@@ -123,7 +123,7 @@ fn a_report_about_a_fortnight_says_what_would_have_changed() {
     let told = runtime.block_on(observe(daemon, &directory.path().join("audit.jsonl")));
 
     // What really happened is in the log, line by line.
-    let begin_ms = wall_ms() - 14 * 24 * HOUR * 1000 + 60_000;
+    let begin_ms = wall_ms() - 14 * 24 * HOUR * 1000 + 450_000;
     let copy = tempfile::tempdir().unwrap();
     let (mut log, mut starts, mut ends, mut delays) = (String::new(), 0, 0, Vec::new());
     for (at, line) in &told {

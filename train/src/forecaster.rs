@@ -13,7 +13,7 @@ use goodput_configs::forecast::{DataConfig, ForecasterExperiment, SeriesConfig, 
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use goodput_datasets::import::panel::{PanelSeries, is_named};
-use goodput_eval::studies::forecasting::{read_panel, read_series};
+use goodput_eval::studies::forecasting::{read_panel, read_series, series_name};
 use goodput_forecast::Series;
 use goodput_forecast::calendar::MILLIS_PER_DAY;
 use goodput_forecast::neural::{AdamW, NetCheckpoint, NetTrainError, Spec, SpecError, Trainer, synthetic_load};
@@ -106,7 +106,7 @@ impl Material {
     }
 
     fn of_one(experiment: &ForecasterExperiment, config: &SeriesConfig) -> Result<Self, ForecasterTrainError> {
-        let (series, _) = read_series(config)?;
+        let series = read_series(config)?;
         let step_millis = series.step_millis();
         let Some(day_steps) = experiment.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
             let value = format!("a step of {step_millis} ms");
@@ -123,11 +123,13 @@ impl Material {
     /// Every series of the sources that is not kept out, and the made-up loads; all in steps of ten minutes.
     fn of_many(experiment: &ForecasterExperiment) -> Result<Self, ForecasterTrainError> {
         let (mut channels, mut names) = (Vec::new(), Vec::new());
+        let mut kept_out = vec![false; experiment.keep_out.len()];
         for source in &experiment.sources {
-            let stem = source.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             for PanelSeries { id, series } in read_panel(source)?.series {
-                let name = format!("{stem}:{}", id.or(source.column.clone()).unwrap_or_default());
-                if experiment.keep_out.iter().any(|pattern| is_named(pattern, &name)) {
+                let name = series_name(&source.path, id.as_deref().or(source.column.as_deref()));
+                let fits: Vec<bool> = experiment.keep_out.iter().map(|pattern| is_named(pattern, &name)).collect();
+                kept_out.iter_mut().zip(&fits).for_each(|(kept_out, fits)| *kept_out |= fits);
+                if fits.contains(&true) {
                     continue;
                 }
                 if series.step_millis() != TEN_MINUTES {
@@ -138,6 +140,11 @@ impl Material {
                 channels.push(parts(series, &experiment.data));
                 names.push(name);
             }
+        }
+        // A pattern with a slip of the pen would let a series in that is kept for a test.
+        if let Some(at) = kept_out.iter().position(|kept_out| !kept_out) {
+            let expected = "a pattern that fits a series of the sources, as FILE:COLUMN".into();
+            return Err(SetupError::Value { key: "keep_out", value: experiment.keep_out[at].clone(), expected }.into());
         }
         if let Some(SyntheticLoads { series, days }) = experiment.synthetic {
             let loads = (0..u64::from(series)).map(|number| synthetic_load(experiment.seed, number, days as usize));

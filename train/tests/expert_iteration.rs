@@ -99,7 +99,7 @@ fn score(experiment: &Experiment, policy: impl Fn() -> Box<dyn Policy>) -> f64 {
 }
 
 /// On one machine with free preemption the shortest remaining processing time first has the least mean completion time
-/// (Schrage, Operations Research 16, 1968). The start is six times as far; eight rounds leave less than a tenth.
+/// (Schrage, Operations Research 16, 1968). The start is six times as far; eight rounds go at least 95 % of the way.
 #[test]
 fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let (experiment, folder) = (experiment(agent()), tempfile::tempdir().unwrap());
@@ -118,7 +118,8 @@ fn one_accelerator_is_learned_to_serve_the_shortest_job_first() {
     let after = score(&experiment, || learned.policy(Default::default()).unwrap());
     let optimum = score(&experiment, || Box::new(Shortest));
     println!("mean JCT: start {before:.0} s, learned {after:.0} s, optimum {optimum:.0} s, {:?}", utility.theta);
-    assert!(after <= 1.2 * optimum, "learned {after:.0} s, optimum {optimum:.0} s");
+    let closed = (before - after) / (before - optimum);
+    assert!(closed >= 0.95, "learned {after:.0} s, optimum {optimum:.0} s: {closed:.3} of the way");
     assert!(before >= 5.0 * optimum, "start {before:.0} s, optimum {optimum:.0} s");
 }
 
@@ -169,7 +170,11 @@ fn the_iteration_starts_from_a_policy_and_refuses_one_that_is_no_utility() {
         Model::Utility(utility) => utility.theta,
         _ => panic!("no utility"),
     };
-    assert_eq!(theta(learned), theta(zoo::load("elastic").unwrap()), "a step of nothing");
+    assert_eq!(
+        theta(learned),
+        theta(zoo::load("elastic").unwrap()),
+        "no round beats the start, so that the start is exported"
+    );
 
     let dir = RunDir::create(&folder.path().join("refused")).unwrap();
     dir.write("config.toml", b"").unwrap();

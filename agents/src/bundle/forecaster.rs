@@ -49,6 +49,13 @@ pub struct Card {
     pub provenance: Provenance,
 }
 
+impl Card {
+    /// Whether this is the card of a net of all series that was trained on the series `name`, `FILE:COLUMN`.
+    pub fn names(&self, name: &str) -> bool {
+        self.unseen_from_epoch_millis == 0 && self.series.split(',').any(|series| series.trim() == name)
+    }
+}
+
 /// The manifest as stored.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use super::Experiment;
 use crate::scenario::WorkloadConfig;
 
 impl Experiment {
-    /// Copy of the experiment with `load` times as many jobs in the same time.
+    /// Copy of the experiment with `load` times as many jobs, and arrivals for as long.
     #[must_use]
     pub fn at_load(&self, load: f64) -> Self {
         let mut scaled = self.clone();
@@ -22,7 +22,7 @@ impl Experiment {
         scaled
     }
 
-    /// Copy of the experiment with jobs that arrive at the same rate for `share` of the time.
+    /// Copy of the experiment with jobs that arrive for `share` of the time, as many in an hour as before.
     #[must_use]
     pub fn at_horizon(&self, share: f64) -> Self {
         let mut cut = self.clone();

@@ -195,8 +195,8 @@ impl ConfigFile for ForecastServerConfig {
         for (key, address) in [("listen", &self.listen), ("grpc", &self.grpc)] {
             let host = address.rsplit_once(':').map_or("", |(host, _)| host);
             if !self.insecure && !address.is_empty() && !is_this_host(host) {
-                let expected = "an address of this host, such as 127.0.0.1:9107, or insecure = true in a network where \
-                                nobody else reaches the port";
+                let expected = "an address of this host, such as 127.0.0.1:9107, or insecure = true in a network in \
+                                which no other program reaches the port";
                 return Err(CheckError::value(key, format!("{address:?}"), expected));
             }
         }

@@ -78,7 +78,7 @@ pub struct WindowConfig {
     pub day_steps: Option<usize>,
     /// Levels of the quantiles, 0.5 among them.
     pub levels: Vec<f64>,
-    /// Centre that is subtracted from a window: `last`, `mean` or `series`.
+    /// Centre that is subtracted from a window: `last`, `mean`, `series`, or `own` for a net of all series.
     pub centre: Centre,
     /// Loss that is minimised: `pinball` or `squared`.
     pub loss: NetLoss,
@@ -156,6 +156,12 @@ impl ForecasterExperiment {
             let expected =
                 if is_global { "files or [synthetic] loads" } else { "none: only [forecaster.global] takes many" };
             return refuse("sources", self.sources.len().to_string(), expected);
+        }
+        if !self.keep_out.is_empty() && self.sources.is_empty() {
+            return refuse("keep_out", format!("{:?}", self.keep_out), "none without [[sources]]");
+        }
+        if let (Some(steps), true) = (self.window.day_steps, is_global) {
+            return refuse("window.day_steps", steps.to_string(), "none: a net of all series has steps of ten minutes");
         }
         if let Some(SyntheticLoads { series, days }) = &self.synthetic {
             if !(1..=100_000).contains(series) {

@@ -134,7 +134,7 @@ fn bound(service: &ServiceLoad, cold_start_secs: f64, target: f64) -> f64 {
 
 fn series(config: &WorthConfig, load: &WorthLoad) -> Result<Series, StudyError> {
     let path: PathBuf = config.folder.join(&load.series.path);
-    Ok(read_series(&SeriesConfig { path, ..load.series.clone() })?.0)
+    Ok(read_series(&SeriesConfig { path, ..load.series.clone() })?)
 }
 
 fn service(config: &WorthConfig, load: &WorthLoad, series: &Series, secs: f64) -> Result<ServiceLoad, StudyError> {

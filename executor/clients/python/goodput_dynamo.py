@@ -21,7 +21,7 @@ import urllib.request
 class GoodputPredictor:
     """Number of requests in the planner's next window, in the shape of the planner's `BasePredictor`.
 
-    `url` is the HTTP address of the server, `service` the name of a service whose query gives requests per second, and
+    `url` is the HTTP address of the server, `service` the name of a service with a query that gives requests per second, and
     `interval_seconds` the length of the planner's window. While the server does not answer, the last prediction stays,
     and the load that the planner itself sees may raise it.
     """

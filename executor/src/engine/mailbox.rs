@@ -4,8 +4,8 @@
 //! it, it speaks for the attempt that runs, and for no other job. So nothing secret is kept here, and a
 //! daemon that is started anew believes the same jobs.
 //!
-//! AdaptDL sends no token. The token and the number of the attempt are therefore in the address that AdaptDL is told
-//! ([`supervisor_path`]).
+//! AdaptDL sends no token. The address that AdaptDL is told therefore holds a key that follows from the token, and the
+//! number of the attempt ([`supervisor_path`]). The token does not follow from the key.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,6 +40,8 @@ pub(super) struct Speaker {
     pub attempt: Attempt,
     /// Hash of the token of the job.
     pub token: String,
+    /// Hash of the key in the address of AdaptDL's supervisor; `None` where no job is told one.
+    pub supervisor: Option<String>,
     /// Addresses of the replicas by rank; none where the engine does not know all of them yet.
     pub addresses: Vec<String>,
 }
@@ -47,8 +49,9 @@ pub(super) struct Speaker {
 /// A job that runs.
 #[derive(Debug)]
 struct ReportingJob {
-    /// Hash of its token.
+    /// Hash of its token, and of the key of its supervisor.
     token: String,
+    supervisor: Option<String>,
     attempt: u32,
     nodes: u32,
     gpus: u32,
@@ -64,16 +67,25 @@ struct ReportingJob {
 
 /// The hash of a token, as a job's comment or annotation has it.
 pub(super) fn token_hash(fence: &Fence) -> String {
-    Sha256::digest(fence.as_str().as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hash(fence.as_str())
+}
+
+/// The hash of the key with which a job with this token speaks to AdaptDL's supervisor.
+pub(super) fn supervisor_hash(fence: &Fence) -> String {
+    hash(&fence.supervisor_key())
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Path under which the attempt `attempt` of the job with this token finds AdaptDL's supervisor. `attempt` may be a
 /// variable that is put in later.
 pub(super) fn supervisor_path(fence: &Fence, attempt: &str) -> String {
-    format!("/adaptdl/{}.{attempt}", fence.as_str())
+    format!("/adaptdl/{}.{attempt}", fence.supervisor_key())
 }
 
-/// Token and attempt of a key in an address of the supervisor.
+/// Key and attempt in an address of the supervisor; the key has the form of a token.
 fn of_key(key: &str) -> Option<(Fence, u32)> {
     let (fence, attempt) = key.rsplit_once('.')?;
     Some((Fence::try_from(fence.to_owned()).ok()?, attempt.parse().ok()?))
@@ -86,7 +98,8 @@ impl Mailbox {
 
     /// Takes a report of `job`, one object of JSON.
     ///
-    /// # Errors The line is no report, or the sender is not the attempt that runs.
+    /// # Errors
+    /// The line is no report, or the sender is not the attempt that runs.
     pub fn take(&self, job: &str, line: &[u8], now_ms: i64) -> Result<(), Refusal> {
         if line.len() > LONGEST_LINE {
             return Err(Refusal::Malformed(format!("{} bytes, at most {LONGEST_LINE}", line.len())));
@@ -127,12 +140,12 @@ impl Mailbox {
         newest.serving.map(|serving| serving.qps)
     }
 
-    /// Jobs run as `jobs` says; what they said since the last time.
+    /// Takes the jobs that run now, and returns what they reported since the last call.
     pub(super) fn hear(&self, jobs: impl Iterator<Item = Speaker>, nodes: &[NodeSeen]) -> Vec<SpeedReport> {
         let mut inner = self.lock();
         let mut before = std::mem::take(&mut inner.running);
         let mut said = std::mem::take(&mut inner.said);
-        for Speaker { key, attempt, token, addresses } in jobs {
+        for Speaker { key, attempt, token, supervisor, addresses } in jobs {
             let on = attempt.placement.first().and_then(|on| nodes.iter().find(|node| node.name == on.node));
             let Some(on) = on else { continue };
             let gpus = attempt.placement.iter().map(|on| on.gpus).sum();
@@ -142,6 +155,7 @@ impl Mailbox {
             said.extend(hinted.into_iter().map(of_job));
             let speaker = ReportingJob {
                 token,
+                supervisor,
                 attempt: attempt.number,
                 nodes: attempt.placement.len() as u32,
                 gpus,
@@ -161,10 +175,10 @@ impl MailboxState {
     /// The running attempt of `job` that a call under `key` speaks for. A job has the name by which its engine knows
     /// it, which is its key or a part of the key.
     fn addressed(&mut self, of: &(Fence, u32), job: &str) -> Option<&mut ReportingJob> {
-        let token = token_hash(&of.0);
+        let supervisor = Some(token_hash(&of.0));
         let is_named = |key: &str| key == job || key.split('.').any(|part| part == job);
         let mut named = self.running.iter_mut().filter(|(key, _)| is_named(key)).map(|(_, running)| running);
-        named.find(|running| running.token == token && running.attempt == of.1)
+        named.find(|running| running.supervisor == supervisor && running.attempt == of.1)
     }
 }
 
@@ -209,7 +223,8 @@ mod tests {
         let placement = vec![OnNode { node: "n0".into(), gpus: 4, ..OnNode::default() }];
         let attempt = Attempt { number, placement, ..Attempt::default() };
         let addresses = vec!["10.0.0.1".into(); 4];
-        Speaker { key: key.into(), attempt, token: token_hash(&fence(key)), addresses }
+        let (token, supervisor) = (token_hash(&fence(key)), Some(supervisor_hash(&fence(key))));
+        Speaker { key: key.into(), attempt, token, supervisor, addresses }
     }
 
     fn nodes() -> [NodeSeen; 1] {
@@ -264,6 +279,7 @@ mod tests {
             (key(&token, 3), "seven"),
             (key(&fence("8"), 2), "seven"),
             (token.as_str().to_owned(), "seven"),
+            (format!("{}.2", token.as_str()), "seven"),
             (String::new(), "seven"),
             (right.clone(), "eight"),
         ] {

@@ -4,7 +4,7 @@
 //! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET
 //! /discover/{namespace}/{name}/{group}` tells the addresses of its replicas by rank, and waits for
 //! them; `GET /healthz` answers. A job's group is its attempt. AdaptDL sends no token, so all of it
-//! is below `/adaptdl/{key}`, where the key is known to one attempt only
+//! is below `/adaptdl/{key}`, where the key follows from the token of the job
 //! ([`Fence::supervisor_key`]).
 
 use std::sync::Arc;

@@ -35,7 +35,7 @@ impl Fence {
     }
 
     /// Path segment under which jobs of AdaptDL find their supervisor. AdaptDL sends no token of its
-    /// own, so the address has to be one; the fence does not follow from it.
+    /// own, so that the address contains this key; the fence does not follow from the key.
     #[must_use]
     pub fn supervisor_key(&self) -> String {
         Self::from_text(&format!("supervisor {}", self.0)).0

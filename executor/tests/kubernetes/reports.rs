@@ -58,7 +58,7 @@ fn a_job_reports_with_its_own_token_and_no_other() {
         // What AdaptDL asks is below an address with the secret of the attempt.
         let secret = of("ADAPTDL_SUPERVISOR_URL").strip_prefix(&format!("{url}/adaptdl/")).unwrap().to_owned();
         let (token, attempt) = secret.split_once('.').unwrap();
-        assert_eq!((token, attempt), (fence.as_str(), "0"));
+        assert_eq!((token, attempt), (fence.supervisor_key().as_str(), "0"), "the token does not follow from it");
         let api = Api {
             health: Arc::new(DaemonHealth::new(Duration::from_secs(60))),
             status: Arc::default(),
@@ -85,7 +85,12 @@ fn a_job_reports_with_its_own_token_and_no_other() {
         site.snapshot_where("the addresses of the pods", names).await;
         assert_eq!(call("PUT", &secret, &hints).await.unwrap().0, 200);
         let next = format!("{token}.1");
-        for (wrong, path) in [(next.as_str(), hints.as_str()), ("x.0", &hints), (&secret, "hints/goodput/other")] {
+        for (wrong, path) in [
+            (next.as_str(), hints.as_str()),
+            ("x.0", &hints),
+            (&format!("{}.0", fence.as_str()), &hints),
+            (&secret, "hints/goodput/other"),
+        ] {
             assert_eq!(call("PUT", wrong, path).await.unwrap().0, 404, "{wrong} {path}");
         }
         let answer = call("GET", &secret, &format!("{discover}/0")).await.unwrap();

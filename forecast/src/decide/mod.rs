@@ -26,8 +26,8 @@ pub use decider::Decider;
 pub(crate) use decider::RATE;
 pub use distribution::Distribution;
 pub use level::OnlineLevel;
-pub use past::PastWindows;
-pub use pooled::PooledForecast;
+pub(crate) use past::PastWindows;
+pub(crate) use pooled::PooledForecast;
 pub use residuals::ResidualPaths;
 pub use scenarios::Scenarios;
 

@@ -78,7 +78,7 @@ impl<'a> ExpertEpisodes<'a> {
     }
 
     /// Number of training episodes of a round.
-    fn per_round(&self) -> u64 {
+    pub fn per_round(&self) -> u64 {
         self.agent.episodes + self.agent.trials
     }
 
@@ -94,18 +94,24 @@ impl<'a> ExpertEpisodes<'a> {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Mean cost of the policy with these parameters on the trials of a round.
+    /// Episodes on which the steps of a round are tried.
+    pub fn trials(&self, round: u64) -> Vec<Arc<Scenario>> {
+        let first = round * self.per_round() + self.agent.episodes;
+        self.training.range(self.experiment.seed, first, self.agent.trials)
+    }
+
+    /// Mean cost of each of the policies with these parameters on `trials`.
     ///
     /// # Errors
     /// [`TrainError`] where a run fails.
-    pub fn cost(&self, theta: &Theta, round: u64) -> Result<f64, TrainError> {
-        let first = round * self.per_round() + self.agent.episodes;
-        let episodes = self.training.range(self.experiment.seed, first, self.agent.trials);
-        let cost =
-            |episode: &Arc<Scenario>| self.played_out(Simulator::new(episode.clone()), self.policy(theta), episode);
-        let costs: Vec<Result<f64, SimError>> = episodes.par_iter().map(cost).collect();
+    pub fn costs(&self, candidates: &[Theta], trials: &[Arc<Scenario>]) -> Result<Vec<f64>, TrainError> {
+        let played = (0..candidates.len() * trials.len()).into_par_iter().map(|number| {
+            let (candidate, trial) = (&candidates[number / trials.len()], &trials[number % trials.len()]);
+            self.played_out(Simulator::new(trial.clone()), self.policy(candidate), trial)
+        });
+        let costs: Vec<Result<f64, SimError>> = played.collect();
         let costs = costs.into_iter().collect::<Result<Vec<f64>, _>>().map_err(EnvError::from)?;
-        Ok(mean(costs.into_iter()))
+        Ok(costs.chunks(trials.len().max(1)).map(|costs| mean(costs.iter().copied())).collect())
     }
 
     /// Cost of a run from where it stands.
@@ -127,9 +133,9 @@ impl<'a> ExpertEpisodes<'a> {
         let mut run = Simulator::new(scenario.clone());
         let mut labels = Vec::new();
         while !moments.is_empty() && run.run_until_decision()? == Status::Decision {
-            let before = policy.clone();
+            let before = moments.pop_if(|moment| *moment <= run.now()).map(|_| policy.clone());
             let plan = policy.decide(&run.view());
-            if moments.pop_if(|moment| *moment <= run.now()).is_some() {
+            if let Some(before) = before {
                 let change = ClaimChange::drawn(policy.situations(&run.view()), self.agent.jobs, &mut random);
                 labels.extend(change.map(|change| self.label(&run, &before, &change, scenario)).transpose()?);
             }

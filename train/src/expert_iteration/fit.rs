@@ -1,5 +1,6 @@
 //! Least squares on sums of products, which rounds add up.
 
+use goodput_forecast::linalg::solve_spd;
 use serde::{Deserialize, Serialize};
 
 /// Sums of products of samples: of a constant, the features and the target, each with each. Together they hold all
@@ -68,12 +69,13 @@ impl Products {
         }
         let used: Vec<usize> = (1..target).filter(|&at| varies(at)).collect();
         let scaled = |one: usize, other: usize| covariance(one, other) / (deviation(one) * deviation(other));
-        let matrix: Vec<Vec<f64>> = used
-            .iter()
-            .map(|&one| used.iter().map(|&other| scaled(one, other) + if one == other { ridge } else { 0.0 }).collect())
-            .collect();
-        let right: Vec<f64> = used.iter().map(|&at| covariance(at, target) / deviation(at)).collect();
-        let solved = solve(matrix, right)?;
+        let row = |&one: &usize| {
+            let penalty = move |other: usize| if one == other { ridge } else { 0.0 };
+            used.iter().map(move |&other| scaled(one, other) + penalty(other)).collect::<Vec<f64>>()
+        };
+        let mut matrix: Vec<f64> = used.iter().flat_map(row).collect();
+        let mut solved: Vec<f64> = used.iter().map(|&at| covariance(at, target) / deviation(at)).collect();
+        solve_spd(&mut matrix, used.len(), &mut solved, 1);
         let mut weights = vec![0.0; self.features];
         used.iter().zip(&solved).for_each(|(&at, value)| weights[at - 1] = value / deviation(at));
         let sum = |at: usize| (1..target).map(|other| weights[other - 1] * covariance(at, other)).sum::<f64>();
@@ -101,33 +103,4 @@ impl Products {
     fn covariance(&self, one: usize, other: usize) -> f64 {
         self.sums[one * (self.features + 2) + other] / self.sums[0] - self.mean(one) * self.mean(other)
     }
-}
-
-/// Solution of a symmetric positive definite system by Cholesky's factorisation (Golub and Van Loan, Matrix
-/// Computations, algorithm 4.2.1); `None` where the matrix is not positive definite.
-fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
-    let size = right.len();
-    for row in 0..size {
-        for column in 0..=row {
-            let inner: f64 = (0..column).map(|at| matrix[row][at] * matrix[column][at]).sum();
-            let left = matrix[row][column] - inner;
-            matrix[row][column] = if row == column {
-                if left <= 1e-12 {
-                    return None;
-                }
-                left.sqrt()
-            } else {
-                left / matrix[column][column]
-            };
-        }
-    }
-    for row in 0..size {
-        let inner: f64 = (0..row).map(|at| matrix[row][at] * right[at]).sum();
-        right[row] = (right[row] - inner) / matrix[row][row];
-    }
-    for row in (0..size).rev() {
-        let inner: f64 = (row + 1..size).map(|at| matrix[at][row] * right[at]).sum();
-        right[row] = (right[row] - inner) / matrix[row][row];
-    }
-    Some(right)
 }

@@ -91,7 +91,7 @@ pub fn train(
         let (argv, seed) = (hooks.argv.clone(), experiment.seed);
         expert.bundle(&theta_of(values), Provenance { argv, seed, steps, config_sha256: config_sha256.clone() })
     };
-    let per_round = agent.episodes + agent.trials;
+    let per_round = expert.per_round();
     let known = dir.path(STATE).exists();
     let mut state = match known {
         true => read(dir, &config_sha256)?,
@@ -169,14 +169,17 @@ fn iterate(
     labels.iter().for_each(|label| state.products.add(&label.features, label.target.clamp(-bound, bound)));
     let Some(fit) = state.products.fit(agent.ridge) else { return Ok(figures) };
     figures.explained = fit.explained;
-    let before = expert.cost(&theta, state.rounds)?;
+    let trials = expert.trials(state.rounds);
+    let before = mean(expert.costs(std::slice::from_ref(&theta), &trials)?.into_iter());
     let (mut chosen, mut least) = (theta, before);
     for (lever, step) in Lever::ALL.into_iter().zip(&mut state.steps) {
         let (direction, start, first) = (direction(lever, &fit, &state.products), chosen.clone(), *step);
         *step *= LENGTHS[0];
-        for tried in LENGTHS.map(|of| of * first) {
-            let candidate = start.clone().moved(lever, &direction.iter().map(|of| of * tried).collect::<Vec<f64>>());
-            let cost = expert.cost(&candidate, state.rounds)?;
+        let lengths = LENGTHS.map(|of| of * first);
+        let moved = |by: f64| direction.iter().map(|of| of * by).collect::<Vec<f64>>();
+        let candidates = lengths.map(|by| start.clone().moved(lever, &moved(by)));
+        let costs = expert.costs(&candidates, &trials)?;
+        for ((tried, candidate), cost) in lengths.into_iter().zip(candidates).zip(costs) {
             if cost < least {
                 (least, chosen, *step) = (cost, candidate, tried);
             }

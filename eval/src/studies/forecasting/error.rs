@@ -51,6 +51,16 @@ pub enum StudyError {
         /// Share that would do.
         share: f64,
     },
+    /// A series that a net of all series was trained on.
+    #[error(
+        "{name} was trained on {series}, so its forecasts of it are no test: choose another series, or leave the bundle out"
+    )]
+    Trained {
+        /// Name of the forecaster.
+        name: String,
+        /// Series, by file and column.
+        series: String,
+    },
     /// A series that ends before the parts of a study do.
     #[error(
         "{name} has {days:.1} days, and known_days, validation_days and two days of test are {needed:.1}: shorten them"

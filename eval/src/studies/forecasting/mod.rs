@@ -10,4 +10,4 @@ pub use error::StudyError;
 pub use forecasts::forecasts;
 pub use page::{StudyOrigin, page};
 pub use scores::{ScoreRow, mean_rows};
-pub use study::{LendingRow, Study, read_panel, read_series};
+pub use study::{LendingRow, Study, read_panel, read_series, series_name};

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use goodput_agents::bundle::forecaster::ForecasterBundle;
 use goodput_agents::zoo;
 use goodput_datasets::DataError;
-use goodput_datasets::import::ImportReport;
 use goodput_datasets::import::panel::{self, PanelSeries, SeriesPanel};
-use goodput_datasets::samples::sample;
+use goodput_datasets::samples::load_series;
 use goodput_forecast::calendar::MILLIS_PER_DAY;
 use goodput_forecast::decide::Objective;
 use goodput_forecast::lending::{LendingFleet, LendingScore};
@@ -39,8 +39,6 @@ pub struct Study {
     pub dated: bool,
     /// Load series of the study.
     pub series: Series,
-    /// Repairs and refusals of the importer.
-    pub import: ImportReport,
     /// Forecaster of the study.
     pub model: Adaptive,
     /// Trained forecasters among those it weighs, by name.
@@ -51,8 +49,15 @@ pub struct Study {
     pub season: Season,
     /// Path of the series.
     source: String,
+    /// Name of the series as a net of all series knows it: the stem of the file and the column.
+    named: String,
     pub(super) backtest: Backtest,
     lending: Option<LendingConfig>,
+}
+
+/// Name of a series in the card of a net of all series: the stem of its file, and its column.
+pub fn series_name(path: &Path, column: Option<&str>) -> String {
+    format!("{}:{}", path.file_stem().unwrap_or_default().to_string_lossy(), column.unwrap_or_default())
 }
 
 /// Reads the series of a file. Strict: scores on a part of a series compare with nothing.
@@ -60,7 +65,7 @@ pub struct Study {
 /// # Errors
 /// A file that cannot be read or has no series; the first row that is refused, with its line.
 pub fn read_panel(config: &SeriesConfig) -> Result<SeriesPanel, DataError> {
-    let bytes = match sample(&config.path) {
+    let bytes = match load_series(&config.path)? {
         Some(bytes) => Cow::Borrowed(bytes),
         None => {
             let read = std::fs::read(&config.path);
@@ -80,11 +85,11 @@ pub fn read_panel(config: &SeriesConfig) -> Result<SeriesPanel, DataError> {
 ///
 /// # Errors
 /// As [`read_panel`], and a panel of several series.
-pub fn read_series(config: &SeriesConfig) -> Result<(Series, ImportReport), DataError> {
-    let SeriesPanel { series, report, .. } = read_panel(config)?;
+pub fn read_series(config: &SeriesConfig) -> Result<Series, DataError> {
+    let SeriesPanel { series, .. } = read_panel(config)?;
     let found = series.len();
     match <[PanelSeries; 1]>::try_from(series) {
-        Ok([only]) => Ok((only.series, report)),
+        Ok([only]) => Ok(only.series),
         Err(_) => Err(DataError::ManySeries { path: config.path.clone(), found }),
     }
 }
@@ -96,13 +101,17 @@ impl Study {
     /// A series that cannot be read, or has no season.
     pub fn all(config: &ForecastConfig) -> Result<Vec<Self>, StudyError> {
         config.check()?;
-        let SeriesPanel { series, report, dated } = read_panel(&config.series)?;
+        let SeriesPanel { series, dated, .. } = read_panel(&config.series)?;
         let bundles = config.model.bundles.iter().map(|path| zoo::open_forecaster(path));
         let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
         let studies = series.into_iter().map(|PanelSeries { id, series }| {
             let study = Self::of(config, series, &bundles);
             match (study, id) {
-                (Ok(study), id) => Ok(Self { id, dated, import: report.clone(), ..study }),
+                (Ok(study), id) => {
+                    let column = id.clone().or_else(|| config.series.column.clone());
+                    let named = series_name(&config.series.path, column.as_deref());
+                    Ok(Self { id, dated, named, ..study })
+                }
                 (Err(fault), Some(id)) => Err(StudyError::Of { id, fault: Box::new(fault) }),
                 (Err(fault), None) => Err(fault),
             }
@@ -158,17 +167,17 @@ impl Study {
         model.nets = trained.iter().map(|bundle| bundle.net.clone()).collect();
         let path = config.series.path.display();
         let source = config.series.column.as_ref().map_or(format!("{path}"), |column| format!("{path}, {column}"));
-        let (import, lending) = (ImportReport::default(), config.lending.clone());
+        let lending = config.lending.clone();
         Ok(Self {
             id: None,
             dated: false,
             series,
-            import,
             model,
             trained,
             day_steps,
             season,
             source,
+            named: String::new(),
             backtest,
             lending,
         })
@@ -181,6 +190,9 @@ impl Study {
 
     /// Checks that no trained forecaster has seen the part of the series that it is to forecast.
     fn check_unseen(&self) -> Result<(), StudyError> {
+        if let Some(bundle) = self.trained.iter().find(|bundle| bundle.card.names(&self.named)) {
+            return Err(StudyError::Trained { name: bundle.name.clone(), series: self.named.clone() });
+        }
         let first_epoch_millis = self.series.time_epoch_millis(self.backtest.initial_steps);
         match self.trained.iter().find(|bundle| bundle.card.unseen_from_epoch_millis > first_epoch_millis) {
             None => Ok(()),

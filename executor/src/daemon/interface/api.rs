@@ -149,7 +149,7 @@ pub fn router(api: Api) -> Router {
         .route("/readyz", get(readyz))
         .route("/v1/jobs/{key}/report", put(report))
         .layer(DefaultBodyLimit::max(LONGEST_LINE));
-    // AdaptDL sends no token: its address is one.
+    // AdaptDL sends no token: its address contains a key.
     let supervisor = api.mailbox.clone().map(|mailbox| adaptdl::router(mailbox as Arc<dyn adaptdl::Supervisor>));
     let supervisor = supervisor.unwrap_or_default().layer(DefaultBodyLimit::max(LARGEST_BODY));
     let look = Router::new()

@@ -32,6 +32,8 @@ pub(super) mod annotation {
     pub const BATCH: &str = "goodput.dev/batch";
     pub const OWNER: &str = "goodput.dev/owner";
     pub const TOKEN: &str = "goodput.dev/token-hash";
+    /// Hash of the key in the address of its AdaptDL supervisor.
+    pub const SUPERVISOR: &str = "goodput.dev/supervisor-hash";
     pub const HANDS_OFF: &str = "goodput.dev/hands-off";
     /// Written by the daemon: starts so far, where the job belongs, and whether it is to run.
     pub const STARTS: &str = "goodput.dev/starts";
@@ -86,6 +88,8 @@ pub struct JobNotes {
     pub batch: Option<BatchLimits>,
     pub owner: Option<String>,
     pub token: Option<String>,
+    /// Hash of the key in the address of its AdaptDL supervisor.
+    pub supervisor: Option<String>,
     pub hands_off: bool,
     pub starts: u32,
     pub placement: Vec<OnNode>,
@@ -114,6 +118,7 @@ impl JobNotes {
             batch: word(annotation::BATCH).and_then(|text| batch_text::read(text).ok()),
             owner: word(annotation::OWNER).cloned(),
             token: word(annotation::TOKEN).cloned(),
+            supervisor: word(annotation::SUPERVISOR).cloned(),
             hands_off: word(annotation::HANDS_OFF).is_some_and(|text| text == "true"),
             starts: number(word(annotation::STARTS)).unwrap_or(0),
             placement: word(annotation::PLACEMENT).map(|text| placement(text)).unwrap_or_default(),

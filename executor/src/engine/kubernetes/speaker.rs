@@ -6,14 +6,16 @@ use crate::engine::mailbox::Speaker;
 use crate::engine::{JobPhase, JobSeen};
 
 impl JobRead {
-    /// The job, `seen` now, where it runs and has a token. Pods that stay in a resize in place know the attempt that
-    /// they were started with.
+    /// The job, `seen` now, where it runs and has a token. A job that is resized in place runs on. Its pods know the
+    /// attempt that they were started with.
     pub(in crate::engine) fn speaker(&self, seen: &JobSeen) -> Option<Speaker> {
-        let mut attempt = seen.attempt.clone().filter(|_| seen.phase == JobPhase::Running)?;
+        let runs = seen.phase == JobPhase::Running || self.changes_in_place(false);
+        let mut attempt = seen.attempt.clone().filter(|_| runs)?;
         let told = self.current().filter(|pod| pod.holds()).filter_map(|pod| pod.attempt).max();
         attempt.number = told.unwrap_or(attempt.number);
         let token = self.facts.token.clone()?;
-        Some(Speaker { key: self.key.clone(), attempt, token, addresses: self.addresses().unwrap_or_default() })
+        let (supervisor, addresses) = (self.facts.supervisor.clone(), self.addresses().unwrap_or_default());
+        Some(Speaker { key: self.key.clone(), attempt, token, supervisor, addresses })
     }
 
     /// Addresses of the replicas by rank, one for each accelerator, once every pod has an address.
@@ -60,7 +62,10 @@ mod tests {
         assert_eq!(speaker.addresses, ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.2"]);
         job.pods[0].address = None;
         assert!(job.speaker(&seen).unwrap().addresses.is_empty(), "a pod has no address yet");
-        seen.phase = JobPhase::Held;
+        // A third pod is on its way: the job holds the number of its attempt, and with it what its processes reported.
+        (job.pods_wanted, seen.phase) = (3, JobPhase::Stopping);
+        assert_eq!(job.speaker(&seen).map(|speaker| speaker.attempt.number), Some(0));
+        (job.suspended, seen.phase) = (true, JobPhase::Held);
         assert!(job.speaker(&seen).is_none());
     }
 }

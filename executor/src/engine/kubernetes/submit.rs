@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::facts::{GATE, MANAGED, TENANT, WantedState, annotation};
 use super::jobs::JobRead;
 use super::per_gpu::PerGpu;
-use crate::engine::mailbox::{supervisor_path, token_hash};
+use crate::engine::mailbox::{supervisor_hash, supervisor_path, token_hash};
 use crate::engine::{Submission, batch_text, digest};
 use crate::job::Fence;
 use crate::job::contract::{FENCE, NODE, VERSION};
@@ -60,6 +60,7 @@ pub(super) fn job(
     note(annotation::MEMORY, each.memory_mib.map(|mib| mib.to_string()));
     note(annotation::OWNER, Some(submission.owner.clone()));
     note(annotation::TOKEN, Some(token_hash(fence)));
+    note(annotation::SUPERVISOR, Some(supervisor_hash(fence)));
     note(annotation::WANTED, Some(WantedState::Held.word().into()));
     if let Work::Fixed { duration } = submission.spec.work {
         note(annotation::DURATION_MS, Some(duration.as_millis().to_string()));
@@ -164,7 +165,7 @@ fn environment(
     ];
     if let Some(url) = &settings.report_url {
         all.push(said("SCHED_URL", url.clone()));
-        // AdaptDL sends no token, so its address is one: of this job, and of the attempt of the pod.
+        // The address contains a key of this job and the attempt of the pod, because AdaptDL sends no token.
         let path = supervisor_path(fence, "$(SCHED_ATTEMPT)");
         all.push(said("ADAPTDL_SUPERVISOR_URL", format!("{}{path}", url.trim_end_matches('/'))));
     }
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(ca["value"], "/var/run/goodput/ca.crt");
         let supervisor = container["env"].as_array().unwrap().iter().find(|is| is["name"] == "ADAPTDL_SUPERVISOR_URL");
         let secret = Fence::from_text("1");
-        let told = format!("https://head:7070/adaptdl/{}.$(SCHED_ATTEMPT)", secret.as_str());
+        let told = format!("https://head:7070/adaptdl/{}.$(SCHED_ATTEMPT)", secret.supervisor_key());
         assert_eq!(supervisor.unwrap()["value"], told);
         assert_eq!(container["resources"]["limits"]["cpu"], "32");
         let read: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made).unwrap();

@@ -268,7 +268,7 @@ impl Engine for SlurmEngine {
         let speaker = |job: &RawJob| {
             let (key, seen) = (job.id.to_string(), job.seen());
             let attempt = seen.attempt.filter(|_| seen.phase == JobPhase::Running)?;
-            Some(Speaker { key, attempt, token: job.stated.token.clone()?, addresses: Vec::new() })
+            Some(Speaker { key, attempt, token: job.stated.token.clone()?, supervisor: None, addresses: Vec::new() })
         };
         let said = self.mailbox.hear(self.jobs.values().filter_map(speaker), &nodes);
         let at_ms = crate::machine::wall_ms();

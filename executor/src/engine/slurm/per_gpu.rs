@@ -25,13 +25,15 @@ impl JobDefaults {
     }
 
     /// The part that every node can give to each of its accelerators: the least of the nodes, or of those in
-    /// `partition`. So jobs that fill the accelerators of a node find processors and memory there.
+    /// `partition`. So jobs that fill the accelerators of a node find processors and memory there. Absent where one of
+    /// these nodes has less than one of it for each accelerator, or does not say.
     fn in_proportion(nodes: &[RawNode], partition: Option<&str>) -> Self {
         let is_in = |node: &&RawNode| partition.is_none_or(|name| node.partitions.iter().any(|of| of == name));
-        let nodes = || nodes.iter().filter(is_in);
+        let nodes = || nodes.iter().filter(is_in).filter(|node| node.has_accelerators());
+        // `None` is the least of all.
         Self {
-            cpus: nodes().filter_map(RawNode::cpus_per_gpu).min(),
-            memory_mib: nodes().filter_map(RawNode::memory_per_gpu_mib).min(),
+            cpus: nodes().map(RawNode::cpus_per_gpu).min().flatten(),
+            memory_mib: nodes().map(RawNode::memory_per_gpu_mib).min().flatten(),
         }
     }
 }
@@ -57,9 +59,11 @@ mod tests {
             (each.cpus, each.memory_mib)
         };
         let plain = SlurmConfig::default();
-        // Three cores of two threads for each of four accelerators. A node of 1 MiB does not say its memory.
-        assert_eq!(of(&asked, &plain), (Some(6), Some(50_000)));
+        // Three cores of two threads for each of four accelerators. A node of 1 MiB does not say its memory, so that a
+        // job that may run there leaves the memory to Slurm.
+        assert_eq!(of(&asked, &plain), (Some(6), None));
         let partition = |name: &str| JobResources { partition: Some(name.into()), ..JobResources::default() };
+        assert_eq!(of(&partition("train"), &plain), (Some(6), Some(50_000)));
         assert_eq!(of(&partition("other"), &plain), (Some(30), None));
         assert_eq!(of(&partition("absent"), &plain), (None, None));
         let key = SlurmConfig { cpus_per_gpu: Some(4), memory_per_gpu_mib: Some(0), ..SlurmConfig::default() };

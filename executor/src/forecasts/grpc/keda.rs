@@ -185,10 +185,10 @@ fn metric_name(place: &ServicePlace, metric: ScaledMetric) -> String {
 /// Service that a ScaledObject names.
 fn place<'a>(board: &'a ServiceBoard, reference: &ScaledObjectRef) -> Result<&'a ServicePlace, Status> {
     let ScaledObjectRef { name, namespace, scaler_metadata } = reference;
-    let whose = format!("ScaledObject {namespace}/{name}");
+    let object = format!("ScaledObject {namespace}/{name}");
     let service = scaler_metadata.get("service");
-    let service = service.ok_or_else(|| Status::invalid_argument(format!("{whose}: the metadata lacks `service`")))?;
+    let service = service.ok_or_else(|| Status::invalid_argument(format!("{object}: the metadata lacks `service`")))?;
     let names = || board.places.iter().map(|place| place.config.name.as_str()).collect::<Vec<_>>().join(", ");
-    let unknown = || format!("{whose}: no service is called {service:?}; there are {}", names());
+    let unknown = || format!("{object}: no service is called {service:?}; there are {}", names());
     board.place(service).ok_or_else(|| Status::not_found(unknown()))
 }

@@ -42,6 +42,11 @@ impl RawNode {
         self.idle && self.used > held
     }
 
+    /// Whether the node has accelerators.
+    pub fn has_accelerators(&self) -> bool {
+        self.gpus > 0
+    }
+
     /// Processors for each accelerator, in whole cores; `None` where there is less than one core for each.
     pub fn cpus_per_gpu(&self) -> Option<u32> {
         let (cores, threads) = self.cores;

@@ -74,9 +74,6 @@ fn a_training_becomes_gauges_of_opentelemetry() {
     assert!(code == 0 && said.contains("quickstart/1 in the experiment quickstart"), "{said}");
     let (first, request) = taken.join().unwrap();
     assert!(first.starts_with("POST /v1/metrics "), "{first}");
-    if let Ok(path) = std::env::var("GOODPUT_OTLP_REQUEST") {
-        fs::write(path, request.to_string()).unwrap();
-    }
     let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
     let points =
         |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap()["gauge"]["dataPoints"].clone();
