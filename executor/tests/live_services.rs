@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::forecasts::double::Double;
 use crate::nodes::*;
 use crate::replica::{CLIENTS, REPLICA, ready};
 use goodput_configs::live::deployment::Deployment;
@@ -22,6 +23,7 @@ use goodput_executor::daemon::interface::status::DaemonStatus;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::{DeclaredService, ReplicaStage, ServiceSeen, Submission};
+use goodput_executor::machine::wall_ms;
 use tempfile::TempDir;
 
 /// Three nodes with two accelerators each: one for training, two for inference.
@@ -180,4 +182,60 @@ async fn a_mixed_policy_scales_a_service_and_lends_what_it_does_not_need() {
     assert_eq!(ready(&status.services[0]), 1);
     assert_eq!(site.replicas().len(), 1);
     assert_eq!(status.fallback, "", "{:?}", status.alerts);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_from_prometheus_scales_a_service_and_its_silence_ends_no_replica() {
+    // The clock of the policy is sixty times as fast, so a step of a minute is a second. The wave has a day of 24 s.
+    let prometheus = Double::start(|second| Some(if second % 24 < 12 { 20.0 } else { 200.0 }));
+    let asked = "load = { query = \"rate\", history_hours = 0.02 }\nmin_replicas = 0\n";
+    let server = format!("[prometheus]\nurl = \"{}\"\nsettle_secs = 0\n", prometheus.url);
+    let site = Site::new(&format!("{}{server}", service(asked))).await;
+    let mut daemon = site.daemon();
+    until(&site, &mut daemon, None, "a load", |status| {
+        status.services.first().is_some_and(|service| service.rate.is_some())
+    })
+    .await;
+    // The first look went back by the history of the file, and the later ones to what was missing.
+    let first = prometheus.facts.lock().unwrap().asked[0];
+    assert!((71..=73).contains(&(first.1 - first.0)), "{first:?}");
+    let learnt = daemon.recorded_loads("web").len();
+    assert!(learnt >= 72, "{learnt} steps of the past are known");
+
+    // No replica has reported anything, and the service runs for its load.
+    prometheus.set(|facts| facts.load = Box::new(|_| Some(260.0)));
+    let status = until(&site, &mut daemon, None, "scales up", |status| {
+        status.services.first().is_some_and(|service| ready(service) == 4)
+    })
+    .await;
+    assert_eq!(status.services[0].rate, Some(260.0));
+
+    // Prometheus is silent while the load is little: nothing is ended, and an alert says why.
+    let silence = wall_ms() / 1000;
+    prometheus.set(|facts| (facts.up, facts.load) = (false, Box::new(move |second| Some((second - silence) as f64))));
+    let unknown = |status: &DaemonStatus| status.services[0].rate.is_none();
+    let status = until(&site, &mut daemon, None, "an unknown load", unknown).await;
+    assert!(status.alerts.iter().any(|alert| alert.starts_with("load: service web: Prometheus")), "{:?}", status.alerts);
+    let (held, known) = (Instant::now(), daemon.recorded_loads("web").len());
+    while held.elapsed() < Duration::from_secs(4) {
+        daemon.cycle().await.unwrap();
+        assert_eq!(site.replicas().len(), 4, "a replica was ended for a load that is not known");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    assert_eq!(daemon.recorded_loads("web").len(), known, "a silence is no load");
+
+    // It answers again: the steps of its silence come in with their own values, and the service goes down to nothing.
+    let answers = wall_ms() / 1000;
+    prometheus.set(|facts| {
+        facts.up = true;
+        facts.load = Box::new(move |second| Some(if second > answers { 0.0 } else { (second - silence) as f64 }));
+    });
+    let until_none = |status: &DaemonStatus| status.services[0].rate == Some(0.0) && site.replicas().is_empty();
+    until(&site, &mut daemon, None, "scales down to nothing", until_none).await;
+    let loads = daemon.recorded_loads("web");
+    let steps: Vec<u32> = loads[known..].iter().copied().filter(|&load| load > 0).collect();
+    assert!(steps.len() >= 4 && steps.windows(2).all(|pair| pair[1] == pair[0] + 1000), "{loads:?}");
+    let metrics = daemon.metrics().text();
+    assert!(metrics.contains("goodput_service_load{service=\"web\"} 0"), "{metrics}");
 }

@@ -11,7 +11,7 @@ use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::accelerators::AcceleratorEntry;
 use goodput_datasets::{Accelerators, Catalog};
 use goodput_executor::daemon::interface::api;
-use goodput_executor::daemon::{Daemon, DaemonError};
+use goodput_executor::daemon::{Daemon, DaemonError, measure_loads};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::recorded::Recorded;
@@ -124,7 +124,7 @@ fn serve<E: Engine>(engine: E, settings: Deployment, mode: Option<Mode>) -> Resu
 pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Result<(), CommandError> {
     let settings = settings(config)?;
     let runtime = runtime()?;
-    let snapshot = runtime.block_on(async {
+    let mut snapshot = runtime.block_on(async {
         match settings.engine.clone() {
             EngineConfig::Slurm(slurm) => {
                 let key = FactsKey::found(&settings.state.directory).map_err(CommandError::failed)?;
@@ -138,6 +138,7 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
             }
         }
     })?;
+    runtime.block_on(measure_loads(&settings, &mut snapshot)).map_err(CommandError::failed)?;
     if let Some(path) = record {
         let text = serde_json::to_string(&snapshot).map_err(CommandError::failed)?;
         std::fs::write(path, text).map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
@@ -187,6 +188,8 @@ fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
+    // A snapshot has its loads.
+    settings.services.iter_mut().for_each(|service| service.load = None);
     // A program starts with the plan, and nothing waits for the plan.
     if settings.policy.name.as_deref().is_some_and(policies::is_program) {
         settings.reliance.timeout_ms = settings.reliance.timeout_ms.max(PROGRAM_TURN_MS);

@@ -7,22 +7,20 @@ use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learning::cem::Cem;
 use goodput_agents::policies::linear::Linear;
 use goodput_configs::scenario::Setup;
-use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
+use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::sim::Simulator;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::StateError;
 use crate::error::TrainError;
 use crate::export::bundle;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
+use crate::search_state::SearchState;
 use crate::validate::{Validation, jct_mean_secs};
 use crate::{Hooks, Progress, Trained};
 use goodput_configs::experiment::{CemAgent, Experiment};
 use goodput_configs::seeds::training_seed;
-
-const STATE: &str = "checkpoints/cem.json";
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +29,14 @@ struct CemState {
     config_sha256: String,
     search: Cem,
     best: Option<(f64, Vec<f64>)>,
+}
+
+impl SearchState for CemState {
+    const FILE: &str = "checkpoints/cem.json";
+
+    fn config_sha256(&self) -> &str {
+        &self.config_sha256
+    }
 }
 
 /// Searches from the latest generation, or from the beginning.
@@ -47,7 +53,11 @@ pub fn train(
     let layout = experiment.gym().layout();
     let validation = Validation::new(experiment, &setup)?;
     let config_sha256 = dir.config_sha256()?;
-    let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;
+    let begin = || {
+        let search = Cem::new(agent.search, vec![0.0; Linear::parameters(&layout)], experiment.seed);
+        CemState { config_sha256: config_sha256.clone(), search, best: None }
+    };
+    let mut state = CemState::read(dir, &config_sha256)?.unwrap_or_else(begin);
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * agent.episodes)?;
     let make = |weights: &[f64], steps: u64| -> Result<PolicyBundle, TrainError> {
         let weights = weights.iter().map(|&weight| weight as f32).collect();
@@ -82,7 +92,7 @@ pub fn train(
         recorder.record((generation + 1) * agent.episodes, &figures)?;
         // The row goes first: a stop in between leaves a row too many, which resuming drops, and
         // never one too few.
-        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
+        state.write(dir)?;
         (hooks.progress)(Progress {
             phase: "search",
             done: episodes,
@@ -97,25 +107,6 @@ pub fn train(
     }
     let best = state.best.map_or_else(|| state.search.mean().to_vec(), |(_, weights)| weights);
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * agent.episodes)?)))
-}
-
-fn start(
-    experiment: &Experiment,
-    agent: &CemAgent,
-    dir: &RunDir,
-    config_sha256: &str,
-    layout: &Layout,
-) -> Result<CemState, TrainError> {
-    if !dir.path(STATE).exists() {
-        let search = Cem::new(agent.search, vec![0.0; Linear::parameters(layout)], experiment.seed);
-        return Ok(CemState { config_sha256: config_sha256.into(), search, best: None });
-    }
-    let state: CemState = serde_json::from_slice(&dir.read(STATE)?)
-        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
-    if state.config_sha256 != config_sha256 {
-        return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
-    }
-    Ok(state)
 }
 
 /// Minus the mean completion time of each bundle over the same episodes.

@@ -20,6 +20,7 @@
 //! - [`memory`]: freed memory is kept for the next update.
 //! - [`model_card`]: the page that goes with a policy that is given away.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
+//! - `search_state`: what a search needs to continue.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
 //!
 //! **Invariant.** What a run learns depends on its configuration only: not on the clock, the number
@@ -50,6 +51,7 @@ pub mod returns;
 pub mod rollout;
 pub mod run_dir;
 pub mod scaling;
+mod search_state;
 pub mod spool;
 mod training_run;
 mod updates;

@@ -68,7 +68,7 @@ impl PrometheusConfig {
         plain.then(|| ServerAddress { tls, host: host.to_owned(), port, path: path.trim_end_matches('/').to_owned() })
     }
 
-    pub(super) fn check(&self) -> Result<(), CheckError> {
+    pub(crate) fn check(&self) -> Result<(), CheckError> {
         let Some(address) = self.address() else {
             let expected = "a URL such as http://127.0.0.1:9090, without user, password and query";
             return Err(CheckError::value("prometheus.url", format!("{:?}", self.url), expected));

@@ -20,6 +20,7 @@ use super::services::LiveServiceConfig;
 use super::times::{check_positive_secs, check_secs};
 use crate::adaptation;
 use crate::error::CheckError;
+use crate::forecast::PrometheusConfig;
 use crate::kind::Kind;
 use crate::policies;
 use crate::reader::ConfigFile;
@@ -82,6 +83,9 @@ pub struct Deployment {
     /// Inference services that share the cluster with training jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<LiveServiceConfig>,
+    /// Prometheus that knows the loads of services with `load`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prometheus: Option<PrometheusConfig>,
 }
 
 /// Mode of the daemon: how far it may act on the cluster.

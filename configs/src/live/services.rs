@@ -9,8 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use super::deployment::Deployment;
 use super::engine::EngineConfig;
+use super::times::check_positive_secs;
 use crate::error::CheckError;
 use crate::serving::{ServiceTerms, SloConfig, most_replicas, one, unit};
+
+/// Load of a service as the Prometheus under `[prometheus]` knows it. It stands for what the replicas report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceLoadConfig {
+    /// PromQL query for the requests per second of the service, with one series as its result, such as
+    /// `sum(rate(http_requests_total{app="chat"}[1m]))`.
+    pub query: String,
+    /// Hours before the first start of the daemon from which forecasts learn.
+    #[serde(default = "week_hours")]
+    pub history_hours: f64,
+}
+
+fn week_hours() -> f64 {
+    168.0
+}
 
 /// Inference service of a live cluster: its terms, and the program of a replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +62,9 @@ pub struct LiveServiceConfig {
     /// Accelerators of one node that a replica holds.
     #[serde(default = "one")]
     pub gpus_per_replica: u32,
+    /// Query for the load; absent: the replicas report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<ServiceLoadConfig>,
     /// Service level objective (SLO) for latency.
     pub slo: SloConfig,
     /// From the decision to start a replica until it answers, seconds; the model's where absent. A
@@ -86,10 +106,16 @@ impl LiveServiceConfig {
         if self.command.first().is_none_or(String::is_empty) {
             return Err(CheckError::value("services.command", "empty", "the program of a replica and its arguments"));
         }
-        // Only replicas tell the load: a service without any would never be started again.
-        if self.min_replicas == 0 {
-            let expected = "1 or more: a service without replicas reports no load";
+        // Where only replicas tell the load, a service without any would never be started again.
+        if self.min_replicas == 0 && self.load.is_none() {
+            let expected = "1 or more without services.load: a service without replicas reports no load";
             return Err(CheckError::value("services.min_replicas", 0, expected));
+        }
+        if let Some(load) = &self.load {
+            if load.query.trim().is_empty() {
+                return Err(CheckError::value("services.load.query", "empty", "a query for the requests per second"));
+            }
+            check_positive_secs("services.load.history_hours", load.history_hours * 3600.0)?;
         }
         let terms = ServiceTerms {
             model: self.model.as_deref(),
@@ -126,11 +152,16 @@ impl Deployment {
             let expected = "no [[services]] under Kubernetes: a Deployment with its own autoscaler runs them there";
             return Err(CheckError::value("services.name", format!("{:?}", service.name), expected));
         }
-        for (at, LiveServiceConfig { name, tenant, .. }) in self.services.iter().enumerate() {
+        if let Some(prometheus) = &self.prometheus {
+            prometheus.check()?;
+        }
+        for (at, LiveServiceConfig { name, tenant, load, .. }) in self.services.iter().enumerate() {
             let problem = if self.services[..at].iter().any(|other| other.name == *name) {
                 CheckError::value("services.name", format!("{name:?} twice"), "names that differ")
             } else if !(tenant.is_empty() || self.tenants.iter().any(|known| known.name == *tenant)) {
                 CheckError::value("services.tenant", format!("{tenant:?}"), "the name of a tenant of the file")
+            } else if load.is_some() && self.prometheus.is_none() {
+                CheckError::value("services.load", "given", "a [prometheus] in the file, which is asked for the load")
             } else {
                 continue;
             };

@@ -151,16 +151,26 @@ impl RateSeries {
     /// steps before the first record get the first recorded rate. A rate measured before the last
     /// step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
-        let steps = self.index_at(at) + 1;
         // Skip the copy of the shared series where the record changes nothing.
+        let steps = self.index_at(at) + 1;
         if steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli) {
             return;
         }
-        let before = self.rates.last().copied().unwrap_or(rate_milli);
-        let mut rates = Vec::with_capacity(steps);
-        rates.extend_from_slice(&self.rates);
-        rates.resize(steps, before);
-        rates[steps - 1] = rate_milli;
+        self.record_all([(at, rate_milli)]);
+    }
+
+    /// Records rates one after another, as [`Self::record`] does, with one copy of the series.
+    pub fn record_all(&mut self, records: impl IntoIterator<Item = (SimTime, u32)>) {
+        let mut rates = self.rates.to_vec();
+        for (at, rate_milli) in records {
+            let steps = self.index_at(at) + 1;
+            if steps < rates.len() {
+                continue;
+            }
+            let before = rates.last().copied().unwrap_or(rate_milli);
+            rates.resize(steps, before);
+            rates[steps - 1] = rate_milli;
+        }
         self.rates = rates.into();
     }
 

@@ -61,6 +61,8 @@ use interface::health::DaemonHealth;
 use interface::metrics::Metrics;
 use interface::report::events::Tally;
 use interface::status::DaemonStatus;
+use observe::loads::{self, ServiceLoads};
+pub use observe::loads::measure as measure_loads;
 use observe::reversals::Reversals;
 use observe::{ClusterObserver, ObservationError};
 pub use open::{absolute, bundle_sha256, open};
@@ -96,6 +98,9 @@ pub enum DaemonError {
     /// The certificate or the key of the interface cannot be used.
     #[error("[api] tls: {0}")]
     Identity(#[from] IdentityError),
+    /// The certificates of the authorities that sign Prometheus' cannot be read.
+    #[error("[prometheus] ca: {0}")]
+    Prometheus(IdentityError),
     /// The request is not allowed now.
     #[error("{0}")]
     Refused(String),
@@ -145,6 +150,8 @@ pub struct Daemon<E> {
     engine: E,
     settings: Deployment,
     observer: ClusterObserver,
+    /// Loads of services that Prometheus knows; `None` where no service has a query.
+    loads: Option<ServiceLoads>,
     chooser: Chooser,
     guard: Guard,
     journal: Journal,
@@ -256,8 +263,13 @@ impl<E: Engine> Daemon<E> {
         let journal = Journal::open(&directory.join(JOURNAL))?;
         let observer = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
             Some(epoch_ms) => observer.since(epoch_ms),
-            None => observer,
+            // A load of the past is no load of a time before zero.
+            None => match loads::first_millis(&settings) {
+                Some(first_ms) => observer.since(first_ms),
+                None => observer,
+            },
         };
+        let loads = ServiceLoads::of(&settings, observer.epoch_ms()).map_err(DaemonError::Prometheus)?;
         let kept_mode = kept_mode::read(&journal)?;
         let poll = Duration::from_secs_f64(settings.cycle.poll_secs);
         let oldest = Duration::from_secs_f64(settings.guard.max_snapshot_age_secs).max(poll * 3);
@@ -305,6 +317,7 @@ impl<E: Engine> Daemon<E> {
             engine,
             settings,
             observer,
+            loads,
             chooser,
         };
         let note = daemon.mode_note();
@@ -373,6 +386,11 @@ impl<E: Engine> Daemon<E> {
     /// Health for those that watch over the daemon.
     pub fn health(&self) -> Arc<DaemonHealth> {
         self.health.clone()
+    }
+
+    /// Loads of a service that policies see, thousandths of a request per second by step.
+    pub fn recorded_loads(&self, service: &str) -> &[u32] {
+        self.observer.recorded_loads(service)
     }
 
     /// Metrics for monitoring.

@@ -19,17 +19,15 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::objective::{EXPERIENCE, past};
 pub use self::objective::{EpisodeCost, Generation, GenerationRound, Objective};
 
-use crate::checkpoint::StateError;
 use crate::constraint::feasible_first;
 use crate::error::TrainError;
 use crate::evaluator::{Evaluator, ThreadEvaluator, against_teacher};
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
+use crate::search_state::SearchState;
 use crate::validate::{Score, Validation};
 use crate::{Hooks, Progress, Trained};
 use goodput_configs::experiment::{EvolutionAgent, Experiment};
-
-const STATE: &str = "checkpoints/evolution.json";
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -41,6 +39,14 @@ struct EvolutionState {
     /// objectives kept.
     best: Option<(f64, Vec<f64>)>,
     teacher: Option<Score>,
+}
+
+impl SearchState for EvolutionState {
+    const FILE: &str = "checkpoints/evolution.json";
+
+    fn config_sha256(&self) -> &str {
+        &self.config_sha256
+    }
 }
 
 /// Searches on the cores of this machine, from the latest generation or from the beginning.
@@ -71,7 +77,12 @@ pub fn search(
     let setup = objective.setup();
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, setup)?;
-    let mut state = start(objective, dir, &config_sha256)?;
+    let begin = || {
+        let (centre, scales) = objective.begin();
+        let search = Cma::new(agent.population, centre, &scales, agent.step, experiment.seed);
+        EvolutionState { config_sha256: config_sha256.clone(), search, best: None, teacher: None }
+    };
+    let mut state = EvolutionState::read(dir, &config_sha256)?.unwrap_or_else(begin);
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
         let (argv, seed) = (hooks.argv.clone(), experiment.seed);
         objective.bundle(values, Provenance { argv, seed, steps, config_sha256: config_sha256.clone() })
@@ -111,7 +122,7 @@ pub fn search(
         recorder.record(done * per_generation, &figures)?;
         // The row goes first: a stop in between leaves a row too many, which resuming drops, and
         // never one too few.
-        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
+        state.write(dir)?;
         (hooks.progress)(Progress {
             phase: "evolve",
             done: done * per_generation,
@@ -126,19 +137,4 @@ pub fn search(
     }
     let best = state.best.map_or_else(|| state.search.mean().to_vec(), |(_, values)| values);
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * per_generation))))
-}
-
-fn start(objective: &Objective<'_>, dir: &RunDir, config_sha256: &str) -> Result<EvolutionState, TrainError> {
-    let Objective { experiment, agent, .. } = *objective;
-    if !dir.path(STATE).exists() {
-        let (centre, scales) = objective.begin();
-        let search = Cma::new(agent.population, centre, &scales, agent.step, experiment.seed);
-        return Ok(EvolutionState { config_sha256: config_sha256.into(), search, best: None, teacher: None });
-    }
-    let state: EvolutionState = serde_json::from_slice(&dir.read(STATE)?)
-        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
-    if state.config_sha256 != config_sha256 {
-        return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
-    }
-    Ok(state)
 }

@@ -33,10 +33,10 @@ use crate::checkpoint::StateError;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
+use crate::search_state::SearchState;
 use crate::validate::Validation;
 use crate::{Hooks, Progress, Trained};
 
-const STATE: &str = "checkpoints/expert.json";
 /// Number of levers; states hold steps in the order of [`Lever::ALL`].
 const LEVERS: usize = Lever::ALL.len();
 /// Share by which labels of earlier rounds count, from round to round: the policy has moved since.
@@ -60,6 +60,14 @@ struct ExpertState {
     /// Mean completion time on validation seeds, seconds, and the parameters that had it.
     best: (f64, Vec<f64>),
     teacher_jct_secs: f64,
+}
+
+impl SearchState for ExpertState {
+    const FILE: &str = "checkpoints/expert.json";
+
+    fn config_sha256(&self) -> &str {
+        &self.config_sha256
+    }
 }
 
 /// Figures of a round.
@@ -92,10 +100,11 @@ pub fn train(
         expert.bundle(&theta_of(values), Provenance { argv, seed, steps, config_sha256: config_sha256.clone() })
     };
     let per_round = expert.per_round();
-    let known = dir.path(STATE).exists();
+    let known = read(dir, &config_sha256)?;
+    let began = known.is_some();
     let mut state = match known {
-        true => read(dir, &config_sha256)?,
-        false => {
+        Some(state) => state,
+        None => {
             let (teacher, theta) = (entries::heuristic(experiment, &agent.teacher, expert.setup())?, start(agent)?);
             ExpertState {
                 config_sha256: config_sha256.clone(),
@@ -109,7 +118,7 @@ pub fn train(
         }
     };
     let mut recorder = Recorder::new(dir, "progress", state.rounds * per_round)?;
-    if !known {
+    if !began {
         record(&mut recorder, 0, state.best.0, state.teacher_jct_secs, RoundFigures::default())?;
     }
     while state.rounds < agent.rounds {
@@ -122,7 +131,7 @@ pub fn train(
         let done = state.rounds * per_round;
         record(&mut recorder, done, jct_secs, state.teacher_jct_secs, figures)?;
         // The row goes first: a stop in between leaves a row too many, which resuming drops, and never one too few.
-        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
+        state.write(dir)?;
         (hooks.progress)(Progress {
             phase: "iterate",
             done,
@@ -220,16 +229,12 @@ fn record(
     Ok(recorder.record(done, &figures)?)
 }
 
-fn read(dir: &RunDir, config_sha256: &str) -> Result<ExpertState, TrainError> {
-    let state: ExpertState = serde_json::from_slice(&dir.read(STATE)?)
-        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
-    if state.config_sha256 != config_sha256 {
-        return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
-    }
+fn read(dir: &RunDir, config_sha256: &str) -> Result<Option<ExpertState>, TrainError> {
+    let Some(state) = ExpertState::read(dir, config_sha256)? else { return Ok(None) };
     let known = [&state.theta, &state.best.1].into_iter().all(|values| Theta::new(values).is_some());
     if !known || !state.products.hold(Lever::FEATURES) {
         let source = serde::de::Error::custom("it is about another number of parameters");
-        return Err(StateError::Damaged { file: STATE.into(), source }.into());
+        return Err(StateError::Damaged { file: ExpertState::FILE.into(), source }.into());
     }
-    Ok(state)
+    Ok(Some(state))
 }

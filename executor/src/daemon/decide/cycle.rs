@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::daemon::durability::journal::{JournalError, Stage};
 use crate::daemon::guard::mass_failure::MassFailureChange;
 use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::observe::loads::ServiceLoads;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{
     ClusterSnapshot, Engine, EngineError, EngineProblem, JobSeen, NodeHealth, NodeSeen, Order, OrderId, OrderProgress,
@@ -130,7 +131,11 @@ impl<E: Engine> Daemon<E> {
             self.metrics.snapshot_age.set(at.elapsed().as_secs_f64());
         }
         let looked = Instant::now();
-        let snapshot = Arc::new(self.engine.snapshot().await?);
+        let mut snapshot = self.engine.snapshot().await?;
+        if let Some(loads) = &mut self.loads {
+            loads.show(&mut snapshot, &mut self.observer);
+        }
+        let snapshot = Arc::new(snapshot);
         self.last = Some((snapshot.clone(), looked));
         self.health.looked();
         self.tell_engine_problems();
@@ -206,9 +211,10 @@ impl<E: Engine> Daemon<E> {
         Ok(report)
     }
 
-    /// Raises an alert for each problem of the engine, once for as long as it lasts.
+    /// Raises an alert for each problem of the engine and of the loads, once for as long as it lasts.
     fn tell_engine_problems(&mut self) {
-        let problems: BTreeSet<EngineProblem> = self.engine.problems().into_iter().collect();
+        let of_loads = self.loads.iter().flat_map(ServiceLoads::problems);
+        let problems: BTreeSet<EngineProblem> = self.engine.problems().into_iter().chain(of_loads).collect();
         let known = std::mem::replace(&mut self.engine_problems, problems.clone());
         for problem in problems.difference(&known) {
             self.alert(problem.kind, &problem.text);

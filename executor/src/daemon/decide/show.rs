@@ -13,6 +13,7 @@ use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::interface::resize::LastResize;
 use crate::daemon::interface::status::QueueRow;
+use crate::daemon::observe::loads::ServiceLoads;
 use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
 use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, NodeSeen};
@@ -155,6 +156,7 @@ impl<E: Engine> Daemon<E> {
         status.queue = queue;
         status.nodes.clone_from(&snapshot.nodes);
         status.services.clone_from(&snapshot.services);
+        self.show_loads(snapshot);
         self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();
@@ -171,6 +173,18 @@ impl<E: Engine> Daemon<E> {
                 (None, true) => std::mem::take(&mut status.fallback),
                 (None, false) => String::new(),
             };
+        }
+    }
+}
+
+impl<E> Daemon<E> {
+    /// Shows the loads of services to monitoring.
+    fn show_loads(&self, snapshot: &ClusterSnapshot) {
+        for seen in &snapshot.services {
+            Metrics::of_service(&self.metrics.service_load, &seen.name, seen.rate);
+        }
+        for (service, age) in self.loads.iter().flat_map(ServiceLoads::ages) {
+            Metrics::of_service(&self.metrics.service_load_age, &service, age);
         }
     }
 }

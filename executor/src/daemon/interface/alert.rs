@@ -7,7 +7,7 @@ use crate::daemon::Daemon;
 use crate::machine::wall_ms;
 
 /// Kinds of alerts. Each has a rule in `executor/prometheus/alerts.yml` and a page among the runbooks.
-pub const KINDS: [&str; 19] = [
+pub const KINDS: [&str; 20] = [
     "audit",
     "canary",
     "certificate",
@@ -20,6 +20,7 @@ pub const KINDS: [&str; 19] = [
     "hands-off",
     "journal",
     "lease",
+    "load",
     "mass-failure",
     "policy",
     "regression",

@@ -59,11 +59,15 @@ pub struct Metrics {
     /// Mean completion time by simulation of the policy that acts and of the one beside, as last
     /// compared.
     pub shadow_jct: Family<Labels, Real>,
+    /// Requests per second by service, where they are known.
+    pub service_load: Family<Labels, Real>,
+    /// Age of the last load that Prometheus gave, by service.
+    pub service_load_age: Family<Labels, Real>,
 }
 
 impl Metrics {
     /// Every metric, as it is exported.
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 22] = [
         "goodput_cycle_seconds",
         "goodput_decision_seconds",
         "goodput_orders_total",
@@ -84,6 +88,8 @@ impl Metrics {
         "goodput_mode",
         "goodput_alerts_total",
         "goodput_shadow_jct_seconds",
+        "goodput_service_load",
+        "goodput_service_load_age_seconds",
     ];
 
     /// All at zero.
@@ -110,6 +116,8 @@ impl Metrics {
             mode: Gauge::default(),
             alerts: Family::default(),
             shadow_jct: Family::default(),
+            service_load: Family::default(),
+            service_load_age: Family::default(),
         };
         metrics.register();
         // Prometheus sees the first alert of a kind only where the counter was there before, at zero.
@@ -141,7 +149,10 @@ impl Metrics {
         r.register_with_unit("queue_delay", "From submission to first start", secs.clone(), self.queue_delay.clone());
         r.register_with_unit("jct", "From submission to completion", secs.clone(), self.jct.clone());
         let of_shadow = "Mean completion time by simulation of the policy that acts and of the one beside";
-        r.register_with_unit("shadow_jct", of_shadow, secs, self.shadow_jct.clone());
+        r.register_with_unit("shadow_jct", of_shadow, secs.clone(), self.shadow_jct.clone());
+        r.register("service_load", "Requests per second by service, where they are known", self.service_load.clone());
+        let of_load = "Age of the last load that Prometheus gave";
+        r.register_with_unit("service_load_age", of_load, secs, self.service_load_age.clone());
         r.register("reconcile_drift", "Jobs that are not where they were ordered to be", self.drift.clone());
         r.register("open_orders", "Orders that are not closed", self.open_orders.clone());
         r.register("engine_up", "Whether the engine answers", self.engine_up.clone());
@@ -158,6 +169,15 @@ impl Metrics {
     /// Sets one of a family.
     pub fn set(family: &Family<Labels, Gauge>, labels: &[(&'static str, &str)], value: i64) {
         family.get_or_create(&owned(labels)).set(value);
+    }
+
+    /// Sets the number of a service; one that is not known has no sample.
+    pub fn of_service(family: &Family<Labels, Real>, service: &str, value: Option<f64>) {
+        let labels = owned(&[("service", service)]);
+        match value {
+            Some(value) => drop(family.get_or_create(&labels).set(value)),
+            None => drop(family.remove(&labels)),
+        }
     }
 
     /// Shows a comparison of policies.

@@ -5,6 +5,7 @@
 //! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
 //! shows.
 
+pub(in crate::daemon) mod loads;
 mod parts;
 mod past;
 mod register;
@@ -81,6 +82,8 @@ pub struct ClusterObserver {
     keys: Vec<String>,
     past: BTreeMap<JobId, AttainedService>,
     reported: ReportedApplications,
+    /// By service with a query: loads that no snapshot has been read with yet, oldest first.
+    loads: BTreeMap<String, Vec<(i64, f64)>>,
     seen: LastObservation,
     /// As last read.
     observed: Option<Observed>,
@@ -117,6 +120,7 @@ impl ClusterObserver {
             keys: Vec::new(),
             past: BTreeMap::new(),
             reported: ReportedApplications::default(),
+            loads: BTreeMap::new(),
             seen: LastObservation::default(),
             observed: None,
             generation: 0,

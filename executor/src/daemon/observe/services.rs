@@ -52,7 +52,7 @@ impl ClusterObserver {
         for index in 0..self.scenario.workload.services.len() {
             let name = &self.scenario.workload.services[index].name;
             let Some(seen) = snapshot.services.iter().find(|seen| seen.name == *name) else { continue };
-            let rate_milli = self.record_rate(index, seen);
+            let rate_milli = self.record_rate(index, seen, snapshot.at_ms);
             let replicas = seen.replicas.iter().filter_map(|replica| self.replica(index, replica));
             observed.push(ObservedService {
                 id: ServiceId(index as u32),
@@ -93,26 +93,44 @@ impl ClusterObserver {
         }
     }
 
+    /// Takes loads of a service that were measured outside the engine: times of the engine's clock, milliseconds, and
+    /// requests per second, oldest first. A service that was named once has no other load from then on.
+    pub(in crate::daemon) fn note_loads(&mut self, service: &str, loads: Vec<(i64, f64)>) {
+        self.loads.entry(service.to_owned()).or_default().extend(loads);
+    }
+
     /// Records the rate of a service and returns it, in thousandths of a request per second. A rate
     /// that the engine does not measure stays what it was last; where it was never measured,
-    /// nothing is recorded.
-    fn record_rate(&mut self, index: usize, seen: &ServiceSeen) -> u32 {
+    /// nothing is recorded. Of a rate that is measured outside the engine a silence is not recorded either,
+    /// because its values may still come.
+    fn record_rate(&mut self, index: usize, seen: &ServiceSeen, at_ms: i64) -> u32 {
         let known = &self.scenario.workload.services[index];
         if seen.retired {
             return 0;
         }
-        let last = known.rates.values().last().copied();
         let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
-        let Some(rate_milli) = seen.rate.map(milli).or(last) else { return 0 };
         let mut rates = known.rates.clone();
-        rates.record(self.now, rate_milli);
+        let outside = self.loads.get_mut(&known.name);
+        let measured = outside.is_some();
+        if let Some(loads) = outside {
+            let over = loads.partition_point(|(measured_ms, _)| *measured_ms <= at_ms);
+            let loads: Vec<(i64, f64)> = loads.drain(..over).collect();
+            let since = |(measured_ms, load): (i64, f64)| (self.time(measured_ms), milli(load));
+            if !loads.is_empty() {
+                rates.record_all(loads.into_iter().map(since).filter(|(at, _)| *at >= SimTime::ZERO));
+            }
+        }
+        let last = rates.values().last().copied();
+        if let Some(rate_milli) = seen.rate.map(milli).or(last.filter(|_| !measured)) {
+            rates.record(self.now, rate_milli);
+        }
         // Scenarios are shared with views: a copy is made only for a step or a rate that is new.
         if rates != known.rates {
             let scenario: &mut Scenario = Arc::make_mut(&mut self.scenario);
             let service = &mut Arc::make_mut(&mut scenario.workload).services[index];
-            Arc::make_mut(service).rates = rates;
+            Arc::make_mut(service).rates = rates.clone();
         }
-        rate_milli
+        rates.values().last().copied().unwrap_or(0)
     }
 
     /// Replica with the number of its node; `None` on a node that is not known. A start or an end
@@ -129,6 +147,12 @@ impl ClusterObserver {
             ReplicaStage::Draining { free_ms } => ReplicaPhase::Draining { until: until(free_ms, service.drain) },
         };
         Some(Replica { node, phase })
+    }
+
+    /// Rates of a service by step, thousandths of a request per second.
+    pub(in crate::daemon) fn recorded_loads(&self, service: &str) -> &[u32] {
+        let services = &self.scenario.workload.services;
+        services.iter().find(|known| known.name == service).map_or(&[], |known| known.rates.values())
     }
 
     /// Name of a service.
