@@ -92,3 +92,46 @@ fn the_schedule_of_a_run_is_a_picture_for_perfetto() {
     let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").count();
     assert_eq!(slices, 2 + 1 + 2, "the short job takes an accelerator between two spans of the long one on both");
 }
+
+#[test]
+fn every_format_reports_its_refused_rows_and_exits_with_three_unless_they_are_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/tests/traces");
+    let map = "gpus=cards,submit=created:date,start=began:date,end=ended:date,tenant=who,limit=max_hours:hours";
+    let speeds = traces.join("gavel_throughputs.json");
+    let speeds = ["--throughputs", speeds.to_str().unwrap()];
+    let none: &[&str] = &[];
+    // File, further words, rows kept, repaired and refused, and the line of a refused row.
+    let cases = [
+        ("archive.swf", none, [17, 0, 3], 10),
+        ("sacct.txt", none, [9, 3, 6], 12),
+        ("philly_job_log.json", none, [11, 2, 9], 2),
+        ("philly.csv", none, [19, 1, 1], 12),
+        ("helios.csv", none, [18, 0, 2], 8),
+        ("pai/pai_task_table.csv", none, [14, 2, 6], 19),
+        ("openb_pods.csv", none, [17, 0, 3], 5),
+        ("elasticflow.csv", none, [19, 0, 1], 20),
+        ("acme_seren.csv", none, [17, 0, 3], 6),
+        ("acme_kalos.csv", none, [18, 0, 2], 9),
+        ("supercloud.csv", none, [15, 0, 5], 5),
+        ("shockwave.trace", none, [18, 17, 2], 20),
+        ("gavel.trace", &speeds, [18, 0, 2], 9),
+        ("kubernetes.json", none, [8, 0, 7], 19),
+        ("kueue.json", none, [15, 0, 5], 4),
+        ("jobs.csv", none, [17, 0, 3], 13),
+        ("own.csv", &["--map", map], [18, 0, 2], 8),
+    ];
+    for (file, words, [kept, repaired, refused], line) in cases {
+        let path = traces.join(file);
+        let command = [&["import", path.to_str().unwrap(), "-o", "out.parquet"], words].concat();
+        let (code, _, said) = data(dir.path(), &command);
+        let counts = format!("{kept} rows kept, {repaired} repaired, {refused} refused");
+        assert!(code == 3 && said.contains(&counts), "{file}: {code} {said}");
+        assert!(said.contains(&format!("\n  line {line}: ")), "{file}: {said}");
+        assert!(said.contains("with --allow-refused the exit code is 0"), "{file}: {said}");
+        let (code, _, said) = data(dir.path(), &[&command[..], &["--allow-refused"]].concat());
+        assert!(code == 0 && said.contains(&counts), "{file}: {code} {said}");
+        let (code, _, said) = data(dir.path(), &["validate", "out.parquet"]);
+        assert!(code == 0, "{file}: {code} {said}");
+    }
+}

@@ -137,16 +137,13 @@ pub fn import_with(
     let source = TraceSource::at(path)?;
     let rows = match (&options.map, &options.throughputs) {
         (Some(map), _) => Some(RowFormat::mapped(map.clone())),
-        (None, Some(_)) => None,
+        (None, Some(throughputs)) => Some(RowFormat::of_steps(&source, throughputs)?),
         (None, None) => RowFormat::of(&source.head()?),
     };
     if let Some(rows) = rows {
         return import::import_rows(&source, &rows, options.scaling.as_ref(), out, each);
     }
-    let mut imported = match &options.throughputs {
-        Some(throughputs) => import::gavel::jobs(path, throughputs)?,
-        None => read_source(&source)?,
-    };
+    let mut imported = read_source(&source)?;
     if let Some(scaling) = &options.scaling {
         imported.jobs.iter_mut().for_each(|job| _ = scaling.assume(job, Catalog::shipped()));
     }

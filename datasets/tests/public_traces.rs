@@ -1,43 +1,21 @@
-//! Importers of public traces: fixtures of twenty rows in `traces/`, and the real files where their licence is known.
+//! Importers of public traces of which a job is more than a row, or more than a run time: fixtures of twenty rows in
+//! `traces/`, and the real files where their licence is known.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use goodput_datasets::import::{Imported, gavel_throughputs};
+use goodput_datasets::import::{gavel, gavel_throughputs};
+use goodput_datasets::jobs::JobRow;
 use goodput_datasets::scaling::ScalingAssumption;
-use goodput_datasets::store::Table;
 use goodput_datasets::{
     Catalog, ImportOptions, assumption_of, import_file, import_table, import_with, read_jobs, read_workload,
 };
 use goodput_env::time::SimTime;
 
+use crate::shared::fixtures::{counts, fixture, imported, refused, secs};
 use crate::shared::shared;
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(name)
-}
-
-/// Reads a file at once and in pieces. The tables are equal, and so are the reports.
-fn imported(path: &Path) -> Imported {
-    let directory = tempfile::tempdir().unwrap();
-    let out = directory.path().join("out.parquet");
-    let report = import_file(path, &out, |_| {}).unwrap();
-    let (table, at_once) = import_table(path).unwrap();
-    assert_eq!(report, at_once);
-    assert!(Table::read_parquet(&out).unwrap() == table, "the tables are equal, metadata included");
-    read_jobs(path).unwrap()
-}
-
-/// Lines of the rows that were refused, with the reason.
-fn refused(imported: &Imported) -> Vec<(u64, String)> {
-    imported.report.refused.examples.iter().map(|(line, problem)| (*line, problem.to_string())).collect()
-}
-
-const fn secs(secs: i64) -> SimTime {
-    SimTime::from_secs(secs)
-}
 
 #[test]
 fn elasticflow_has_deadlines_on_the_clock_of_submission() {
@@ -106,10 +84,10 @@ fn jobs_and_pods_of_kubernetes_are_joined() {
     let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
     assert_eq!(
         lines,
-        [19, 6, 7, 8, 12, 13, 18],
-        "a service, no accelerators, waiting, running, waiting, none, a server"
+        [6, 7, 8, 12, 13, 18, 19],
+        "no accelerators, waiting, running, waiting, none, a server, a service"
     );
-    assert_eq!(refused(&trace)[3].1, "finishedAt is ``, expected a time: the job still runs");
+    assert_eq!(refused(&trace)[2].1, "finishedAt is ``, expected a time: the job still runs");
 }
 
 #[test]
@@ -154,8 +132,7 @@ fn attempts_of_philly_are_added_up_on_the_clock_of_the_pacific_coast() {
     assert_eq!((clock_change.gpus, clock_change.duration), (8, Some(secs(5 * 3600))), "the night has an hour more");
     let what = "2 attempts: the run times of 1 with both times are added up";
     assert_eq!(trace.report.repaired.examples[1], (4, what.to_owned()));
-    let mut lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
-    lines.sort_unstable();
+    let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [2, 3, 5, 7, 8, 9, 10, 11, 20]);
 }
 
@@ -171,8 +148,7 @@ fn tables_of_pai_are_joined_and_instances_become_accelerators() {
     let repaired: Vec<&(u64, String)> = trace.report.repaired.examples.iter().collect();
     assert_eq!(repaired[0], &(3, "5 instances hold 250 % of an accelerator: 3 whole ones".to_owned()));
     assert_eq!(repaired.len(), 2);
-    let mut lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
-    lines.sort_unstable();
+    let lines: Vec<u64> = refused(&trace).iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [4, 5, 6, 7, 19, 20]);
     let half = read_jobs(&fixture("pai/pai_job_table.csv")).unwrap_err();
     assert!(half.to_string().contains("does not tell their accelerators") && half.remedy().contains("into one folder"));
@@ -196,29 +172,72 @@ fn the_log_of_supercloud_counts_both_kinds_of_accelerators() {
 }
 
 #[test]
-fn traces_of_shockwave_have_durations_and_those_of_gavel_steps() {
+fn traces_of_shockwave_have_the_durations_of_their_first_batch_sizes() {
     let trace = imported(&fixture("shockwave.trace"));
-    assert_eq!((trace.report.kept, trace.report.refused.count), (20, 0));
+    assert_eq!(counts(&trace), [18, 17, 2]);
     let first = &trace.jobs[0];
     assert_eq!((first.gpus, first.duration, first.batch_size), (1, Some(secs(1418)), Some(10)));
     assert_eq!(first.application.as_deref(), Some("LM (batch size 10)"));
-    for (name, jobs) in [("120_0.2_5_100_40_25", 120), ("900_0.2_5_100_5_15", 900)] {
-        assert_eq!(imported(&shared(&format!("data/shockwave/{name}.trace"))).report.kept, jobs);
+    let what = "mode gns is not kept: the duration is that of all steps at the first batch size";
+    assert_eq!(trace.report.repaired.examples[0], (1, what.to_owned()));
+    let problems = [
+        (17, "duration is `0`, expected a duration in seconds above 0"),
+        (20, "scale_factor is `0`, expected accelerators, at least 1"),
+    ];
+    assert_eq!(refused(&trace), problems.map(|(line, what)| (line, what.to_owned())));
+    for (name, jobs, changing) in [("120_0.2_5_100_40_25", 120, 116), ("900_0.2_5_100_5_15", 900, 867)] {
+        let trace = imported(&shared(&format!("data/shockwave/{name}.trace")));
+        assert_eq!(counts(&trace), [jobs, changing, 0]);
     }
-    let error = read_jobs(&fixture("gavel.trace")).unwrap_err();
-    assert!(error.remedy().contains("--throughputs"));
+}
+
+/// Imports a trace over speeds.
+fn over_speeds(trace: &Path, speeds: &Path) -> ([u64; 3], Vec<JobRow>) {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.parquet");
-    let throughputs = shared("data/gavel/simulation_throughputs.json");
-    let options = ImportOptions { throughputs: Some(throughputs.clone()), ..ImportOptions::default() };
-    let report = import_with(&fixture("gavel.trace"), &options, &out, |_| {}).unwrap();
-    assert_eq!((report.kept, report.refused.count), (20, 0));
-    let jobs = read_jobs(&out).unwrap().jobs;
-    let classes = gavel_throughputs::parse(&throughputs, &fs::read(&throughputs).unwrap()).unwrap();
+    let options = ImportOptions { throughputs: Some(speeds.to_owned()), ..ImportOptions::default() };
+    let report = import_with(trace, &options, &out, |_| {}).unwrap();
+    ([report.kept, report.repaired.count, report.refused.count], read_jobs(&out).unwrap().jobs)
+}
+
+#[test]
+fn changes_of_the_batch_size_of_shockwave_count_over_speeds() {
+    let dir = shared("data/shockwave");
+    let trace = dir.join("120_0.2_5_100_40_25.trace");
+    let (counts, jobs) = over_speeds(&trace, &dir.join("tacc_throughputs.json.gz"));
+    assert_eq!(counts, [120, 0, 0]);
+    let stated = imported(&trace).jobs;
+    let ratio = |at: usize| jobs[at].duration.unwrap().as_secs_f64() / stated[at].duration.unwrap().as_secs_f64();
+    // The second job has 143,450 steps of 1,563 an epoch. After ten epochs it leaves a batch size of 32 for 256, with 196
+    // steps an epoch. It is then fastest on a P100.
+    let measured = gavel::read_speeds(&dir.join("tacc_throughputs.json.gz")).unwrap();
+    let speed = |name: &str| {
+        let class = measured.iter().find(|class| class.name == name && class.gpus == 1).unwrap();
+        class.steps_per_sec["p100"]
+    };
+    let epochs = 143_450.0 / 1563.0;
+    let [small, large] = ["ResNet-18 (batch size 32)", "ResNet-18 (batch size 256)"].map(speed);
+    let expected = (10.0 * 1563.0 / small + (epochs - 10.0) * 196.0 / large) / 3338.0;
+    assert!((ratio(1) - expected).abs() < 1e-3, "{} {expected}", ratio(1));
+    // The trace has the durations on a V100. On the fastest type, a larger batch size may be slower than the first one.
+    assert!((0..120).all(|at| (0.1..1.2).contains(&ratio(at))), "{:?}", (0..120).map(ratio).collect::<Vec<_>>());
+    assert_eq!((jobs[1].batch_size, jobs[1].application.as_deref()), (Some(32), Some("ResNet-18 (batch size 32)")));
+}
+
+#[test]
+fn traces_of_gavel_count_steps() {
+    let error = read_jobs(&fixture("gavel.trace")).unwrap_err();
+    assert!(error.remedy().contains("--throughputs"));
+    let speeds = fixture("gavel_throughputs.json");
+    let (counts, jobs) = over_speeds(&fixture("gavel.trace"), &speeds);
+    assert_eq!(counts, [18, 0, 2]);
+    let classes = gavel_throughputs::parse(&speeds, &fs::read(&speeds).unwrap()).unwrap();
     let class = classes.iter().find(|class| class.name == "Transformer (batch size 128)" && class.gpus == 1).unwrap();
-    let fastest = class.steps_per_sec.values().copied().fold(0.0, f64::max);
-    assert_eq!(jobs[0].duration, Some(SimTime::from_secs_f64(20_776.0 / fastest)));
-    assert_eq!(jobs[0].batch_size, Some(128));
+    assert_eq!(jobs[0].duration, Some(SimTime::from_secs_f64(20_776.0 / class.steps_per_sec["v100"])));
+    assert_eq!((jobs[0].batch_size, jobs[0].job_id.as_str()), (Some(128), "gavel-1"));
+    let (counts, _) =
+        over_speeds(&shared("data/gavel/medium_test.trace"), &shared("data/gavel/simulation_throughputs.json"));
+    assert_eq!(counts, [20, 0, 0]);
 }
 
 #[test]

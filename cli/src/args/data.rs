@@ -39,7 +39,7 @@ pub enum Data {
         /// secs, millis, minutes, hours, days, unix or date. `start` and `end` give a duration.
         #[arg(long, value_name = "NAME=COLUMN[:UNIT],...", conflicts_with = "throughputs")]
         map: Option<ColumnMap>,
-        /// Speeds of a trace of Gavel, such as simulation_throughputs.json.
+        /// Speeds of a trace of Gavel or Shockwave, such as simulation_throughputs.json.
         #[arg(long, value_name = "FILE")]
         throughputs: Option<PathBuf>,
         /// Give jobs of applications that the catalog does not have the scaling of one that it has: its name,

@@ -1,12 +1,12 @@
 //! Elements of a JSON array one at a time: of the text itself, or of `items` in an object, as Kubernetes lists have it.
 
 use std::fmt;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::io::BufReader;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::TraceSource;
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
 
@@ -15,8 +15,7 @@ use crate::error::{DataError, RowProblem};
 /// # Errors
 /// Where the text cannot be read or is no JSON with such an array, and what `each` gives.
 pub(super) fn each<T: DeserializeOwned>(
-    path: &Path,
-    text: Box<dyn Read>,
+    source: &TraceSource<'_>,
     each: &mut dyn FnMut(u64, Result<T, RowProblem>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
     let (mut number, mut stopped) = (0, None);
@@ -24,13 +23,13 @@ pub(super) fn each<T: DeserializeOwned>(
         number += 1;
         each(number, T::deserialize(element).map_err(shape)).map_err(|error| stopped = Some(error)).is_ok()
     };
-    let mut reader = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, text));
+    let mut reader = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, source.text()?));
     let read = Elements { take: &mut take }.deserialize(&mut reader).and_then(|()| reader.end());
     match (stopped, read) {
         (Some(error), _) => Err(error),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) => Err(DataError::Json {
-            path: path.to_owned(),
+            path: source.path().to_owned(),
             at: format!("line {}, column {}", error.line(), error.column()),
             problem: error.to_string(),
         }),

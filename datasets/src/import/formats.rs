@@ -79,8 +79,8 @@ pub const FORMATS: [FileFormat; 32] = [
     },
     FileFormat {
         name: "sacct",
-        reads: "output of sacct --parsable2 --allocations with a header: jobs that held accelerators; all columns but the \
-                first four are optional",
+        reads: "output of sacct --parsable2 --allocations with a header: jobs that held accelerators; with --duplicates \
+                and State, the runs of a job become one; all columns but the first four are optional",
         columns: sacct::COLUMNS,
         origin: "your own Slurm cluster",
     },
@@ -120,7 +120,8 @@ pub const FORMATS: [FileFormat; 32] = [
     },
     FileFormat {
         name: "shockwave",
-        reads: "twelve tab-separated fields without a header: trace",
+        reads: "twelve tab-separated fields without a header: trace; with `--throughputs`, changes of the batch size \
+                count",
         columns: &shockwave::FIELDS,
         origin: "uw-mad-dash/shockwave, scheduler/traces",
     },

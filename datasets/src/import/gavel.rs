@@ -11,13 +11,12 @@ use std::sync::Arc;
 use goodput_env::job::{Elasticity, JobClass, JobRequest, JobSpec, Work, Workload};
 use goodput_env::time::SimTime;
 
+use super::ImportReport;
 use super::shockwave;
 use super::source::TraceSource;
 use super::staged_jobs::ShockwaveReader;
-use super::{ImportReport, Imported, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
-use crate::jobs::JobRow;
 
 /// Fields of a row.
 const FIELDS: usize = 10;
@@ -50,48 +49,6 @@ pub fn recognises(line: &[u8]) -> bool {
     fields.len() == FIELDS && fields[0].ends_with(b")")
 }
 
-/// Reads a trace as rows of the job table over the speeds of a file of throughputs. A job lasts as long as its steps
-/// take alone on the fastest type that was measured; a row that cannot be used is in the report.
-///
-/// # Errors
-/// Where a file cannot be read, or there is no row at all.
-pub fn jobs(trace: &Path, throughputs: &Path) -> Result<Imported, DataError> {
-    let classes = read_speeds(throughputs)?;
-    let GavelTrace { workload, report } = parse(trace, &TraceSource::at(trace)?.plain()?, &classes)?;
-    let mut imported = Imported { report, format: WorkloadFormat::Gavel, ..Imported::default() };
-    for JobSpec { request, work } in workload.jobs {
-        let Work::Steps { class, steps } = work else { continue };
-        let class = &workload.classes[usize::from(class)];
-        let line = request.name.rsplit('-').next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        let secs = steps / fastest(class);
-        if !(0.001..1e12).contains(&secs) {
-            let expected = "steps of a type with a measured speed";
-            imported
-                .report
-                .refuse(line, RowProblem::Value { column: "total_steps", value: steps.to_string(), expected });
-            continue;
-        }
-        imported.jobs.push(JobRow {
-            line,
-            job_id: request.name,
-            submit: request.submit,
-            duration: Some(SimTime::from_secs_f64(secs)),
-            gpus: request.gpus,
-            batch_size: super::shockwave::batch_size(&class.name),
-            application: Some(class.name.clone()),
-            weight_milli: Some(request.weight_milli),
-            deadline: request.deadline,
-            ..JobRow::default()
-        });
-    }
-    imported.finish(trace)
-}
-
-/// Steps per second on the fastest type.
-fn fastest(class: &JobClass) -> f64 {
-    class.steps_per_sec.values().copied().fold(0.0, f64::max)
-}
-
 /// Reads the classes of a file of throughputs.
 ///
 /// # Errors
@@ -111,10 +68,7 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
     let lines = text.split(|&byte| byte == b'\n').enumerate();
     let rows: Vec<(u64, Vec<&[u8]>)> = lines
         .filter(|(_, line)| !line.trim_ascii().is_empty())
-        .map(|(at, line)| {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            (at as u64 + 1, line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect())
-        })
+        .map(|(at, line)| (at as u64 + 1, fields(line.strip_suffix(b"\r").unwrap_or(line))))
         .collect();
     let Some((_, first)) = rows.first() else { return Err(DataError::Empty { path: path.to_owned() }) };
     if first.len() == shockwave::FIELDS.len() {
@@ -127,8 +81,14 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
     let mut used: Vec<usize> = Vec::new();
     let mut jobs = Vec::new();
     for (line, fields) in &rows {
-        match job(fields, *line, classes, &mut used) {
-            Ok(job) => jobs.push(job),
+        match job(fields, *line, classes) {
+            Ok((request, class, steps)) => {
+                let index = used.iter().position(|&other| other == class).unwrap_or_else(|| {
+                    used.push(class);
+                    used.len() - 1
+                });
+                jobs.push(JobSpec { request, work: Work::Steps { class: index as u16, steps } });
+            }
             Err(problem) => trace.report.refuse(*line, problem),
         }
     }
@@ -136,6 +96,11 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
     let classes = used.into_iter().map(|class| Arc::new(classes[class].clone())).collect();
     trace.workload = Workload::of_classes(classes, jobs);
     Ok(trace)
+}
+
+/// Fields of a line.
+pub(super) fn fields(line: &[u8]) -> Vec<&[u8]> {
+    line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect()
 }
 
 /// Number in field `at`.
@@ -151,7 +116,8 @@ pub(super) fn number(
     number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
 }
 
-fn job(fields: &[&[u8]], line: u64, classes: &[JobClass], used: &mut Vec<usize>) -> Result<JobSpec, RowProblem> {
+/// A line as a job, its class by position in `classes`, and its steps.
+pub(super) fn job(fields: &[&[u8]], line: u64, classes: &[JobClass]) -> Result<(JobRequest, usize, f64), RowProblem> {
     if fields.len() != FIELDS {
         return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS });
     }
@@ -162,17 +128,13 @@ fn job(fields: &[&[u8]], line: u64, classes: &[JobClass], used: &mut Vec<usize>)
     let slo = value(8, "SLO", "a multiple of the duration, or -1", |n| n < 1e6)?;
     let arrival = value(9, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
     let gpus = gpus as u32;
-    let known = |class: &JobClass| class.name.as_bytes() == fields[0] && class.gpus == gpus;
+    let known = |class: &JobClass| class.gpus == gpus && class.name.as_bytes() == fields[0];
     let Some(class) = classes.iter().position(known) else {
         let of_size = classes.iter().filter(|class| class.gpus == gpus).map(|class| class.name.as_str());
         let known = of_size.collect::<Vec<_>>().join(", ");
         return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
     };
-    let index = used.iter().position(|&other| other == class).unwrap_or_else(|| {
-        used.push(class);
-        used.len() - 1
-    });
-    let fastest = fastest(&classes[class]);
+    let fastest = classes[class].steps_per_sec.values().copied().fold(0.0, f64::max);
     let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
         name: format!("gavel-{line}"),
@@ -185,5 +147,5 @@ fn job(fields: &[&[u8]], line: u64, classes: &[JobClass], used: &mut Vec<usize>)
         deadline,
         ..JobRequest::default()
     };
-    Ok(JobSpec { request, work: Work::Steps { class: index as u16, steps } })
+    Ok((request, class, steps))
 }

@@ -15,19 +15,19 @@
 //! | priority | `priority` of a pod |
 //!
 //! A job that holds no accelerator, never ran or still runs is refused. The number of a row is that of its job, or of
-//! its first pod, in `items`. The whole list is held in a compact form, because a pod may come before its job.
+//! its first pod, in `items`. A pod may stand anywhere in the list, so that the jobs are held in parts
+//! ([`super::job_parts`]), about 250 bytes each.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use goodput_env::time::SimTime;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::dates::seconds;
+use super::job_parts::{JobParts, MOST_HELD, key};
 use super::rows::Each;
-use super::{Body, Clock, ReadRow, RowFormat, WorkloadFormat, elements};
+use super::{Body, Clock, ReadRow, RowFormat, TraceSource, WorkloadFormat, elements};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -212,52 +212,70 @@ pub(super) fn missing(column: &'static str, expected: &'static str) -> RowProble
     RowProblem::Value { column, value: String::new(), expected }
 }
 
-/// A pod that started: its time on a node, and the accelerators that it held.
+/// Time of a pod on a node, and the accelerators that it held.
 #[derive(Clone, Copy, Debug)]
 struct HeldPods {
     start: SimTime,
-    /// `None` where it still runs.
-    end: Option<SimTime>,
+    /// [`SimTime::NEVER`] where it still runs.
+    end: SimTime,
     gpus: u32,
 }
 
-/// A job while the list is read.
-#[derive(Debug, Default)]
+/// A job while the list is read, in a compact form: a list has up to a million. A time that is not known is
+/// [`SimTime::NEVER`].
+#[derive(Debug)]
 struct PodGroup {
     /// Number in the list: of the job, or of the first pod.
     line: u64,
-    job: JobRow,
+    /// Name with its namespace.
+    name: Box<str>,
+    /// Bytes of the name that are the namespace.
+    namespace: u32,
     /// Submission; for a job without an object, of its first pod.
-    submit: Option<SimTime>,
+    submit: SimTime,
     /// Run time by the object of the job.
-    start: Option<SimTime>,
-    end: Option<SimTime>,
+    start: SimTime,
+    end: SimTime,
     /// Accelerators that the object of the job asks for.
     asked: Option<u32>,
-    pods: Vec<HeldPods>,
+    gpu_min: Option<u32>,
+    limit: Option<SimTime>,
+    priority: Option<i32>,
+    /// All pods that started, together.
+    all: Option<HeldPods>,
+    /// Each of several pods of a job without an object, from which the most accelerators at one time follow.
+    several: Vec<HeldPods>,
 }
 
-fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
-    let mut groups: BTreeMap<String, PodGroup> = BTreeMap::new();
-    elements::each(path, text, &mut |line, object: Result<Object, RowProblem>| {
-        let added = object.and_then(|object| match object.kind.as_str() {
-            "Job" => add_job(line, &object, &mut groups),
-            "Pod" => add_pod(line, &object, &mut groups),
-            other => {
-                Err(RowProblem::Value { column: "kind", value: excerpt(other.as_bytes()), expected: "Job or Pod" })
-            }
-        });
-        added.or_else(|problem| each(Err((line, problem))))
-    })?;
-    let mut groups: Vec<PodGroup> = groups.into_values().collect();
-    groups.sort_by_key(|group| group.line);
-    groups.into_iter().try_for_each(|group| {
-        let line = group.line;
-        each(group.row().map_err(|problem| (line, problem)))
-    })
+fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
+    read_parts(source, each, MOST_HELD)
 }
 
-fn add_job(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) -> Result<(), RowProblem> {
+/// Reads a list, of which `most` jobs are held at once.
+pub(super) fn read_parts(source: &TraceSource<'_>, each: Each<'_>, most: usize) -> Result<(), DataError> {
+    let mut groups = JobParts::first(most);
+    loop {
+        elements::each(source, &mut |line, object: Result<Object, RowProblem>| {
+            let added = object.and_then(|object| match object.kind.as_str() {
+                "Job" => add_job(line, &object, &mut groups),
+                "Pod" => add_pod(line, &object, &mut groups),
+                other => {
+                    Err(RowProblem::Value { column: "kind", value: excerpt(other.as_bytes()), expected: "Job or Pod" })
+                }
+            });
+            added.or_else(|problem| if groups.is_first() { each(Err((line, problem))) } else { Ok(()) })
+        })?;
+        groups.take(|group| group.line).try_for_each(|group| {
+            let line = group.line;
+            each(group.row().map_err(|problem| (line, problem)))
+        })?;
+        if !groups.next_part() {
+            return Ok(());
+        }
+    }
+}
+
+fn add_job(line: u64, object: &Object, groups: &mut JobParts<PodGroup>) -> Result<(), RowProblem> {
     let Object { metadata, spec, status, .. } = object;
     let submit = time("creationTimestamp", &metadata.creation_timestamp)?;
     let start = optional("startTime", status.start_time.as_deref())?;
@@ -267,16 +285,25 @@ fn add_job(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) 
     let least = metadata.annotations.get(MIN_PARALLELISM).and_then(|text| text.parse().ok());
     let per_pod = spec.template.spec.gpus();
     let asked = per_pod.saturating_mul(parallelism);
-    let group = groups.entry(metadata.uid.clone()).or_default();
-    group.name(line, metadata, &metadata.name);
-    group.submit = Some(submit);
-    (group.start, group.end, group.asked) = (start, end, Some(asked));
-    group.job.gpu_min = least.map(|least: u32| per_pod.saturating_mul(least)).filter(|min| (1..asked).contains(min));
-    group.job.limit = spec.active_deadline_seconds.filter(|secs| *secs > 0).map(SimTime::from_secs);
+    groups.change(key(metadata.uid.as_bytes()), |known| {
+        let mut group = PodGroup {
+            submit,
+            start: start.unwrap_or(SimTime::NEVER),
+            end: end.unwrap_or(SimTime::NEVER),
+            asked: Some(asked),
+            gpu_min: least.map(|least: u32| per_pod.saturating_mul(least)).filter(|min| (1..asked).contains(min)),
+            limit: spec.active_deadline_seconds.filter(|secs| *secs > 0).map(SimTime::from_secs),
+            ..PodGroup::new(line, metadata, &metadata.name)
+        };
+        let Some(known) = known else { return Some(group) };
+        (group.all, group.priority) = (known.all, known.priority);
+        *known = group;
+        None
+    });
     Ok(())
 }
 
-fn add_pod(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) -> Result<(), RowProblem> {
+fn add_pod(line: u64, object: &Object, groups: &mut JobParts<PodGroup>) -> Result<(), RowProblem> {
     let Object { metadata, spec, status, .. } = object;
     let submit = time("creationTimestamp", &metadata.creation_timestamp)?;
     let start = optional("startTime", status.start_time.as_deref())?;
@@ -286,48 +313,92 @@ fn add_pod(line: u64, object: &Object, groups: &mut BTreeMap<String, PodGroup>) 
     });
     let ended: Vec<Option<SimTime>> = ended.collect::<Result<_, _>>()?;
     // A pod ends with its last container; one without any runs, as far as is known.
-    let end = ended.into_iter().reduce(|end, other| Some(end?.max(other?))).flatten();
+    let end = ended.into_iter().reduce(|end, other| Some(end?.max(other?))).flatten().unwrap_or(SimTime::NEVER);
     let owner = metadata.owner_references.iter().find(|owner| owner.controller);
     let (uid, name) = owner.map_or((&metadata.uid, &metadata.name), |owner| (&owner.uid, &owner.name));
-    let group = groups.entry(uid.clone()).or_default();
-    if group.asked.is_none() {
-        if group.line == 0 {
-            group.name(line, metadata, name);
+    let held = start.map(|start| HeldPods { start, end, gpus: spec.pod.gpus() });
+    groups.change(key(uid.as_bytes()), |known| {
+        let mut group = known.is_none().then(|| PodGroup::new(line, metadata, name));
+        if let Some(of_pod) = known.or(group.as_mut()) {
+            if of_pod.asked.is_none() {
+                of_pod.submit = of_pod.submit.min(submit);
+            }
+            of_pod.priority = of_pod.priority.max(spec.priority);
+            held.into_iter().for_each(|held| of_pod.hold(held));
         }
-        group.submit = Some(group.submit.map_or(submit, |first| first.min(submit)));
-    }
-    group.job.priority = group.job.priority.max(spec.priority);
-    group.pods.extend(start.map(|start| HeldPods { start, end, gpus: spec.pod.gpus() }));
+        group
+    });
     Ok(())
 }
 
 impl PodGroup {
-    fn name(&mut self, line: u64, metadata: &Metadata, name: &str) {
-        self.line = line;
-        self.job.job_id = format!("{}/{name}", metadata.namespace);
-        self.job.tenant = (!metadata.namespace.is_empty()).then(|| metadata.namespace.clone());
+    /// A job without pods, and without what its object says.
+    fn new(line: u64, metadata: &Metadata, name: &str) -> Self {
+        Self {
+            line,
+            name: format!("{}/{name}", metadata.namespace).into(),
+            namespace: metadata.namespace.len() as u32,
+            submit: SimTime::NEVER,
+            start: SimTime::NEVER,
+            end: SimTime::NEVER,
+            asked: None,
+            gpu_min: None,
+            limit: None,
+            priority: None,
+            all: None,
+            several: Vec::new(),
+        }
+    }
+
+    /// Adds a pod that started.
+    fn hold(&mut self, pod: HeldPods) {
+        let Some(all) = &mut self.all else {
+            self.all = Some(pod);
+            return;
+        };
+        if self.asked.is_none() {
+            if self.several.is_empty() {
+                self.several.push(*all);
+            }
+            self.several.push(pod);
+        }
+        (all.start, all.end) = (all.start.min(pod.start), all.end.max(pod.end));
     }
 
     fn row(self) -> Result<ReadRow, RowProblem> {
-        let gpus = self.asked.unwrap_or_else(|| most_held(&self.pods));
+        let known = |time: SimTime| (time != SimTime::NEVER).then_some(time);
+        let held =
+            || if self.several.is_empty() { self.all.map_or(0, |pod| pod.gpus) } else { most_held(&self.several) };
+        let gpus = self.asked.unwrap_or_else(held);
         if gpus == 0 {
             return Err(missing("resources", "a request of */gpu, */tpu, */neuron or */gaudi in a container"));
         }
-        let start = self.pods.iter().map(|pod| pod.start).min().or(self.start);
+        let start = self.all.map(|pods| pods.start).or(known(self.start));
         let start = start.ok_or_else(|| missing("startTime", "a time: the job never ran"))?;
-        let ends = self.pods.iter().map(|pod| pod.end).reduce(|end, other| Some(end?.max(other?)));
-        let end = ends.flatten().or(self.end).ok_or_else(|| missing("finishedAt", "a time: the job still runs"))?;
+        let end = self.all.and_then(|pods| known(pods.end)).or(known(self.end));
+        let end = end.ok_or_else(|| missing("finishedAt", "a time: the job still runs"))?;
         if end <= start {
             return Err(missing("finishedAt", "a time after the start"));
         }
-        let submit = self.submit.unwrap_or(start);
-        Ok(JobRow { line: self.line, submit, duration: Some(end - start), gpus, ..self.job }.into())
+        let tenant = &self.name[..self.namespace as usize];
+        Ok(JobRow {
+            line: self.line,
+            submit: known(self.submit).unwrap_or(start),
+            duration: Some(end - start),
+            gpus,
+            gpu_min: self.gpu_min,
+            limit: self.limit,
+            priority: self.priority,
+            tenant: (!tenant.is_empty()).then(|| tenant.to_owned()),
+            job_id: self.name.into(),
+            ..JobRow::default()
+        }
+        .into())
     }
 }
 
 /// Most accelerators that pods held at one time.
 fn most_held(pods: &[HeldPods]) -> u32 {
-    let end = |pod: &HeldPods| pod.end.unwrap_or(SimTime::NEVER);
-    let held = |at: SimTime| pods.iter().filter(|pod| pod.start <= at && at < end(pod)).map(|pod| pod.gpus).sum();
+    let held = |at: SimTime| pods.iter().filter(|pod| pod.start <= at && at < pod.end).map(|pod| pod.gpus).sum();
     pods.iter().map(|pod| held(pod.start)).max().unwrap_or(0)
 }

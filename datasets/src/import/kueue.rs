@@ -15,15 +15,13 @@
 //! `items`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use goodput_env::time::SimTime;
 use serde::Deserialize;
 
 use super::kubernetes::{Condition, Metadata, Template, missing, since, time};
 use super::rows::Each;
-use super::{Body, Clock, ReadRow, RowFormat, WorkloadFormat, elements};
+use super::{Body, Clock, ReadRow, RowFormat, TraceSource, WorkloadFormat, elements};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -80,8 +78,8 @@ struct PodSetAssignment {
     count: Option<u32>,
 }
 
-fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
-    elements::each(path, text, &mut |line, workload: Result<KueueRow, RowProblem>| {
+fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
+    elements::each(source, &mut |line, workload: Result<KueueRow, RowProblem>| {
         each(workload.and_then(|workload| row(line, workload)).map_err(|problem| (line, problem)))
     })
 }

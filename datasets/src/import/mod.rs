@@ -12,6 +12,7 @@ pub mod gavel;
 pub mod gavel_throughputs;
 pub mod helios;
 pub mod job_csv;
+mod job_parts;
 pub mod kubernetes;
 pub mod kueue;
 pub mod llm_requests;
@@ -26,6 +27,7 @@ mod pieces;
 pub mod pollux;
 pub mod pollux_profiles;
 mod recognise;
+mod requeues;
 mod rows;
 pub mod sacct;
 pub mod series;
@@ -35,6 +37,7 @@ pub mod sia_workloads;
 pub mod silicon;
 mod source;
 pub mod staged_jobs;
+mod step_rows;
 pub mod step_times;
 mod stream;
 pub mod supercloud;
@@ -176,8 +179,8 @@ impl Imported {
     }
 }
 
-/// Report of an import: `kept + refused.count` is the number of all rows; repaired rows are among
-/// the kept ones.
+/// Report of an import: `kept + refused.count` is the number of all rows, where a job is a row; rows that are joined to
+/// one job count once. Repaired rows are among the kept ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// Rows kept, the repaired ones included.

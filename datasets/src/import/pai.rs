@@ -12,16 +12,15 @@
 //! added up to whole accelerators, rounded up, which is reported as a repair: the instances of a job hold parts of
 //! different cards, and a job of ours does not. The type of the accelerator, processors and memory are not simulated.
 //!
-//! A job without accelerators, or without an end, is refused with its line in the table of jobs. The sums of the tasks
-//! of all jobs are in memory, about a hundred bytes a job.
+//! A job without accelerators, or without an end, is refused with its line in the table of jobs. The sums over the tasks
+//! are held in parts of the jobs ([`super::job_parts`]), about a hundred bytes a job.
 
-use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
 
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
+use super::job_parts::{JobParts, MOST_HELD, key};
 use super::pieces::Pieces;
 use super::rows::Each;
 use super::{Body, Clock, ReadRow, Repair, RowFormat, TraceSource, WorkloadFormat};
@@ -79,7 +78,16 @@ struct Tasks {
     whole: bool,
 }
 
-fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
+/// Sums over the tasks of the jobs, or what is wrong with the first faulty task of a job.
+type JobTasks = JobParts<Result<Tasks, Box<RowProblem>>>;
+
+fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
+    read_parts(source, each, MOST_HELD)
+}
+
+/// Reads both tables, while the sums of `most` jobs are held at once.
+pub(super) fn read_parts(source: &TraceSource<'_>, each: Each<'_>, most: usize) -> Result<(), DataError> {
+    let path = source.path();
     let jobs_path = path.with_file_name(JOBS);
     let incomplete = |what: &str| DataError::Incomplete {
         path: path.to_owned(),
@@ -92,22 +100,28 @@ fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataErro
     if !jobs_path.is_file() {
         return Err(incomplete("pai_job_table.csv is not beside the table of tasks"));
     }
-    let mut tasks: BTreeMap<Box<[u8]>, Result<Tasks, RowProblem>> = BTreeMap::new();
-    lines(Pieces::new(path, text), |_, line| {
-        let fields = fields(line);
-        if let Some(name) = fields.first().filter(|name| **name != b"job_name") {
-            add(&mut tasks, name, &fields);
-        }
-        Ok(())
-    })?;
-    let jobs = TraceSource::File(&jobs_path).text()?;
-    lines(Pieces::new(&jobs_path, jobs), |number, line| {
-        let fields = fields(line);
-        if fields.first() == Some(&b"job_name".as_slice()) {
+    let mut tasks: JobTasks = JobParts::first(most);
+    loop {
+        lines(Pieces::new(path, source.text()?), |_, line| {
+            let fields = fields(line);
+            if fields[0] != b"job_name" {
+                add(&mut tasks, &fields);
+            }
+            Ok(())
+        })?;
+        let jobs = TraceSource::File(&jobs_path).text()?;
+        lines(Pieces::new(&jobs_path, jobs), |number, line| {
+            let fields = fields(line);
+            let key = key(fields[0]);
+            if fields[0] == b"job_name" || !tasks.has(key) {
+                return Ok(());
+            }
+            each(job(number, &fields, tasks.get(key)).map_err(|problem| (number, problem)))
+        })?;
+        if !tasks.next_part() {
             return Ok(());
         }
-        each(job(number, &fields, &mut tasks).map_err(|problem| (number, problem)))
-    })
+    }
 }
 
 /// Shows each line that is not blank, with its number from 1.
@@ -128,24 +142,24 @@ fn lines(
 }
 
 /// Adds a task to the sums of its job. The first faulty task of a job is the problem of the job.
-fn add(tasks: &mut BTreeMap<Box<[u8]>, Result<Tasks, RowProblem>>, name: &[u8], fields: &[&[u8]]) {
-    let task = task(fields);
-    let Some(known) = tasks.get_mut(name) else {
-        tasks.insert(name.into(), task);
-        return;
-    };
-    match (&mut *known, task) {
-        (Ok(sums), Ok(task)) => {
-            sums.start = sums.start.min(task.start);
-            sums.end = sums.end.zip(task.end).map(|(end, other)| end.max(other));
-            sums.percent += task.percent;
-            // Instances without accelerators, such as parameter servers, hold no part of one.
-            sums.instances += if task.percent > 0.0 { task.instances } else { 0.0 };
-            sums.whole &= task.whole;
+fn add(tasks: &mut JobTasks, fields: &[&[u8]]) {
+    tasks.change(key(fields[0]), |known| {
+        let task = task(fields).map_err(Box::new);
+        let Some(known) = known else { return Some(task) };
+        match (&mut *known, task) {
+            (Ok(sums), Ok(task)) => {
+                sums.start = sums.start.min(task.start);
+                sums.end = sums.end.zip(task.end).map(|(end, other)| end.max(other));
+                sums.percent += task.percent;
+                // Instances without accelerators, such as parameter servers, hold no part of one.
+                sums.instances += if task.percent > 0.0 { task.instances } else { 0.0 };
+                sums.whole &= task.whole;
+            }
+            (Ok(_), Err(problem)) => *known = Err(problem),
+            (Err(_), _) => {}
         }
-        (Ok(_), Err(problem)) => *known = Err(problem),
-        (Err(_), _) => {}
-    }
+        None
+    });
 }
 
 fn task(fields: &[&[u8]]) -> Result<Tasks, RowProblem> {
@@ -169,11 +183,7 @@ fn task(fields: &[&[u8]]) -> Result<Tasks, RowProblem> {
     })
 }
 
-fn job(
-    line: u64,
-    fields: &[&[u8]],
-    tasks: &mut BTreeMap<Box<[u8]>, Result<Tasks, RowProblem>>,
-) -> Result<ReadRow, RowProblem> {
+fn job(line: u64, fields: &[&[u8]], tasks: Option<&Result<Tasks, Box<RowProblem>>>) -> Result<ReadRow, RowProblem> {
     if fields.len() != JOB_FIELDS.len() {
         return Err(RowProblem::Fields { found: fields.len(), expected: JOB_FIELDS.len() });
     }
@@ -181,8 +191,8 @@ fn job(
     let text = |at: usize| String::from_utf8_lossy(fields[at]).into_owned();
     let submit = number(fields, 4, JOB_FIELDS[4], "seconds of at least 0")?.filter(|secs| *secs >= 0.0);
     let submit = submit.ok_or_else(|| problem(fields, 4, JOB_FIELDS[4], "seconds of at least 0"))?;
-    let known = tasks.get(fields[0]).ok_or_else(|| missing("job_name", "a task in the table of tasks"))?;
-    let sums = known.as_ref().map_err(Clone::clone)?;
+    let known = tasks.ok_or_else(|| missing("job_name", "a task in the table of tasks"))?;
+    let sums = known.as_ref().map_err(|problem| RowProblem::clone(problem))?;
     if sums.percent <= 0.0 {
         return Err(missing("plan_gpu", "percent of an accelerator: a job on processors only is not simulated"));
     }

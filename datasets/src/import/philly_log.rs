@@ -10,16 +10,13 @@
 //! virtual cluster is the tenant. A job without an attempt that has both times, or that still ran at the end of the
 //! log, is refused. The number of a row is that of its element.
 
-use std::io::Read;
-use std::path::Path;
-
 use goodput_env::time::SimTime;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::rows::Each;
-use super::{Body, Clock, ReadRow, Repair, RowFormat, WorkloadFormat, elements};
+use super::{Body, Clock, ReadRow, Repair, RowFormat, TraceSource, WorkloadFormat, elements};
 use crate::csv_rows::excerpt;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -70,9 +67,9 @@ pub(super) fn recognises(head: &[u8]) -> bool {
     ["\"jobid\"", "\"attempts\"", "\"submitted_time\""].iter().filter(|key| head.contains(*key)).count() >= 2
 }
 
-fn read(path: &Path, text: Box<dyn Read>, each: Each<'_>) -> Result<(), DataError> {
+fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
     let pacific = TimeZone::posix(PACIFIC).unwrap_or(TimeZone::UTC);
-    elements::each(path, text, &mut |line, job: Result<Job, RowProblem>| {
+    elements::each(source, &mut |line, job: Result<Job, RowProblem>| {
         each(job.and_then(|job| row(line, job, &pacific)).map_err(|problem| (line, problem)))
     })
 }

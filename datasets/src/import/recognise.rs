@@ -1,8 +1,8 @@
 //! The format of a file, by what stands at its start.
 
 use super::{
-    Body, Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, kubernetes, kueue, openb_jobs, pai,
-    philly, philly_log, pollux, sacct, shockwave, supercloud, swf, tiresias,
+    Csv, RowFormat, WorkloadFormat, deepboot, elasticflow, helios, job_csv, kubernetes, kueue, openb_jobs, pai, philly,
+    philly_log, pollux, sacct, shockwave, supercloud, swf, tiresias,
 };
 use crate::csv_rows::{first_line, split};
 use crate::store::jobs;
@@ -63,7 +63,7 @@ fn list(head: &[u8]) -> RowFormat {
 fn table(header: &[u8]) -> Option<RowFormat> {
     let mut best: Option<(f64, RowFormat)> = None;
     for format in TABLES {
-        let Body::Csv(csv) = format.body else { continue };
+        let Some(csv) = format.body.table() else { continue };
         let share = share(header, csv);
         if share >= LEAST && best.as_ref().is_none_or(|(before, _)| share > *before) {
             best = Some((share, format.clone()));
@@ -85,7 +85,8 @@ fn share(header: &[u8], csv: Csv) -> f64 {
     found as f64 / required.len() as f64
 }
 
-fn has(header: &[u8], delimiter: u8, column: &str) -> bool {
+/// Whether a header has a column.
+pub(super) fn has(header: &[u8], delimiter: u8, column: &str) -> bool {
     let mut fields = Vec::new();
     split(header, delimiter, &mut fields);
     fields.iter().any(|field| field.trim_ascii() == column.as_bytes())

@@ -10,6 +10,7 @@ use goodput_env::time::SimTime;
 use super::column_map::ColumnMap;
 use super::pieces::Pieces;
 use super::source::TraceSource;
+use super::step_rows::StepRows;
 use super::{Imported, WorkloadFormat};
 use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
@@ -64,8 +65,11 @@ pub(crate) enum Clock {
     Unix,
 }
 
-/// Function that reads a text from its start.
-type ReadText = fn(&Path, Box<dyn Read>, Each<'_>) -> Result<(), DataError>;
+/// Function that reads a trace from its start, as often as it has to.
+type ReadTrace = fn(&TraceSource<'_>, Each<'_>) -> Result<(), DataError>;
+
+/// Gets the rows of a table one after the other: a row, or its line and what is wrong with it.
+pub(crate) type See<'a> = &'a mut dyn FnMut(Result<CsvRow<'_, '_>, (u64, RowProblem)>) -> Result<(), DataError>;
 
 /// Form of a file.
 #[derive(Clone, Debug)]
@@ -78,8 +82,12 @@ pub(crate) enum Body {
     Mapped(Arc<ColumnMap>),
     /// Lines without a header. A line that is blank or a comment is no row.
     Lines(fn(u64, &[u8]) -> Option<Row>),
-    /// Any other text, by a function that reads it from its start.
-    Text(ReadText),
+    /// Lines without a header of jobs that are counted in steps, over measured speeds.
+    Steps(Arc<StepRows>),
+    /// A table with a header, of which several rows may be one job, and the function that joins them.
+    Joined(Csv, ReadTrace),
+    /// Any other text, by a function that reads it.
+    Text(ReadTrace),
 }
 
 /// A table with a header, of which every row is a job.
@@ -110,10 +118,11 @@ impl RowFormat {
                 store::jobs::each(path, File::open(path).map_err(DataError::read(path))?, each)
             }
             (Body::Parquet, TraceSource::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
-            (Body::Csv(csv), _) => csv.each(path, Pieces::new(path, source.text()?), each),
+            (Body::Csv(csv), _) => csv.each(source, each),
             (Body::Mapped(map), _) => map.each(path, Pieces::new(path, source.text()?), each),
             (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), *row, each),
-            (Body::Text(read), _) => read(path, source.text()?, each),
+            (Body::Steps(rows), _) => lines(Pieces::new(path, source.text()?), |line, text| rows.row(line, text), each),
+            (Body::Joined(_, read) | Body::Text(read), _) => read(source, each),
         }
     }
 
@@ -144,6 +153,16 @@ impl RowFormat {
     }
 }
 
+impl Body {
+    /// The table with a header; `None` where a file has no header.
+    pub(crate) fn table(&self) -> Option<Csv> {
+        match self {
+            Self::Csv(csv) | Self::Joined(csv, _) => Some(*csv),
+            Self::Parquet | Self::Mapped(_) | Self::Lines(_) | Self::Steps(_) | Self::Text(_) => None,
+        }
+    }
+}
+
 impl Clock {
     /// Counts the times of a job from the start of the trace, of which `earliest` is the first submission.
     pub(crate) fn count(self, job: &mut JobRow, earliest: SimTime) {
@@ -155,7 +174,10 @@ impl Clock {
 }
 
 impl Csv {
-    fn each(self, path: &Path, mut pieces: Pieces<'_, impl Read>, each: Each<'_>) -> Result<(), DataError> {
+    /// Shows each row of a file to `see`, while some rows are in memory at a time.
+    pub(crate) fn see(self, source: &TraceSource<'_>, see: See<'_>) -> Result<(), DataError> {
+        let path = source.path();
+        let mut pieces = Pieces::new(path, source.text()?);
         let mut header = None;
         while let Some(piece) = pieces.next()? {
             let mut rows = match header {
@@ -163,17 +185,21 @@ impl Csv {
                 Some(header) => CsvRows::below(header, piece),
             };
             while let Some(row) = rows.next(self.columns) {
-                each(row.and_then(|row| (self.job)(&row).map_err(|problem| (row.line, problem))))?;
+                see(row)?;
             }
             header = Some(rows.into_header());
         }
         Ok(())
     }
+
+    fn each(self, source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
+        self.see(source, &mut |row| each(row.and_then(|row| (self.job)(&row).map_err(|problem| (row.line, problem)))))
+    }
 }
 
 fn lines(
     mut pieces: Pieces<'_, impl Read>,
-    row: fn(u64, &[u8]) -> Option<Row>,
+    row: impl Fn(u64, &[u8]) -> Option<Row>,
     each: Each<'_>,
 ) -> Result<(), DataError> {
     let mut number = 0;

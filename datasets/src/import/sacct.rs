@@ -1,32 +1,55 @@
 //! Accounting of Slurm: the output of `sacct --parsable2` with a header.
 //!
 //! Columns may be in any order: `JobID`, `Submit`, `ElapsedRaw` and `AllocTRES`; and, where they are there,
-//! `TimelimitRaw`, `Account` and `User`. Give sacct `--allocations`: a step of a job is not a job, and is refused. A
-//! job is rigid and lasts as long as it ran, however it ended. The time limit comes along, and the account becomes the
-//! tenant, or the user where there is none. Jobs that never ran, and jobs without accelerators, are refused.
+//! `TimelimitRaw`, `Account`, `User` and `State`. Give sacct `--allocations`: a step of a job is not a job, and is
+//! refused. A job is rigid and lasts as long as it ran, however it ended. The time limit comes along, and the account
+//! becomes the tenant, or the user where there is none. Jobs that never ran, that still run by their `State`, and jobs
+//! without accelerators are refused.
+//!
+//! With `--duplicates`, a job that Slurm put back into the queue has a record for each of its runs
+//! ([`super::requeues`]).
 
 use std::path::Path;
 
 use goodput_env::time::SimTime;
 
 use super::dates::seconds;
-use super::{Body, Clock, Csv, Imported, ReadRow, RowFormat, WorkloadFormat};
+use super::{Body, Clock, Csv, Imported, ReadRow, RowFormat, WorkloadFormat, requeues};
 use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
 /// Columns that are read, the required ones first.
-pub const COLUMNS: &[&str] = &["JobID", "Submit", "ElapsedRaw", "AllocTRES", "TimelimitRaw", "Account", "User"];
+pub const COLUMNS: &[&str] =
+    &["JobID", "Submit", "ElapsedRaw", "AllocTRES", "TimelimitRaw", "Account", "User", "State"];
 
 /// Number of columns that must be there.
 const REQUIRED: usize = 4;
 
-/// The format as one job a row.
-pub(super) const ROWS: RowFormat = RowFormat {
-    format: WorkloadFormat::Sacct,
-    clock: Clock::Unix,
-    body: Body::Csv(Csv { columns: COLUMNS, required: REQUIRED, delimiter: b'|', job }),
-};
+/// Position of the name of a job in [`COLUMNS`].
+pub(super) const JOB_ID: usize = 0;
+
+/// Position of the state of a job in [`COLUMNS`].
+pub(super) const STATE: usize = 7;
+
+/// What is expected of `AllocTRES`.
+pub(super) const GPUS: &str = "accelerators as gres/gpu=4";
+
+/// What is expected of `ElapsedRaw`.
+pub(super) const RUN_TIME: &str = "a run time in seconds above 0";
+
+/// Shortest run time, s.
+pub(super) const LEAST_SECS: f64 = 0.001;
+
+/// States of a job that has not ended.
+const UNENDED: [&[u8]; 6] = [b"RUNNING", b"PENDING", b"SUSPENDED", b"COMPLETING", b"CONFIGURING", b"STOPPED"];
+
+/// A listing as a table, of which a row is a record.
+pub(super) const RECORDS: Csv = Csv { columns: COLUMNS, required: REQUIRED, delimiter: b'|', job };
+
+/// The format as records of jobs.
+pub(super) const ROWS: RowFormat =
+    RowFormat { format: WorkloadFormat::Sacct, clock: Clock::Unix, body: Body::Joined(RECORDS, requeues::read) };
 
 /// Reads the bytes of a listing; `path` is for messages.
 ///
@@ -36,26 +59,80 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     ROWS.parse(path, text)
 }
 
-fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
-    if row.bytes(0).contains(&b'.') {
-        return Err(row.problem(0, "a job, not a step of one; give sacct --allocations"));
+/// One run of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) line: u64,
+    /// Submission, or the moment at which the job was put back into the queue.
+    pub(super) submit: SimTime,
+    /// Run time, s; 0 where the job did not run.
+    pub(super) secs: f64,
+    /// Accelerators; 0 where it held none.
+    pub(super) gpus: u32,
+    pub(super) limit: Option<SimTime>,
+    pub(super) tenant: Option<String>,
+    /// First word of the state; empty where it is unknown.
+    pub(super) state: String,
+}
+
+impl Record {
+    /// The job called `name` that ran once.
+    pub(super) fn job(self, name: &str) -> JobRow {
+        let Self { line, submit, secs, gpus, limit, tenant, .. } = self;
+        let duration = Some(SimTime::from_secs_f64(secs));
+        JobRow { line, job_id: name.to_owned(), submit, duration, gpus, limit, tenant, ..JobRow::default() }
     }
+}
+
+/// Whether a row is a step of a job.
+pub(super) fn is_step(row: &CsvRow<'_, '_>) -> bool {
+    row.bytes(JOB_ID).contains(&b'.')
+}
+
+/// First word of the state of a row, as in `CANCELLED by 1000`.
+pub(super) fn state<'r>(row: &'r CsvRow<'_, '_>) -> &'r [u8] {
+    let text = row.bytes(STATE);
+    text.split(u8::is_ascii_whitespace).next().unwrap_or(text)
+}
+
+/// Reads a row as a record.
+pub(super) fn record(row: &CsvRow<'_, '_>) -> Result<Record, RowProblem> {
     let submit = seconds(row.bytes(1)).ok_or_else(|| row.problem(1, "a time as 2026-10-01T08:30:00"))?;
-    let gpus = gpus(row.bytes(3)).ok_or_else(|| row.problem(3, "accelerators as gres/gpu=4"))?;
     // sacct gives minutes, or words such as UNLIMITED and Partition_Limit.
     let limit = std::str::from_utf8(row.bytes(4)).ok().and_then(|text| text.parse::<u32>().ok());
     let tenant = [5, 6].into_iter().find(|column| !row.bytes(*column).is_empty());
-    Ok(JobRow {
+    Ok(Record {
         line: row.line,
-        job_id: row.text(0)?.to_owned(),
         submit: SimTime::from_secs(submit),
-        duration: Some(SimTime::from_secs_f64(row.at_least(2, 0.001, "a run time in seconds above 0")?)),
-        gpus,
+        secs: row.at_least(2, 0.0, RUN_TIME)?,
+        gpus: gpus(row.bytes(3)).unwrap_or(0),
         limit: limit.filter(|minutes| *minutes > 0).map(|minutes| SimTime::from_secs(60 * i64::from(minutes))),
         tenant: tenant.map(|column| row.text(column).map(str::to_owned)).transpose()?,
-        ..JobRow::default()
+        state: String::from_utf8_lossy(state(row)).into_owned(),
+    })
+}
+
+/// Reads a row as a job of one run.
+pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
+    if is_step(row) {
+        return Err(row.problem(JOB_ID, "a job, not a step of one; give sacct --allocations"));
     }
-    .into())
+    if UNENDED.contains(&state(row)) {
+        return Err(row.problem(STATE, "a job that has ended"));
+    }
+    let record = record(row)?;
+    if record.gpus == 0 {
+        return Err(row.problem(3, GPUS));
+    }
+    if record.secs < LEAST_SECS {
+        return Err(row.problem(2, RUN_TIME));
+    }
+    Ok(record.job(row.text(JOB_ID)?).into())
+}
+
+/// Whether a state is one of a job that has not ended.
+pub(super) fn is_unended(state: &str) -> bool {
+    UNENDED.contains(&state.as_bytes())
 }
 
 /// Accelerators of a list of trackable resources: `gres/gpu=N`, or the sum of `gres/gpu:TYPE=N`.

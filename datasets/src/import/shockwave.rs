@@ -3,12 +3,15 @@
 //!
 //! They are Gavel's ([`super::gavel`]) with two fields more: after the accelerators, the way in which the batch size
 //! changes (`static`, `accordion` or `gns`), and after the deadline, the duration in seconds on the accelerators that
-//! the job asks for. A job is rigid and lasts that long; the change of its batch size is in the duration, and is not
-//! simulated. A job is named after its line.
+//! the job asks for. A job is rigid and lasts that long, and is named after its line.
+//!
+//! The duration is that of all steps at the first batch size: in the published traces it is the number of steps over the
+//! speed at that size. The row of a job that changes its batch size is therefore reported as a repair: the job table has
+//! no such mode. Over a file of throughputs the changes count ([`super::step_rows`]).
 
 use goodput_env::time::SimTime;
 
-use super::{Body, Clock, Row, RowFormat, WorkloadFormat};
+use super::{Body, Clock, ReadRow, Repair, Row, RowFormat, WorkloadFormat};
 use crate::csv_rows::excerpt;
 use crate::error::RowProblem;
 use crate::jobs::JobRow;
@@ -44,10 +47,10 @@ fn fields(line: &[u8]) -> Vec<&[u8]> {
 }
 
 fn row(line: u64, text: &[u8]) -> Option<Row> {
-    (!text.is_empty()).then(|| job(line, &fields(text)).map(Into::into).map_err(|problem| (line, problem)))
+    (!text.is_empty()).then(|| job(line, &fields(text)).map_err(|problem| (line, problem)))
 }
 
-fn job(line: u64, fields: &[&[u8]]) -> Result<JobRow, RowProblem> {
+fn job(line: u64, fields: &[&[u8]]) -> Result<ReadRow, RowProblem> {
     if fields.len() != FIELDS.len() {
         return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS.len() });
     }
@@ -62,7 +65,20 @@ fn job(line: u64, fields: &[&[u8]]) -> Result<JobRow, RowProblem> {
     let duration = value(10, "a duration in seconds above 0", |n| (0.001..1e12).contains(&n))?;
     let arrival = value(11, "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
     let name = String::from_utf8_lossy(fields[0]);
-    Ok(JobRow {
+    let mode = match fields[7] {
+        b"static" => None,
+        b"accordion" => Some("accordion"),
+        b"gns" => Some("gns"),
+        other => {
+            let expected = "static, accordion or gns";
+            return Err(RowProblem::Value { column: FIELDS[7], value: excerpt(other), expected });
+        }
+    };
+    let first_batch = |mode| Repair {
+        kind: "mode",
+        what: format!("mode {mode} is not kept: the duration is that of all steps at the first batch size"),
+    };
+    let job = JobRow {
         line,
         job_id: format!("shockwave-{line}"),
         submit: SimTime::from_secs_f64(arrival),
@@ -73,7 +89,8 @@ fn job(line: u64, fields: &[&[u8]]) -> Result<JobRow, RowProblem> {
         weight_milli: Some((weight * 1000.0).round() as u32),
         deadline: (slo >= 0.0).then(|| SimTime::from_secs_f64(arrival + slo * duration)),
         ..JobRow::default()
-    })
+    };
+    Ok(ReadRow { job, repairs: mode.map(first_batch).into_iter().collect() })
 }
 
 /// Batch size of a type of job as `ResNet-18 (batch size 32)`.

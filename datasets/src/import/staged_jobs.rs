@@ -29,51 +29,11 @@ impl<'a> ShockwaveReader<'a> {
 
     /// Reads the fields of line `line`.
     pub(super) fn read(&mut self, fields: &[&[u8]], line: u64) -> Result<(), RowProblem> {
-        if fields.len() != FIELDS.len() {
-            return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS.len() });
-        }
-        let value = |at, column, expected, fits| number(fields, at, column, expected, fits);
-        let steps = value(5, "total_steps", "a whole number of at least 1", |n| n >= 1.0 && n.fract() == 0.0)?;
-        let size = |n: f64| (1.0..=1e6).contains(&n) && n.fract() == 0.0;
-        let gpus = value(6, "scale_factor", "accelerators, at least 1", size)? as u32;
-        let weight = value(8, "priority_weight", "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
-        let slo = value(9, "SLO", "a multiple of the duration, or -1", |n| n < 1e6)?;
-        let arrival = value(11, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
-        let mode = match fields[7] {
-            b"static" => BatchMode::Static,
-            b"accordion" => BatchMode::Accordion,
-            b"gns" => BatchMode::NoiseScale,
-            other => {
-                let expected = "static, accordion or gns";
-                return Err(RowProblem::Value { column: "mode", value: excerpt(other), expected });
-            }
-        };
-        let kind = String::from_utf8_lossy(fields[0]);
-        let schedule = schedule_of(&kind, gpus, mode).ok_or_else(|| RowProblem::Value {
-            column: "job_type",
-            value: excerpt(fields[0]),
-            expected: "a model of Shockwave's traces and its batch size, as in LM (batch size 20)",
-        })?;
-        let Some(class) = staged(&schedule, self.measured, steps) else {
-            let of_size = self.measured.iter().filter(|class| class.gpus == gpus).map(|class| class.name.as_str());
-            let known = of_size.collect::<Vec<_>>().join(", ");
-            return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
-        };
-        let fastest = class.steps_per_sec.values().copied().fold(0.0, f64::max);
-        let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
+        let (request, class, steps) = job(fields, line, self.measured)?;
         let index = self.classes.iter().position(|other| **other == class).unwrap_or_else(|| {
             self.classes.push(Arc::new(class));
             self.classes.len() - 1
         });
-        let request = JobRequest {
-            name: format!("shockwave-{line}"),
-            submit: SimTime::from_secs_f64(arrival),
-            gpus,
-            elasticity: Elasticity::Rigid,
-            weight_milli: (weight * 1000.0).round().max(1.0) as u32,
-            deadline,
-            ..JobRequest::default()
-        };
         self.jobs.push(JobSpec { request, work: Work::Steps { class: index as u16, steps } });
         Ok(())
     }
@@ -84,6 +44,56 @@ impl<'a> ShockwaveReader<'a> {
         trace.workload = Workload::of_classes(self.classes, self.jobs);
         trace
     }
+}
+
+/// The fields of line `line` as a job, its class over `measured` ones, and its steps of the first batch size.
+pub(super) fn job(
+    fields: &[&[u8]],
+    line: u64,
+    measured: &[JobClass],
+) -> Result<(JobRequest, JobClass, f64), RowProblem> {
+    if fields.len() != FIELDS.len() {
+        return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS.len() });
+    }
+    let value = |at, column, expected, fits| number(fields, at, column, expected, fits);
+    let steps = value(5, "total_steps", "a whole number of at least 1", |n| n >= 1.0 && n.fract() == 0.0)?;
+    let size = |n: f64| (1.0..=1e6).contains(&n) && n.fract() == 0.0;
+    let gpus = value(6, "scale_factor", "accelerators, at least 1", size)? as u32;
+    let weight = value(8, "priority_weight", "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
+    let slo = value(9, "SLO", "a multiple of the duration, or -1", |n| n < 1e6)?;
+    let arrival = value(11, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
+    let mode = match fields[7] {
+        b"static" => BatchMode::Static,
+        b"accordion" => BatchMode::Accordion,
+        b"gns" => BatchMode::NoiseScale,
+        other => {
+            let expected = "static, accordion or gns";
+            return Err(RowProblem::Value { column: "mode", value: excerpt(other), expected });
+        }
+    };
+    let kind = String::from_utf8_lossy(fields[0]);
+    let schedule = schedule_of(&kind, gpus, mode).ok_or_else(|| RowProblem::Value {
+        column: "job_type",
+        value: excerpt(fields[0]),
+        expected: "a model of Shockwave's traces and its batch size, as in LM (batch size 20)",
+    })?;
+    let Some(class) = staged(&schedule, measured, steps) else {
+        let of_size = measured.iter().filter(|class| class.gpus == gpus).map(|class| class.name.as_str());
+        let known = of_size.collect::<Vec<_>>().join(", ");
+        return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
+    };
+    let fastest = class.steps_per_sec.values().copied().fold(0.0, f64::max);
+    let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
+    let request = JobRequest {
+        name: format!("shockwave-{line}"),
+        submit: SimTime::from_secs_f64(arrival),
+        gpus,
+        elasticity: Elasticity::Rigid,
+        weight_milli: (weight * 1000.0).round().max(1.0) as u32,
+        deadline,
+        ..JobRequest::default()
+    };
+    Ok((request, class, steps))
 }
 
 /// Schedule of batch sizes of a job type such as `LM (batch size 20)`; `None` where the model is not of the traces.
@@ -108,7 +118,10 @@ fn staged(schedule: &BatchSchedule, measured: &[JobClass], steps: f64) -> Option
     let mut before = schedule.first;
     for epoch in 1..epochs {
         let batch = schedule.batch(epoch, epochs, Regimes::Simulated);
-        let Some(class) = of_batch(batch).filter(|_| batch != before) else { continue };
+        if batch == before {
+            continue;
+        }
+        let Some(class) = of_batch(batch) else { continue };
         before = batch;
         later.push(BatchStage {
             begins: f64::from(epoch) * per_epoch,

@@ -1,6 +1,8 @@
 //! Public data beside the workspace.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub mod fixtures;
+
 use std::path::PathBuf;
 
 /// A path under `../shared`; without that folder these tests prove nothing, so its absence is a failure.
