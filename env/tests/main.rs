@@ -16,6 +16,7 @@ mod model_oracles;
 mod rental;
 mod requests;
 mod resize;
+mod rewards;
 mod services;
 mod serving;
 mod shared_cards;

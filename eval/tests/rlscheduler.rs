@@ -24,12 +24,23 @@ fn a_learned_order_is_judged_beside_the_repaired_heuristics() {
         assert_eq!(found, repaired, "{trace}");
         let (learned, sjf) = (row(trace, "learned"), row(trace, "sjf"));
         assert_eq!((learned.known, learned.published, learned.held_out), (sjf.known, sjf.published, sjf.held_out));
-        let to_beat: Vec<_> = rows.iter().filter(|row| row.trace == trace && row.better.is_none()).collect();
+        let to_beat: Vec<_> = rows.iter().filter(|row| row.trace == trace && row.against.is_empty()).collect();
         let [best] = to_beat[..] else { panic!("{trace}: one heuristic is the one to beat") };
         assert!(rows.iter().filter(|row| row.trace == trace).all(|row| row.known >= best.known));
-        let difference = learned.held_out_difference.unwrap();
-        assert!((difference.value - (learned.held_out - best.held_out)).abs() < 1e-9, "windows have equally many jobs");
-        assert!(difference.ci.unwrap().contains(difference.value));
+        // Each of the nine is compared with, and only shortest job first does not differ at all.
+        let names: Vec<&str> = learned.against.iter().map(|difference| &*difference.heuristic).collect();
+        assert_eq!(names, ["fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "f2", "f3", "f4"], "{trace}");
+        for difference in &learned.against {
+            let theirs = row(trace, &difference.heuristic);
+            let mean = learned.held_out - theirs.held_out;
+            assert!((difference.held_out.value - mean).abs() < 1e-9, "windows have equally many jobs");
+            assert!(difference.held_out.ci.unwrap().contains(mean));
+            let (p, corrected) = (difference.p, difference.p_holm.unwrap());
+            assert!(p > 0.0 && p <= corrected && corrected <= (9.0 * p).min(1.0), "{p} {corrected}");
+            assert_eq!(difference.heuristic == "sjf", difference.held_out.value == 0.0 && p == 1.0);
+        }
+        let fcfs = &learned.against[0];
+        assert!(fcfs.held_out.excludes(0.0) && fcfs.p_holm < Some(0.05) && fcfs.better == 20, "{fcfs:?}");
     }
 }
 

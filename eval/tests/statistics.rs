@@ -56,6 +56,24 @@ fn interval(estimate: Estimate, value: f64, low: f64, high: f64, tolerance: f64)
     close(ci.high, high, tolerance);
 }
 
+/// A p-value of 0.05 is where an interval of 95 % ends at 0.
+#[test]
+fn a_bootstrap_p_value_agrees_with_the_interval() {
+    let differences = (&x() - &y()).into_shape_with_order((18, 1)).unwrap();
+    let boot = Bootstrap::of_seeds(18, 20_000, 0.95, 1);
+    let mean = |draw: Resample<'_>, less: f64| mean_of_tasks(draw.of(differences.view()).view()) - less;
+    let ci = boot.estimate(0.0, |draw| mean(draw, 0.0)).ci.unwrap();
+    for end in [ci.low, ci.high] {
+        let p = boot.p_value(|draw| mean(draw, end));
+        assert!((p - 0.05).abs() < 0.002, "{p} at {end}");
+    }
+    let all = mean_of_tasks(differences.view());
+    assert!(boot.p_value(|draw| mean(draw, all)) > 0.9, "no difference at all");
+    // No draw is on the far side of 0, and the p-value is as small as 20,000 draws can tell.
+    assert_eq!(boot.p_value(|draw| mean(draw, 10.0)), 2.0 / 20_001.0);
+    assert_eq!(Bootstrap::of_seeds(1, 20_000, 0.95, 1).p_value(|_| 1.0), 1.0, "one seed says nothing");
+}
+
 #[test]
 fn aggregates_agree_with_rliable() {
     close(mean_of_tasks(x().view()), 1.083_888_888_888_889, 1e-12);

@@ -12,13 +12,16 @@ use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::heuristic::backfill::JobOrder;
 use goodput_agents::nets::weights::SetConfig;
 use goodput_agents::policies::queue::QueueRule;
-use goodput_configs::experiment::{AgentConfig, Experiment, QueueAgent, QueueEvolution, QueueLearner, QueuePpo};
+use goodput_configs::experiment::{
+    AgentConfig, Experiment, QueueAgent, QueueEvolution, QueueLearner, QueueObjective, QueuePpo,
+};
 use goodput_configs::scenario::{FileWorkload, WindowsConfig, WorkloadConfig};
 use goodput_configs::seeds::HELD_OUT;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::Simulator;
+use goodput_env::time::SimTime;
 use goodput_eval::metrics::bounded_slowdown;
 use goodput_train::Trained;
 use rand::RngExt;
@@ -31,11 +34,20 @@ const BACKFILL: &str = include_str!("../../configs/experiment/backfill.toml");
 /// 200 s. Two of these side by side are one job of twice the weight, so the optimum is Smith's rule (Naval Research
 /// Logistics Quarterly 1956): length over weight, and the weight of a slowdown is one over the length. So the wide jobs
 /// come first, which is shortest job first. Smallest area first, where the search begins, is the reverse.
-fn trace(folder: &Path) -> PathBuf {
+const SLOW_AND_WIDE: [(u32, i64); 2] = [(2, 120), (1, 200)];
+
+/// Jobs of one accelerator that are submitted at one time before two accelerators: of 1,000 s and of 100 s. The last
+/// job ends soonest where the long ones come first (Graham, SIAM Journal on Applied Mathematics 1969; the longer length
+/// is a multiple of the shorter one, so the rule is optimal). Smallest area first, where the search begins, is the
+/// reverse.
+const LONG_AND_SHORT: [(u32, i64); 2] = [(1, 100), (1, 1000)];
+
+/// Trace of 240 jobs of two kinds, width and seconds; `first` is the share of the first kind.
+fn trace(folder: &Path, kinds: [(u32, i64); 2], first: f64) -> PathBuf {
     let mut text = String::from("; MaxProcs: 2\n");
     let mut random = rng(1, Stream::Workload);
     for job in 1..=240 {
-        let (width, secs) = if random.random_bool(0.5) { (2, 120) } else { (1, 200) };
+        let (width, secs) = kinds[usize::from(!random.random_bool(first))];
         writeln!(text, "{job} 0 -1 {secs} {width} -1 -1 {width} {secs} -1 1 -1 -1 -1 -1 -1 -1 -1").unwrap();
     }
     let path = folder.join("trace.swf");
@@ -44,8 +56,9 @@ fn trace(folder: &Path) -> PathBuf {
 }
 
 fn experiment(folder: &Path, learner: QueueLearner) -> Experiment {
-    let mut experiment = on(trace(folder), 2, 24);
-    experiment.agent = Some(AgentConfig::Queue(QueueAgent { rule: QueueRule::StrictOrder, learner }));
+    let mut experiment = on(trace(folder, SLOW_AND_WIDE, 0.5), 2, 24);
+    let objective = QueueObjective::BoundedSlowdown;
+    experiment.agent = Some(AgentConfig::Queue(QueueAgent { rule: QueueRule::StrictOrder, objective, learner }));
     experiment
 }
 
@@ -109,6 +122,38 @@ fn both_learners_find_the_known_optimum_of_a_small_queue() {
         let learned = bundle(trained(&experiment, &folder.path().join(name), None));
         let found = slowdown(&held_out, &|| learned.policy(Default::default()).unwrap());
         assert!((found - optimum).abs() < 1e-9, "{name}: {found}, the optimum is {optimum}");
+    }
+}
+
+#[test]
+fn both_learners_find_the_greatest_utilization_of_a_small_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut experiment = on(trace(folder.path(), LONG_AND_SHORT, 0.8), 2, 24);
+    let setup = experiment.setup().unwrap();
+    let held_out: Vec<Arc<Scenario>> = (HELD_OUT..HELD_OUT + 20).map(|seed| setup.scenario(seed)).collect();
+    let optimum = |scenario: &Arc<Scenario>| {
+        let jobs = &scenario.workload.jobs;
+        let long = jobs.iter().filter(|job| job.request.limit == Some(SimTime::from_secs(1000))).count() as i64;
+        let short = jobs.len() as i64 - long;
+        let in_hundreds = (10 * long + short + 1) / 2;
+        100 * in_hundreds.max(10 * ((long + 1) / 2))
+    };
+    let ends = |make: &dyn Fn() -> Box<dyn Policy>| -> Vec<i64> {
+        let end = |scenario: &Arc<Scenario>| {
+            let outcome = Simulator::new(scenario.clone()).run(&mut *make()).unwrap();
+            let submit = scenario.workload.jobs[0].request.submit;
+            (outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap() - submit).as_millis() / 1000
+        };
+        held_out.iter().map(end).collect()
+    };
+    let best: Vec<i64> = held_out.iter().map(optimum).collect();
+    let start = ends(&|| QueueRule::StrictOrder.policy(JobOrder::Saf));
+    assert!(start.iter().sum::<i64>() as f64 > 1.05 * best.iter().sum::<i64>() as f64, "{start:?} {best:?}");
+    for (name, learner) in learners() {
+        let objective = QueueObjective::Utilization;
+        experiment.agent = Some(AgentConfig::Queue(QueueAgent { rule: QueueRule::StrictOrder, objective, learner }));
+        let learned = bundle(trained(&experiment, &folder.path().join(name), None));
+        assert_eq!(ends(&|| learned.policy(Default::default()).unwrap()), best, "{name}");
     }
 }
 

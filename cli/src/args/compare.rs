@@ -120,7 +120,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     /// Learned order of a batch queue, a bundle of `[agent.queue]`, judged beside the heuristics of `rlscheduler` on
-    /// its windows and on held-out ones; once for each.
+    /// its windows and on held-out ones; once for each. It gets a row for each heuristic, with the paired difference.
     #[arg(long = "policy", value_name = "BUNDLE")]
     pub policies: Vec<String>,
     /// Form of the rows.

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use goodput_agents::bundle::Model;
 use goodput_console::{Cell, CommandError, Listing};
 use goodput_eval::entries::LearnedPolicy;
-use goodput_eval::reproduce::rlscheduler::{self, JudgedOrder, JudgedRow};
+use goodput_eval::reproduce::rlscheduler::{self, JudgedOrder, JudgedRow, OrderDifference};
 use goodput_eval::reproduce::{REPRODUCTIONS, ReproduceError};
-use goodput_eval::stats::Estimate;
+use goodput_eval::stats::{Estimate, Interval};
 
 use crate::args::Reproduce;
 
@@ -49,24 +49,51 @@ fn judge(args: &Reproduce) -> Result<ExitCode, CommandError> {
         return Err(CommandError::input(error).with_help(format!("goodput reproduce {judged} --policy BUNDLE")));
     }
     let orders = args.policies.iter().map(|name| order(name)).collect::<Result<Vec<JudgedOrder>, _>>()?;
-    let columns = [
-        "trace",
-        "rule",
-        "order",
-        "first_two_thirds",
-        "ten_windows",
-        "ten_difference",
-        "last_third",
-        "last_difference",
-        "windows_better",
-    ];
-    let mut listing = Listing::new(&columns);
+    let mut listing = Listing::new(&JUDGED).brief(&JUDGED_BRIEF);
     for row in rlscheduler::judge(&args.data, &orders).map_err(absent)? {
-        listing.push(cells(&row));
+        match &row.against[..] {
+            [] => listing.push(cells(&row, None)),
+            against => against.iter().for_each(|difference| listing.push(cells(&row, Some(difference)))),
+        }
     }
     listing.print(args.output)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Columns of a judgement: an order, and one heuristic that it is compared with.
+const JUDGED: [&str; 16] = [
+    "trace",
+    "rule",
+    "order",
+    "first_two_thirds",
+    "ten_windows",
+    "last_third",
+    "against",
+    "ten_difference",
+    "ten_low",
+    "ten_high",
+    "last_difference",
+    "last_low",
+    "last_high",
+    "p",
+    "p_holm",
+    "windows_better",
+];
+
+const JUDGED_BRIEF: [&str; 12] = [
+    "trace",
+    "rule",
+    "order",
+    "ten_windows",
+    "last_third",
+    "against",
+    "last_difference",
+    "last_low",
+    "last_high",
+    "p",
+    "p_holm",
+    "windows_better",
+];
 
 fn order(name: &str) -> Result<JudgedOrder, CommandError> {
     let help = "train one with: goodput train configs/experiment/backfill.toml";
@@ -82,22 +109,20 @@ fn order(name: &str) -> Result<JudgedOrder, CommandError> {
     Ok(JudgedOrder { label, queue })
 }
 
-fn cells(row: &JudgedRow) -> Vec<Cell> {
+fn cells(row: &JudgedRow, difference: Option<&OrderDifference>) -> Vec<Cell> {
     let number = |value: f64| Cell::Number(value, 2);
-    let interval = |estimate: &Option<Estimate>| match estimate {
-        Some(Estimate { value, ci: Some(ci) }) => format!("{value:+.2} [{:+.2}, {:+.2}]", ci.low, ci.high),
-        Some(Estimate { value, ci: None }) => format!("{value:+.2}"),
-        None => String::from("the one to beat"),
+    let interval = |estimate: Option<&Estimate>| {
+        let end = |end: fn(&Interval) -> f64| estimate.and_then(|estimate| estimate.ci.as_ref()).map(end);
+        let parts = [estimate.map(|estimate| estimate.value), end(|ci| ci.low), end(|ci| ci.high)];
+        parts.map(|part| Cell::option(part, number))
     };
-    vec![
-        row.trace.into(),
-        row.rule.name().into(),
-        row.order.as_str().into(),
-        number(row.known),
-        number(row.published),
-        interval(&row.published_difference).into(),
-        number(row.held_out),
-        interval(&row.held_out_difference).into(),
-        Cell::option(row.better, |better| Cell::Number(better as f64, 0)),
-    ]
+    let mut cells = vec![row.trace.into(), row.rule.name().into(), row.order.as_str().into()];
+    cells.extend([row.known, row.published, row.held_out].map(number));
+    cells.push(Cell::option(difference, |difference| difference.heuristic.as_str().into()));
+    cells.extend(interval(difference.map(|difference| &difference.published)));
+    cells.extend(interval(difference.map(|difference| &difference.held_out)));
+    cells.push(Cell::option(difference, |difference| Cell::Number(difference.p, 4)));
+    cells.push(Cell::option(difference.and_then(|difference| difference.p_holm), |p| Cell::Number(p, 4)));
+    cells.push(Cell::option(difference, |difference| Cell::Whole(difference.better as i64)));
+    cells
 }

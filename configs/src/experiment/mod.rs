@@ -40,7 +40,7 @@ pub use self::expert::ExpertAgent;
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
-pub use self::queue::{QueueAgent, QueueEvolution, QueueLearner, QueuePpo};
+pub use self::queue::{QueueAgent, QueueEvolution, QueueLearner, QueueObjective, QueuePpo};
 pub use self::sweep::{SeedRange, SweepConfig, SweepPoint, SweepSettings, points};
 
 /// An experiment: `goodput train FILE`.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::SetupError;
 
-/// An order of a batch queue that is learned for the mean bounded slowdown of the jobs. The greatest score comes first,
+/// An order of a batch queue that is learned for one objective. The greatest score comes first,
 /// in the rule that the heuristics have (`goodput_agents::policies::queue`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -15,8 +15,24 @@ pub struct QueueAgent {
     /// Rule of the queue that the order serves; absent: EASY backfill.
     #[serde(default)]
     pub rule: QueueRule,
+    /// Quantity that the order is learned for; absent: bounded slowdown.
+    #[serde(default)]
+    pub objective: QueueObjective,
     /// Learner, and with it the form of the score.
     pub learner: QueueLearner,
+}
+
+/// Quantity of a workload that an order is learned for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum QueueObjective {
+    /// Mean bounded slowdown of the jobs, as small as possible.
+    #[default]
+    BoundedSlowdown,
+    /// Accelerator time held by jobs over capacity times makespan, as great as possible. Orders differ in it only by the
+    /// end of the last job.
+    Utilization,
 }
 
 /// Learner of an order.

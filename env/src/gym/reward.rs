@@ -1,4 +1,4 @@
-//! Reward terms by name, each a rate integrated over the time that a step takes.
+//! Reward terms by name, each a quantity that grows over a run and of which a step gets its part.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,11 +25,17 @@ pub enum RewardTerm {
         /// Weight of the term in the sum.
         weight: f64,
     },
+    /// Minus the bounded slowdowns of the jobs: age over run time, the latter taken as at least 10 s. Over an episode in
+    /// which all jobs end this is minus the sum of their bounded slowdowns.
+    BoundedSlowdown {
+        /// Weight of the term in the sum.
+        weight: f64,
+    },
 }
 
 impl RewardTerm {
     /// Names, for listings.
-    pub const NAMES: [&'static str; 3] = ["jobs-in-system", "utilization", "slo-violations"];
+    pub const NAMES: [&'static str; 4] = ["jobs-in-system", "utilization", "slo-violations", "bounded-slowdown"];
 }
 
 /// The reward of a run: a sum of terms, per `scale_secs` of time.
@@ -79,18 +85,22 @@ impl Discount {
 pub(crate) struct Integrals {
     job_millis: i64,
     gpu_millis: f64,
-    /// Zero where no term asks for it: it is the only one that has to be worked out.
+    /// Zero where no term asks for it, because it has to be worked out.
     violated: i64,
+    /// As `violated`.
+    slowdowns: f64,
 }
 
 impl Reward {
     /// The integrals that its terms are made of, up to now.
     pub(crate) fn integrals(&self, simulator: &Simulator) -> Integrals {
         let late = self.terms.iter().any(|term| matches!(term, RewardTerm::SloViolations { .. }));
+        let slow = self.terms.iter().any(|term| matches!(term, RewardTerm::BoundedSlowdown { .. }));
         Integrals {
             job_millis: simulator.job_millis(),
             gpu_millis: simulator.gpu_millis() as f64 / f64::from(simulator.scenario().cluster.total_gpus()),
             violated: if late { simulator.violated_micros() as i64 } else { 0 },
+            slowdowns: if slow { simulator.bounded_slowdowns() } else { 0.0 },
         }
     }
 
@@ -100,8 +110,9 @@ impl Reward {
         let value = |term: &RewardTerm| match *term {
             RewardTerm::JobsInSystem { weight } => -weight * (to.job_millis - from.job_millis) as f64,
             RewardTerm::Utilization { weight } => weight * (to.gpu_millis - from.gpu_millis),
-            // This is a count and no integral over time, so the factor cancels the division below.
+            // These are no integrals over time, so the factor cancels the division below.
             RewardTerm::SloViolations { weight } => -weight * (to.violated - from.violated) as f64 / 1e9 * unit,
+            RewardTerm::BoundedSlowdown { weight } => -weight * (to.slowdowns - from.slowdowns) * unit,
         };
         self.terms.iter().map(value).sum::<f64>() / unit
     }

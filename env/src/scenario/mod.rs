@@ -1,6 +1,7 @@
 //! One run's fixed inputs, shared by all simulators of it.
 
 mod allocation;
+mod alone;
 mod information;
 mod limits;
 mod mixing;
@@ -38,6 +39,8 @@ pub struct Scenario {
     pub profiles: Arc<[Option<ServingProfile>]>,
     /// Shapes of the workload's jobs, computed on first use.
     pub shapes: OnceLock<JobShapes>,
+    /// Run times of [`Self::alone_secs`], computed on first use.
+    pub alone: OnceLock<Box<[Option<f64>]>>,
     /// Options of the run: decision points, costs, information.
     pub options: SimOptions,
     /// Master seed of all random streams of the run.
@@ -50,7 +53,7 @@ impl Scenario {
         let workload = divided(&cluster, workload, &options);
         let speeds = Arc::new(SpeedTables::new(&cluster, &workload));
         let profiles = profiles(&cluster, &workload);
-        Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), options, seed }
+        Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), alone: OnceLock::new(), options, seed }
     }
 
     /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run
@@ -105,7 +108,7 @@ impl Scenario {
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
         let workload = divided(&self.cluster, workload, &self.options);
         let profiles = profiles(&self.cluster, &workload);
-        Self { workload, seed, profiles, shapes: OnceLock::new(), ..self.clone() }
+        Self { workload, seed, profiles, shapes: OnceLock::new(), alone: OnceLock::new(), ..self.clone() }
     }
 
     /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind`

@@ -29,6 +29,7 @@ mod services;
 mod shared_profiles;
 mod shared_use;
 mod sharing;
+mod slowdown;
 
 use std::sync::Arc;
 
@@ -452,6 +453,7 @@ impl Simulator {
         record.faults.failed = at(Departure::GivenUp);
         record.refused = at(Departure::Refused);
         self.records.idle_gpu_millis += state.idle_gpu_millis(self.state.now);
+        self.records.slowdowns += record.slowdown_at_end();
         self.records.jobs[job.index()] = record;
         self.records.in_system -= 1;
         // The policy knows of the jobs that it refuses, and need not be asked again because of them.

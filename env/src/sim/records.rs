@@ -27,6 +27,8 @@ pub(super) struct RunRecords {
     pub in_system: u32,
     pub job_millis: i64,
     pub gpu_millis: i64,
+    /// Sum of the bounded slowdowns of the jobs that left the system.
+    pub slowdowns: f64,
     /// Accelerator time that completed jobs held without use.
     pub idle_gpu_millis: i64,
     /// Accelerators that jobs hold.

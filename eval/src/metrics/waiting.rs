@@ -2,10 +2,6 @@
 
 use goodput_env::sim::JobRecord;
 
-/// Run times below this count as this long, so that a job of a second does not rule the mean
-/// slowdown (Feitelson).
-const SLOWDOWN_BOUND_SECS: f64 = 10.0;
-
 /// Completion minus submission.
 pub fn jct_secs(job: &JobRecord) -> Option<f64> {
     Some(job.jct()?.as_secs_f64())
@@ -18,5 +14,5 @@ pub fn queueing_delay_secs(job: &JobRecord) -> Option<f64> {
 
 /// JCT over wall time with accelerators, the latter taken as at least 10 s; at least 1.
 pub fn bounded_slowdown(job: &JobRecord) -> Option<f64> {
-    Some((jct_secs(job)? / job.executed.as_secs_f64().max(SLOWDOWN_BOUND_SECS)).max(1.0))
+    job.bounded_slowdown()
 }

@@ -73,6 +73,17 @@ impl Bootstrap {
         Estimate { value, ci: self.interval(values) }
     }
 
+    /// Two-sided p-value of the hypothesis that `statistic` is 0: twice the share of draws on the far side of 0, with one
+    /// more draw there so that it is never 0 (Davison and Hinkley 1997, "Bootstrap Methods and their Application",
+    /// section 4.2). It is below 1 - `confidence` about where the interval leaves out 0. 1 where there are no draws.
+    pub fn p_value(&self, statistic: impl Fn(Resample<'_>) -> f64) -> f64 {
+        let values: Vec<f64> = self.draws.iter().map(|draw| statistic(Resample(draw.view()))).collect();
+        let share = |beyond: fn(&f64) -> bool| {
+            (values.iter().filter(|value| beyond(value)).count() + 1) as f64 / (values.len() + 1) as f64
+        };
+        (2.0 * share(|value| *value <= 0.0).min(share(|value| *value >= 0.0))).min(1.0)
+    }
+
     /// As [`Self::estimate`], with two independent draws at a time.
     pub fn estimate_two(
         &self,

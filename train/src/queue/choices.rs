@@ -4,39 +4,25 @@ use std::sync::Arc;
 
 use goodput_agents::learning::ppo::PpoBatch;
 use goodput_agents::policies::queue::{GLOBALS, JOB_FEATURES, QueueChoice, layout};
-use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use goodput_eval::metrics::{bounded_slowdown, jct_secs};
 
 /// Part of the cost of a run that falls due at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueStep {
-    /// Time at which a job starts.
+    /// Time from which no choice changes this part.
     pub at: SimTime,
-    /// Bounded slowdown of the job, of which the start is what a choice still decides.
+    /// Size of the part, for example the bounded slowdown of a job that starts at that time.
     pub cost: f64,
 }
 
-/// Bounded slowdowns of the jobs of a run by the times at which the jobs started, in order of time.
-pub(super) fn steps(outcome: &Outcome) -> Vec<QueueStep> {
-    let step = |job: &_| {
-        let (slowdown, jct) = (bounded_slowdown(job)?, jct_secs(job)?);
-        let waited = SimTime::from_secs_f64((jct - job.executed.as_secs_f64()).max(0.0));
-        Some(QueueStep { at: job.submit + waited, cost: slowdown })
-    };
-    let mut steps: Vec<QueueStep> = outcome.jobs.iter().filter_map(step).collect();
-    steps.sort_by_key(|step| step.at);
-    steps
-}
-
 /// Costs from a time on.
-struct SlowdownToGo {
+struct CostToGo {
     times: Vec<SimTime>,
     /// By step: its cost and all later ones.
     sums: Vec<f64>,
 }
 
-impl SlowdownToGo {
+impl CostToGo {
     fn of(steps: &[QueueStep]) -> Self {
         let mut sums: Vec<f64> = steps.iter().map(|step| step.cost).collect();
         for index in (1..sums.len()).rev() {
@@ -57,7 +43,7 @@ impl SlowdownToGo {
 /// It is the mean cost of the other runs from the time of the choice on, less that of its own run, relative to the
 /// mean cost of a whole run: so crowded workloads count no more than others.
 pub fn advantages(choices: &[Vec<SimTime>], steps: &[Vec<QueueStep>]) -> Vec<Vec<f64>> {
-    let costs: Vec<SlowdownToGo> = steps.iter().map(|steps| SlowdownToGo::of(steps)).collect();
+    let costs: Vec<CostToGo> = steps.iter().map(|steps| CostToGo::of(steps)).collect();
     let whole = costs.iter().map(|cost| cost.sums.first().copied().unwrap_or(0.0)).sum::<f64>() / costs.len() as f64;
     let advantage = |run: usize, at: SimTime| {
         let own = costs[run].from(at);

@@ -26,7 +26,7 @@ const SEARCHED: usize = JOB_FEATURES.len() - 1;
 struct SearchState {
     config_sha256: String,
     search: Cma,
-    /// Mean bounded slowdown on the validation workloads, and the weights that had it.
+    /// Mean cost on the validation workloads, and the weights that had it.
     best: Option<(f64, Vec<f64>)>,
 }
 
@@ -66,25 +66,26 @@ pub fn train(
         let scores: Vec<QueueScore> = state.search.ask().iter().map(|weights| score(weights)).collect();
         // All candidates of a generation meet equal workloads, and every generation meets new ones.
         let workloads = runs.training(generation * agent.episodes, agent.episodes);
-        let slowdowns = runs.slowdowns(&scores, &workloads)?;
+        let by_workload = runs.costs(&scores, &workloads)?;
         // A mean of logarithms: otherwise the most crowded of the workloads would decide alone.
         let costs: Vec<f64> =
-            slowdowns.iter().map(|of| mean(&of.iter().map(|slowdown| slowdown.ln()).collect::<Vec<_>>())).collect();
+            by_workload.iter().map(|of| mean(&of.iter().map(|cost| cost.ln()).collect::<Vec<_>>())).collect();
         state.search.tell(&costs);
         let done = generation + 1;
         if done.is_multiple_of(runs.experiment.train.evaluate_every) || done == agent.generations {
             // The centre is the answer of the search; the best of a generation may only have been lucky.
             let centre = state.search.mean().to_vec();
-            let slowdown = runs.validate(&score(&centre))?;
-            if state.best.as_ref().is_none_or(|(best, _)| slowdown < *best) {
-                state.best = Some((slowdown, centre));
+            let cost = runs.validate(&score(&centre))?;
+            if state.best.as_ref().is_none_or(|(best, _)| cost < *best) {
+                state.best = Some((cost, centre));
             }
         }
-        let validated = state.best.as_ref().map_or(f64::NAN, |(slowdown, _)| *slowdown);
+        let validated = state.best.as_ref().map_or(f64::NAN, |(cost, _)| *cost);
+        let names = runs.names();
         let figures = vec![
-            ("rollout/log_bounded_slowdown", mean(&costs)),
+            (names.rollout_log, mean(&costs)),
             ("search/sigma", state.search.sigma()),
-            ("eval/bounded_slowdown_mean", validated),
+            (names.validation, validated),
         ];
         recorder.record(done * per_generation, &figures)?;
         // The row goes first: a stop in between leaves a row too many, which resuming drops, and never one too few.

@@ -1,14 +1,15 @@
 //! Learned orders of batch queues (`goodput_agents::policies::queue`).
 //!
-//! - `runs`: what a score costs on workloads.
+//! - `runs`: what a score costs on workloads; `objective`: costs of a run.
 //! - `evolution`: CMA-ES over a linear score.
 //! - `ppo`: proximal policy optimisation of a set encoder; `choices`: its experience.
 //!
-//! Both learners are told the mean bounded slowdown of the jobs of a workload, and both export the score with the best
-//! mean on the validation seeds.
+//! Both learners are told the cost of a workload by the agent's objective, and both export the score with the least mean
+//! cost on the validation seeds.
 
 mod choices;
 mod evolution;
+mod objective;
 mod ppo;
 mod runs;
 
@@ -28,7 +29,7 @@ pub fn train(
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
-    let runs = runs::QueueRuns::new(experiment, agent.rule, dir, hooks)?;
+    let runs = runs::QueueRuns::new(experiment, agent, dir, hooks)?;
     match &agent.learner {
         QueueLearner::Evolution(evolution) => evolution::train(&runs, evolution, dir, hooks),
         QueueLearner::Ppo(ppo) => ppo::train(&runs, ppo, dir, hooks),

@@ -15,7 +15,8 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::choices::{QueueExperience, QueueStep, advantages, steps};
+use super::choices::{QueueExperience, QueueStep, advantages};
+use super::objective::{cost, steps};
 use super::runs::{QueueRuns, mean};
 use crate::checkpoint::StateError;
 use crate::error::TrainError;
@@ -34,7 +35,7 @@ struct PpoState {
     config_sha256: String,
     updates: u64,
     choices: u64,
-    /// Best mean bounded slowdown on the validation workloads so far.
+    /// Least mean cost on the validation workloads so far.
     best: Option<f64>,
 }
 
@@ -51,7 +52,15 @@ struct Collected {
     experience: QueueExperience,
     /// Choices in queues that were too long to learn from.
     left_out: u64,
-    slowdown: f64,
+    /// Mean over the runs.
+    cost: f64,
+}
+
+/// Run of an order that explores.
+struct ExploredRun {
+    choices: Vec<QueueChoice>,
+    steps: Vec<QueueStep>,
+    cost: f64,
 }
 
 /// Trains from the latest checkpoint, or from the beginning.
@@ -70,10 +79,11 @@ pub fn train(runs: &QueueRuns<'_>, agent: &QueuePpo, dir: &RunDir, hooks: &Hooks
         if last || learning.state.updates.is_multiple_of(runs.experiment.train.evaluate_every) {
             learning.validate()?;
         }
+        let names = runs.names();
         let figures = vec![
-            ("rollout/bounded_slowdown_mean", collected.slowdown),
+            (names.rollout, collected.cost),
             ("rollout/left_out", collected.left_out as f64),
-            ("eval/bounded_slowdown_mean", learning.state.best.unwrap_or(f64::NAN)),
+            (names.validation, learning.state.best.unwrap_or(f64::NAN)),
             ("train/policy_gradient_loss", stats.policy_loss),
             ("train/entropy", stats.entropy),
             ("train/approx_kl", stats.approx_kl),
@@ -134,35 +144,34 @@ impl<'a> QueueLearning<'a> {
             self.explore(&score, workload, update * cells + cell)
         };
         let all: Vec<_> = (0..cells).into_par_iter().map(play).collect();
-        let all = all.into_iter().collect::<Result<Vec<(Vec<QueueChoice>, Vec<QueueStep>)>, TrainError>>()?;
-        let slowdowns: Vec<f64> =
-            all.iter().map(|(_, steps)| mean(&steps.iter().map(|step| step.cost).collect::<Vec<_>>())).collect();
+        let all = all.into_iter().collect::<Result<Vec<ExploredRun>, TrainError>>()?;
+        let costs: Vec<f64> = all.iter().map(|run| run.cost).collect();
         let (mut experience, mut left_out) = (QueueExperience::default(), 0);
         for runs in all.chunks(agent.runs as usize) {
             let times: Vec<Vec<SimTime>> =
-                runs.iter().map(|(choices, _)| choices.iter().map(|choice| choice.at).collect()).collect();
-            let costs: Vec<Vec<QueueStep>> = runs.iter().map(|(_, steps)| steps.clone()).collect();
-            for ((choices, _), advantages) in runs.iter().zip(advantages(&times, &costs)) {
-                for (choice, advantage) in choices.iter().zip(advantages) {
+                runs.iter().map(|run| run.choices.iter().map(|choice| choice.at).collect()).collect();
+            let steps: Vec<Vec<QueueStep>> = runs.iter().map(|run| run.steps.clone()).collect();
+            for (run, advantages) in runs.iter().zip(advantages(&times, &steps)) {
+                for (choice, advantage) in run.choices.iter().zip(advantages) {
                     left_out += u64::from(!experience.push(choice, advantage, agent.slots));
                 }
             }
         }
-        Ok(Collected { experience, left_out, slowdown: mean(&slowdowns) })
+        Ok(Collected { experience, left_out, cost: mean(&costs) })
     }
 
-    fn explore(
-        &self,
-        score: &QueueScore,
-        workload: &Arc<Scenario>,
-        run: u64,
-    ) -> Result<(Vec<QueueChoice>, Vec<QueueStep>), TrainError> {
+    fn explore(&self, score: &QueueScore, workload: &Arc<Scenario>, run: u64) -> Result<ExploredRun, TrainError> {
         let log = ChoiceLog::default();
         // The stream of a run is that of its number, which the shuffles of updates do not use.
         let seed = self.runs.experiment.seed ^ run.wrapping_add(1).wrapping_mul(0xD1B5_4A32_D192_ED03);
         let order = LearnedOrder::exploring(score, seed, log.clone());
         let outcome = self.runs.play(workload, self.runs.rule.policy(order))?;
-        Ok((log.take(), steps(&outcome)))
+        let objective = self.runs.objective;
+        Ok(ExploredRun {
+            choices: log.take(),
+            steps: steps(objective, workload, &outcome),
+            cost: cost(objective, workload, &outcome),
+        })
     }
 
     fn update(&mut self, experience: &QueueExperience) -> Result<PpoStats, TrainError> {
@@ -193,9 +202,9 @@ impl<'a> QueueLearning<'a> {
 
     fn validate(&mut self) -> Result<(), TrainError> {
         let weights = self.learner.weights();
-        let slowdown = self.runs.validate(&QueueScore::Net(weights.clone()))?;
-        if self.state.best.is_none_or(|best| slowdown < best) {
-            self.state.best = Some(slowdown);
+        let cost = self.runs.validate(&QueueScore::Net(weights.clone()))?;
+        if self.state.best.is_none_or(|best| cost < best) {
+            self.state.best = Some(cost);
             self.best = weights.clone();
         }
         Ok(())

@@ -5,26 +5,27 @@ use std::sync::Arc;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::compose::loaning::complete;
 use goodput_agents::policies::queue::{LearnedQueue, QueueRule, QueueScore};
-use goodput_configs::experiment::Experiment;
+use goodput_configs::experiment::{Experiment, QueueAgent, QueueObjective};
 use goodput_configs::scenario::Setup;
 use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::EnvError;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::{Outcome, Simulator};
-use goodput_eval::metrics::bounded_slowdown;
 use rayon::prelude::*;
 
+use super::objective::{FigureNames, cost, names};
 use crate::Hooks;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
 use crate::export::bundle;
 use crate::run_dir::RunDir;
 
-/// Workloads of an experiment, and the rule by which queues are run on them.
+/// Workloads of an experiment, the rule by which queues are run on them, and what a run costs.
 pub(super) struct QueueRuns<'a> {
     pub experiment: &'a Experiment,
     pub rule: QueueRule,
+    pub objective: QueueObjective,
     setup: Setup,
     training: Episodes,
     validation: Vec<Arc<Scenario>>,
@@ -35,7 +36,7 @@ pub(super) struct QueueRuns<'a> {
 impl<'a> QueueRuns<'a> {
     pub fn new(
         experiment: &'a Experiment,
-        rule: QueueRule,
+        agent: &QueueAgent,
         dir: &RunDir,
         hooks: &Hooks<'_>,
     ) -> Result<Self, TrainError> {
@@ -43,7 +44,8 @@ impl<'a> QueueRuns<'a> {
         let seeds = VALIDATION..VALIDATION + experiment.train.validation_seeds;
         Ok(Self {
             experiment,
-            rule,
+            rule: agent.rule,
+            objective: agent.objective,
             validation: seeds.map(|seed| setup.scenario(seed)).collect(),
             training: Episodes::new(experiment)?,
             setup,
@@ -68,23 +70,29 @@ impl<'a> QueueRuns<'a> {
         Ok(Simulator::new(scenario.clone()).run(&mut *policy).map_err(EnvError::from)?)
     }
 
-    /// Mean bounded slowdown of each score on each workload, score by score.
-    pub fn slowdowns(&self, scores: &[QueueScore], on: &[Arc<Scenario>]) -> Result<Vec<Vec<f64>>, TrainError> {
+    /// Names of the figures of this training.
+    pub fn names(&self) -> FigureNames {
+        names(self.objective)
+    }
+
+    /// Cost of each score on each workload, score by score.
+    pub fn costs(&self, scores: &[QueueScore], on: &[Arc<Scenario>]) -> Result<Vec<Vec<f64>>, TrainError> {
         let cells = scores.len() * on.len();
-        let slowdown = |cell: usize| {
+        let cost_of = |cell: usize| {
+            let workload = &on[cell % on.len()];
             let queue = LearnedQueue { score: scores[cell / on.len()].clone(), rule: self.rule };
-            Ok(slowdown_mean(&self.play(&on[cell % on.len()], queue.policy())?))
+            Ok(cost(self.objective, workload, &self.play(workload, queue.policy())?))
         };
         // All runs end before errors are looked at, so that the first error is the first in order.
-        let all: Vec<Result<f64, TrainError>> = (0..cells).into_par_iter().map(slowdown).collect();
+        let all: Vec<Result<f64, TrainError>> = (0..cells).into_par_iter().map(cost_of).collect();
         let all = all.into_iter().collect::<Result<Vec<f64>, TrainError>>()?;
         Ok(all.chunks(on.len()).map(<[f64]>::to_vec).collect())
     }
 
-    /// Mean bounded slowdown of a score over the validation workloads.
+    /// Mean cost of a score over the validation workloads.
     pub fn validate(&self, score: &QueueScore) -> Result<f64, TrainError> {
-        let slowdowns = self.slowdowns(std::slice::from_ref(score), &self.validation)?;
-        Ok(mean(&slowdowns[0]))
+        let costs = self.costs(std::slice::from_ref(score), &self.validation)?;
+        Ok(mean(&costs[0]))
     }
 
     /// The trained policy.
@@ -97,11 +105,6 @@ impl<'a> QueueRuns<'a> {
         };
         bundle(Model::Queue(LearnedQueue { score, rule: self.rule }), self.experiment, &self.setup, provenance)
     }
-}
-
-/// Mean bounded slowdown of the jobs that are complete.
-pub(super) fn slowdown_mean(outcome: &Outcome) -> f64 {
-    mean(&outcome.jobs.iter().filter_map(bounded_slowdown).collect::<Vec<f64>>())
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -1,13 +1,13 @@
 //! Judgement of learned orders beside the repaired heuristics, on the two traces.
 //!
 //! - The last third of the jobs of a trace is held out: 20 windows at even distances. They overlap, because 3,334 jobs
-//!   have no room for 20 windows of 1,024. So intervals do not take windows for independent: they resample blocks of
-//!   consecutive jobs (block bootstrap; Künsch, Annals of Statistics 1989), each with its part of every window.
+//!   have no room for 20 windows of 1,024.
+//! - A learned order is compared with each of the nine heuristics, job by job (`difference`). Its nine p-values are
+//!   corrected together.
 //! - The heuristic to beat is the one with the least mean on 20 windows of the first two thirds, where learned orders
 //!   are trained and chosen too.
 //! - The ten windows of the artifact reach into both parts, as in the publication.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,20 +16,15 @@ use goodput_agents::policies::queue::{LearnedQueue, QueueRule};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{SimError, Simulator};
-use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::difference::{ComparedOrder, OrderDifference};
 use super::{LENGTH, TRACES, WINDOWS, read, window};
 use crate::metrics::bounded_slowdown;
 use crate::reproduce::ReproduceError;
-use crate::stats::{Bootstrap, Estimate};
 
 /// Windows of each part of a trace.
 const COUNT: usize = 20;
-/// Consecutive jobs that are resampled together.
-const BLOCK: usize = 256;
-/// Resamples of an interval.
-const RESAMPLES: usize = 10_000;
 
 /// Learned order with its name in the table.
 #[derive(Clone, Debug)]
@@ -55,12 +50,8 @@ pub struct JudgedRow {
     pub published: f64,
     /// On the windows of the last third.
     pub held_out: f64,
-    /// `published` less that of the heuristic to beat, which has none itself; interval of 95 %.
-    pub published_difference: Option<Estimate>,
-    /// `held_out` less that of the heuristic to beat.
-    pub held_out_difference: Option<Estimate>,
-    /// Held-out windows on which the order has less than the heuristic to beat.
-    pub better: Option<usize>,
+    /// Less the heuristics: of a learned order all nine, of a heuristic the one to beat, of that one none.
+    pub against: Vec<OrderDifference>,
 }
 
 /// First jobs of `COUNT` windows at even distances between two jobs.
@@ -69,9 +60,11 @@ fn even(from: usize, to: usize) -> Vec<usize> {
 }
 
 /// Bounded slowdowns of the jobs of windows, window by window.
-struct Slowdowns {
-    firsts: Vec<usize>,
-    windows: Vec<Vec<f64>>,
+#[derive(Debug)]
+pub(super) struct Slowdowns {
+    /// First job of each window, by its place in the trace.
+    pub firsts: Vec<usize>,
+    pub windows: Vec<Vec<f64>>,
 }
 
 impl Slowdowns {
@@ -84,32 +77,13 @@ impl Slowdowns {
         Ok(Self { firsts, windows })
     }
 
-    fn means(&self) -> Vec<f64> {
+    /// Mean of each window.
+    pub fn means(&self) -> Vec<f64> {
         self.windows.iter().map(|jobs| jobs.iter().sum::<f64>() / jobs.len() as f64).collect()
     }
 
     fn mean(&self) -> f64 {
         self.means().iter().sum::<f64>() / self.windows.len() as f64
-    }
-
-    /// Mean difference to `other` on the jobs of these windows, with its interval over blocks of jobs.
-    fn less(&self, other: &Self) -> Estimate {
-        let mut blocks: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-        for ((first, ours), theirs) in self.firsts.iter().zip(&self.windows).zip(&other.windows) {
-            for (index, (our, their)) in ours.iter().zip(theirs).enumerate() {
-                let (sum, jobs) = blocks.entry((first + index) / BLOCK).or_default();
-                *sum += our - their;
-                *jobs += 1.0;
-            }
-        }
-        let column = |part: fn(&(f64, f64)) -> f64| {
-            Array2::from_shape_vec((blocks.len(), 1), blocks.values().map(part).collect()).unwrap_or_default()
-        };
-        let (sums, jobs) = (column(|(sum, _)| *sum), column(|(_, jobs)| *jobs));
-        let bootstrap = Bootstrap::of_seeds(blocks.len(), RESAMPLES, 0.95, 1);
-        bootstrap.estimate(sums.sum() / jobs.sum(), |resample| {
-            resample.of(sums.view()).sum() / resample.of(jobs.view()).sum()
-        })
     }
 }
 
@@ -135,11 +109,15 @@ impl PlayedWindow {
         Ok(Self { order, known: on_known, published, held_out })
     }
 
-    fn row(&self, trace: &'static str, rule: QueueRule, best: Option<&Self>) -> JudgedRow {
-        let better = |best: &Self| {
-            let pairs = self.held_out.means().into_iter().zip(best.held_out.means());
-            pairs.filter(|(ours, theirs)| ours < theirs).count()
-        };
+    fn compared(&self) -> ComparedOrder<'_> {
+        ComparedOrder { published: &self.published, held_out: &self.held_out }
+    }
+
+    fn less(&self, heuristic: &Self) -> OrderDifference {
+        OrderDifference::of(self.compared(), &heuristic.order, heuristic.compared())
+    }
+
+    fn row(&self, trace: &'static str, rule: QueueRule, against: Vec<OrderDifference>) -> JudgedRow {
         JudgedRow {
             trace,
             rule,
@@ -147,9 +125,7 @@ impl PlayedWindow {
             known: self.known.mean(),
             published: self.published.mean(),
             held_out: self.held_out.mean(),
-            published_difference: best.map(|best| self.published.less(&best.published)),
-            held_out_difference: best.map(|best| self.held_out.less(&best.held_out)),
-            better: best.map(better),
+            against,
         }
     }
 }
@@ -174,11 +150,15 @@ pub fn judge(data: &Path, orders: &[JudgedOrder]) -> Result<Vec<JudgedRow>, Repr
             };
             let heuristics = JobOrder::ALL.par_iter().map(heuristic).collect::<Result<Vec<PlayedWindow>, _>>()?;
             let best = heuristics.iter().min_by(|a, b| a.known.mean().total_cmp(&b.known.mean()));
-            let is_best = |played: &PlayedWindow| best.is_some_and(|best| best.order == played.order);
-            rows.extend(heuristics.iter().map(|played| played.row(trace, rule, best.filter(|_| !is_best(played)))));
+            for played in &heuristics {
+                let best = best.filter(|best| best.order != played.order);
+                rows.push(played.row(trace, rule, best.map(|best| played.less(best)).into_iter().collect()));
+            }
             for JudgedOrder { label, queue } in orders.iter().filter(|order| order.queue.rule == rule) {
                 let played = PlayedWindow::of(&workload, label.clone(), &|| queue.policy())?;
-                rows.push(played.row(trace, rule, best));
+                let mut against: Vec<_> = heuristics.par_iter().map(|heuristic| played.less(heuristic)).collect();
+                OrderDifference::correct(&mut against);
+                rows.push(played.row(trace, rule, against));
             }
         }
     }

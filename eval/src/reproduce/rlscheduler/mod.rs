@@ -7,6 +7,7 @@
 //!
 //! `judgement` compares learned orders with the heuristics on jobs that nothing was trained or chosen by.
 
+mod difference;
 mod judgement;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use rayon::prelude::*;
 use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 use crate::metrics::bounded_slowdown;
+pub use difference::OrderDifference;
 pub use judgement::{JudgedOrder, JudgedRow, judge};
 
 /// Reproduction of the published table of heuristics.
