@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{plain, run};
 
@@ -40,7 +40,7 @@ fn a_second_node_ends_the_wait_of_two_jobs() {
     assert_eq!(wait(&found, "fifo", "nothing"), (waits, None));
     assert_eq!(wait(&found, "fifo", "one_more_node"), (0.0, Some(-waits)));
     assert_eq!(wait(&found, "srtf", "nothing"), (waits, Some(0.0)));
-    assert_eq!(found["tenants"], serde_json::json!(["x", "y"]));
+    assert_eq!(found["tenants"], json!(["x", "y"]));
     let cluster = &found["rows"][0]["figures"];
     assert_eq!(
         (cluster["utilisation_percent"]["value"].as_f64(), cluster["idle_gpu_hours"]["value"].as_f64()),
@@ -126,6 +126,66 @@ fn the_start_of_a_job_is_predicted_with_what_is_ahead_of_it() {
     assert!(code == 0 && of("low") <= of("median") && of("median") <= of("high") && of("low") > 0.0, "{found}");
     let (one, other) = (run(dir.path(), &[&asked[..], &["-j", "1"]].concat()), run(dir.path(), &asked));
     assert_eq!(one, other, "any number of threads gives one answer");
+}
+
+/// `squeue --json` of Slurm 22.05 with two jobs that run, one that waits and one that is held, on two nodes of four.
+fn queue() -> String {
+    let job = |id: u32, name: &str, state: &str, more: &str| {
+        format!(
+            r#"{{"job_id":{id},"name":"{name}","job_state":"{state}","account":"t1","submit_time":1795536000,
+            "start_time":1795536000,"time_limit":120,"node_count":1,{more}}}"#
+        )
+    };
+    let jobs = [
+        job(7, "bert", "RUNNING", r#""priority":9,"nodes":"gpu2","gres_detail":["gpu:a100:4(IDX:0-3)"]"#),
+        job(8, "gpt", "RUNNING", r#""priority":9,"nodes":"gpu10","gres_detail":["gpu:a100:3(IDX:0-2)"]"#),
+        job(9, "large", "PENDING", r#""priority":9,"tres_per_job":"gres:gpu:8","state_reason":"Resources""#),
+        job(10, "later", "PENDING", r#""priority":0,"tres_per_job":"gres:gpu:1","state_reason":"JobHeldUser""#),
+    ];
+    let moment = r#"{"set":true,"infinite":false,"number":1795537800}"#;
+    format!(r#"{{"errors":[],"last_update":{moment},"jobs":[{}]}}"#, jobs.join(","))
+}
+
+/// The trace is the past of a queue that Slurm told.
+#[test]
+fn the_start_of_a_job_in_a_queue_of_slurm_is_predicted() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    fs::write(dir.path().join("queue.json"), queue()).unwrap();
+    let asked = ["advise", "job", "jobs.csv", "--cluster", "2x4", "--policy", "easy", "--snapshot", "queue.json", "-q"];
+    let ask = |more: &[&str]| run(dir.path(), &[&asked[..], more].concat());
+    let (code, out, err) = ask(&["--job", "9"]);
+    assert_eq!(code, 0, "{err}");
+    insta::assert_snapshot!(plain(&out));
+    let (_, out, err) = ask(&["--job", "large", "-o", "json"]);
+    let found: Value = serde_json::from_str(&out).expect(&err);
+    assert_eq!(found["queue"]["at_ms"], 1_795_537_800_000_i64);
+    assert_eq!((&found["running"], &found["waiting"], &found["free"]), (&json!([2, 7]), &json!([0, 0]), &json!(1)));
+    assert_eq!(found["room"], json!({ "jobs": 2, "gpus": 8, "ahead": 0 }));
+    let on: Vec<&Value> = found["frees"].as_array().unwrap().iter().map(|job| &job["on"][0]).collect();
+    for held in [json!({ "node": "gpu2", "gpus": 4 }), json!({ "node": "gpu10", "gpus": 3 })] {
+        assert!(on.contains(&&held), "{found}");
+    }
+    // A job that is submitted now is behind the large one, or passes it on the accelerator that is free.
+    let (_, out, _) = ask(&["--gpus", "4", "--limit-hours", "1", "-o", "json"]);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(found["wait"]["median"].as_f64().unwrap() > 0.0 && found["waiting"] == json!([1, 8]), "{found}");
+    for (more, said) in [
+        (&["--job", "7"][..], "it runs"),
+        (&["--job", "10"], "no job of queue.json that may start"),
+        (&["--gpus", "4"], "add --limit-hours"),
+        (&["--cluster", "1x8"], "no node left that can be gpu10"),
+        (&["--cluster", "4x2"], "no node left that can be gpu2"),
+        (&["--snapshot", "jobs.csv"], "squeue --json"),
+    ] {
+        let kept: Vec<&str> = match more[0] {
+            "--cluster" => asked.iter().copied().filter(|word| !["--cluster", "2x4"].contains(word)).collect(),
+            "--snapshot" => asked.iter().copied().filter(|word| !["--snapshot", "queue.json"].contains(word)).collect(),
+            _ => asked.to_vec(),
+        };
+        let (code, _, err) = run(dir.path(), &[&kept[..], more].concat());
+        assert!(code == 2 && plain(&err).contains(said), "{more:?}: {code} {err}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use goodput_testkit::not_tested;
 use goodput_testkit::slurm::{PrivateCluster, SlurmInstall, SlurmRelease};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::run;
 
@@ -106,7 +106,7 @@ fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
     assert_eq!(jobs.unwrap()["value"], 24, "{figures}");
 
     let advice = ask("advise jobs.parquet --cluster 4x8 --policies fifo-backfill,easy --resamples 0");
-    assert_eq!(advice["tenants"], serde_json::json!(["speech", "vision"]));
+    assert_eq!(advice["tenants"], json!(["speech", "vision"]));
     let rows = advice["rows"].as_array().unwrap();
     for policy in ["fifo-backfill", "easy"] {
         let of_all = |row: &&Value| row["policy"] == policy && row["group"] == "all" && row["change"] == "nothing";
@@ -117,4 +117,50 @@ fn the_accounting_of_a_slurm_is_imported_and_advised_on() {
     let start = ask("advise job jobs.parquet --cluster 4x8 --gpus 8 --limit-hours 0.1");
     assert_eq!(start["policy"], "easy");
     assert!(start["wait"]["median"].as_f64().is_some(), "{start}");
+}
+
+/// Slurm runs two jobs on the whole of two nodes, and two wait. `squeue --json` is asked as a user would.
+#[test]
+fn the_queue_of_a_slurm_is_a_snapshot_for_predicted_starts() {
+    let release = match SlurmInstall::installed() {
+        Ok(release) => release,
+        Err(error) => return not_tested(&error.to_string()),
+    };
+    let place = tempfile::tempdir().unwrap();
+    let cluster = PrivateCluster::start_release(&release, &place.path().join("slurm"), 2, 4, "a100", 5).unwrap();
+    let sbatch = |gpus: &str, more: &[&str]| {
+        let gpus = format!("--gpus={gpus}");
+        let words = ["--parsable", "--chdir=/tmp", "--output=/dev/null", "--time=5", "--wrap=sleep 300", &gpus];
+        cluster.ask("sbatch", &[&words[..], more].concat()).trim().to_owned()
+    };
+    let running = [sbatch("4", &["--nodes=1"]), sbatch("4", &["--nodes=1"])];
+    let states = || cluster.ask("squeue", &["--noheader", "--format=%i %T %N"]);
+    until("the jobs run", states, |said| said.matches("RUNNING").count() == 2);
+    let waiting = [sbatch("8", &["--nodes=2", "--job-name=large"]), sbatch("1", &["--hold"])];
+    until("the jobs wait", states, |said| said.matches("PENDING").count() == 2);
+    let queue = cluster.ask("squeue", &["--json"]);
+    let dir = place.path();
+    fs::write(dir.join("queue.json"), &queue).unwrap();
+    drop(cluster);
+
+    // In the past, jobs ran for one of the five minutes that they asked for.
+    let row = |job: usize| format!("{job},{},60,4,300\n", 600 * job);
+    let past: String = (0..40).map(row).collect();
+    fs::write(dir.join("jobs.csv"), format!("job_id,submit_secs,duration_secs,gpus,limit_secs\n{past}")).unwrap();
+    let asked = ["advise", "job", "jobs.csv", "--cluster", "2x4", "--snapshot", "queue.json", "--job", "large"];
+    let (code, said, problem) = run(dir, &[&asked[..], &["-q", "-o", "json"]].concat());
+    assert_eq!(code, 0, "{said}{problem}\n{queue}");
+    let told: Value = serde_json::from_str(&said).unwrap();
+    assert!(told["job"].as_str().unwrap().starts_with(&waiting[0]), "{told}");
+    assert_eq!((&told["running"], &told["free"], &told["queue"]["left_out"]), (&json!([2, 8]), &json!(0), &json!(1)));
+    let frees = told["frees"].as_array().unwrap();
+    let mut ends: Vec<&str> = frees.iter().filter_map(|job| job["job"].as_str()?.split(' ').next()).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, running, "{told}");
+    let nodes: Vec<&Value> = frees.iter().map(|job| &job["on"][0]).collect();
+    assert!(nodes.contains(&&json!({ "node": "n0", "gpus": 4 })) && nodes.contains(&&json!({ "node": "n1", "gpus": 4 })));
+    // They have run for a moment, and run for a minute in all.
+    let wait = told["wait"]["median"].as_f64().unwrap();
+    assert!(wait > 0.0 && wait <= 61.0, "{told}");
+    assert!(told["as_stated_secs"].as_f64().unwrap() > 200.0, "{told}");
 }

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::compose::by_name;
+use goodput_agents::start_time::RoomMade;
 use goodput_datasets::{Catalog, read_workload};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
 use goodput_env::scenario::{Rounds, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_eval::studies::starts::{StartAnswer, StartError, StartStudy};
+use goodput_eval::studies::starts::{
+    AskedJob, HeldOn, SeenJob, SeenQueue, SeenRun, StartAnswer, StartError, StartStudy,
+};
 
 fn study(workload: Workload, cluster: Cluster, policy: &str) -> StartStudy {
     StartStudy {
@@ -41,9 +44,67 @@ fn where_all_jobs_are_alike_the_start_is_known() {
     let found = answer(&study, 30_130);
     assert!((found.wait.median - 500.0).abs() < 1.0, "{found:?}");
     assert_eq!((found.running, found.waiting, found.free), ((1, 1), (0, 0), 0));
+    let [end] = &found.frees[..] else { panic!("{found:?}") };
+    assert_eq!((end.job.as_str(), end.share), ("j30", 1.0));
+    assert_eq!(end.on, [HeldOn { node: "node 0".into(), gpus: 1 }]);
+    assert!((end.ends.low - 500.0).abs() < 1.0 && end.ends.low == end.ends.high, "{end:?}");
+    assert_eq!(found.room, Some(RoomMade { jobs: 1, gpus: 1, ahead: 0 }));
     // On an accelerator that is free it starts at once.
     let free = answer(&study, 29_900);
     assert_eq!((free.wait.low, free.wait.median, free.wait.high), (0.0, 0.0, 0.0));
+    assert_eq!((free.frees.len(), free.room), (0, None));
+}
+
+fn seen(name: &str, gpus: u32, age: i64, run: Option<(i64, Vec<(NodeId, u32)>)>) -> SeenJob {
+    let limit = Some(SimTime::from_secs(1000));
+    let request = JobRequest { name: name.to_owned(), gpus, limit, ..JobRequest::default() };
+    let run = run.map(|(ran, on)| SeenRun { ran: SimTime::from_secs(ran), on });
+    SeenJob { request, age: SimTime::from_secs(age), run }
+}
+
+/// All jobs of the trace ran for 600 s of the 1000 s that they asked for. On the cluster one has run for 100 s and one for
+/// 400 s; a job of two accelerators waits ahead of the asked one.
+#[test]
+fn a_start_in_the_queue_of_a_cluster_is_predicted_with_the_trace_as_its_past() {
+    let limited = |at: usize| {
+        let of = job(at, 1000 * at as i64, 600);
+        JobSpec { request: JobRequest { limit: Some(SimTime::from_secs(1000)), ..of.request }, ..of }
+    };
+    let study = study(Workload::new(Vec::new(), (0..40).map(limited).collect()), Cluster::homogeneous(2, 1), "fifo");
+    let (young, old) = (Some((100, vec![(NodeId(0), 1)])), Some((400, vec![(NodeId(1), 1)])));
+    let jobs = vec![seen("large", 2, 50, None), seen("young", 1, 100, young), seen("old", 1, 900, old)];
+    let queue = SeenQueue { jobs, nodes: vec!["n1".into(), "n2".into()], service: Vec::new() };
+    let ask = |queue: &SeenQueue, asked: &AskedJob| {
+        study.answer_queue(queue, asked, SimTime::from_secs(39_000), 10, &|_, _| ()).unwrap()
+    };
+    let large = ask(&queue, &AskedJob::Waits(0));
+    assert!((large.wait.median - 500.0).abs() < 1.0, "{large:?}");
+    assert_eq!((large.running, large.waiting, large.free), ((2, 2), (0, 0), 0));
+    let ends: Vec<(&str, &str, f64)> =
+        large.frees.iter().map(|end| (end.job.as_str(), end.on[0].node.as_str(), end.ends.median.round())).collect();
+    assert_eq!(ends, [("old", "n2", 200.0), ("young", "n1", 500.0)]);
+    assert_eq!(large.room, Some(RoomMade { jobs: 2, gpus: 2, ahead: 0 }));
+    assert_eq!(large.as_stated_secs.map(f64::round), Some(900.0), "time limits are a thousand seconds");
+
+    let limit = Some(SimTime::from_secs(1000));
+    let new = AskedJob::New(JobRequest { name: "new".into(), limit, ..JobRequest::default() });
+    let behind = ask(&queue, &new);
+    assert!((behind.wait.median - 1100.0).abs() < 1.0, "{behind:?}");
+    assert_eq!((behind.ahead[0].job.as_str(), behind.ahead[0].share), ("large", 1.0));
+    // A node that is out of service leaves no room for the large one, which nobody passes.
+    let drained = SeenQueue { service: vec![1, 0], jobs: queue.jobs[..2].to_vec(), ..queue.clone() };
+    assert_eq!(ask(&drained, &new).wait.median, f64::INFINITY);
+}
+
+#[test]
+fn a_queue_without_time_limits_is_refused_by_a_policy_that_plans_by_them() {
+    let study = study(busy(), Cluster::homogeneous(1, 2), "easy");
+    let unlimited = SeenJob { request: JobRequest { name: "x".into(), ..JobRequest::default() }, ..SeenJob::default() };
+    let queue = SeenQueue { jobs: vec![unlimited], ..SeenQueue::default() };
+    let limit = Some(SimTime::from_secs(1000));
+    let new = AskedJob::New(JobRequest { limit, ..JobRequest::default() });
+    let refused = study.answer_queue(&queue, &new, SimTime::from_secs(90_000), 10, &|_, _| ());
+    assert!(matches!(&refused, Err(StartError::QueueLimit { job, .. }) if job == "x"), "{refused:?}");
 }
 
 /// Arrivals and run times with a queue most of the time.

@@ -7,6 +7,7 @@
 //! - [`args`]: commands and options, for clap.
 //! - [`client`]: calls to the interface of a daemon.
 //! - [`forecasts`]: forecasts as a service.
+//! - [`queue_file`]: the queue of a cluster at one moment, from a file.
 //! - [`run`]: one command of `goodput live`.
 //! - [`top`]: cluster and queue at a glance.
 
@@ -21,6 +22,7 @@ pub mod forecasts;
 mod listings;
 mod logs;
 mod policy;
+pub mod queue_file;
 mod report;
 mod starts;
 mod submit;

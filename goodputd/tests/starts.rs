@@ -11,7 +11,7 @@ use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::daemon::predict::PredictedStart;
-use goodput_executor::daemon::predict::answer::{FreeingJob, JobAhead, Quantiles, StartBasis, TriedSubmission};
+use goodput_executor::daemon::predict::answer::{FreeingJob, JobAhead, Quantiles, RoomMade, StartBasis, TriedSubmission};
 use goodput_executor::engine::OnNode;
 use goodput_executor::http::{self, Door};
 use serde_json::{Value, json};
@@ -24,12 +24,15 @@ fn start() -> PredictedStart {
     let (key, name) = (String::from("3"), String::from("bert"));
     PredictedStart {
         policy: "easy".into(),
+        at_ms: 20_000 * 86_400_000 + 10 * 3_600_000,
         basis: StartBasis::Futures { futures: 100, ended: 212, came: 240, calibrated_on: 31 },
         wait: Quantiles { high: None, ..quantiles(50.0, 1020.0, 0.0) },
         ahead: vec![JobAhead { key: "6".into(), name: "sweep".into(), gpus: 1, share: 0.97 }],
         ahead_in_most: 1,
         overtaking: 0.4,
+        free: 2,
         frees: vec![FreeingJob { key, name, placement, share: 1.0, ends: quantiles(120.0, 360.0, 9000.0) }],
+        room: Some(RoomMade { jobs: 1, gpus: 10, ahead: 1 }),
         ..PredictedStart::default()
     }
 }
@@ -85,7 +88,8 @@ const WORDS: &str = "predicted start: in 17 min; one in ten is earlier than 50 s
   by 100 simulated futures under easy, with run times of 212 jobs that have ended and arrivals of 240 that came; calibrated on 31 earlier predictions
   ahead of it: sweep (1 accelerator) in 97 % of futures
   jobs that come later and start earlier: 0.4 on average
-  frees 8 accelerators on n1: bert in 6 min (2 min to 2.5 h)
+  10 accelerators are free after bert ends, with the 2 that are free now; jobs ahead of it ask for 1
+  bert (8 on n1) ends in 6 min (2 min to 2.5 h), between 10:02 and 12:30 UTC
 ";
 
 #[test]
@@ -106,6 +110,7 @@ fn explain_says_when_a_job_will_start() {
         json!({ "by": "futures", "futures": 100, "ended": 212, "came": 240, "calibrated_on": 31 })
     );
     assert_eq!(told["start"]["wait"]["high"], Value::Null);
+    assert_eq!(told["start"]["room"], json!({ "jobs": 1, "gpus": 10, "ahead": 1 }));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct StartQuestion<'a> {
     /// Jobs by id. Of the work of a job nothing is read but its kind and, where the policy is told an estimate of it,
     /// that estimate; of jobs that are submitted later, nothing.
     workload: &'a Workload,
+    /// Jobs of which arrivals are drawn, on the clock of `seen`.
+    came: &'a Workload,
     history: &'a RunTimeHistory,
     seen: &'a Observed,
     options: SimOptions,
@@ -42,8 +44,9 @@ pub struct FutureStart {
     pub before: Vec<JobId>,
     /// Jobs submitted after the question that started before it.
     pub later: u32,
-    /// Jobs that ran when the question was asked and ended by the start, with their ends.
-    pub ended: Vec<(JobId, SimTime)>,
+    /// Jobs that ran when the question was asked, with their ends: of one that runs on after the start, as its speed is
+    /// then. `None` where the future was not played to the end of the job, and the job holds nothing when it stops.
+    pub ends: Vec<(JobId, Option<SimTime>)>,
 }
 
 impl<'a> StartQuestion<'a> {
@@ -64,7 +67,13 @@ impl<'a> StartQuestion<'a> {
         };
         let possible = seen.jobs.iter().map(known).collect();
         let options = SimOptions { faults: None, rental: None, log_allocations: false, ..options.clone() };
-        Some(Self { workload, history, seen, options, asked, possible, seed })
+        Some(Self { workload, came: workload, history, seen, options, asked, possible, seed })
+    }
+
+    /// The question with arrivals drawn from the jobs of `came`, which has the applications and tenants of the workload.
+    #[must_use]
+    pub fn with_arrivals_of(self, came: &'a Workload) -> Self {
+        Self { came, ..self }
     }
 
     /// The question on a cluster where the scheduler is told what is left of the time limits of jobs, as a live one is,
@@ -121,13 +130,14 @@ impl<'a> StartQuestion<'a> {
             let run = match self.stretch(specs.clone(), &seen, end, policy, asked) {
                 Ok(run) => run,
                 // Nothing runs and nothing comes that would let the policy start the job.
-                Err(SimError::Stalled { .. }) => return Ok(FutureStart::default()),
+                Err(SimError::Stalled { .. }) => return Ok(self.without_start(&ends)),
                 Err(error) => return Err(error),
             };
             // A job that ended in an earlier stretch is not in the books of this one.
             starts.iter_mut().enumerate().for_each(|(at, start)| *start = start.or(run.start_of(JobId::at(at))));
             ends.iter_mut().zip(run.records()).for_each(|(end, record)| *end = end.or(record.finish));
             if let Some(start) = starts[asked] {
+                let running = |at: usize| ends[at].or_else(|| run.end_as_it_runs(JobId::at(at)));
                 let before = |at: &usize| starts[*at].is_some_and(|other| other < start);
                 let waited = |at: &usize| self.seen.jobs[*at].placement.is_empty() && *at != asked;
                 let queue = (0..waiting).filter(waited).filter(before);
@@ -135,12 +145,18 @@ impl<'a> StartQuestion<'a> {
                     start: Some(start),
                     before: queue.map(|at| self.seen.jobs[at].id).collect(),
                     later: (waiting..specs.len()).filter(before).count() as u32,
-                    ended: self.held().filter_map(|at| Some((self.seen.jobs[at].id, ends[at]?))).collect(),
+                    ends: self.held().map(|at| (self.seen.jobs[at].id, running(at))).collect(),
                 });
             }
             seen = run.observed();
         }
-        Ok(FutureStart::default())
+        Ok(self.without_start(&ends))
+    }
+
+    /// A future in which the job did not start, where jobs had the ends `ends` by their places.
+    fn without_start(&self, ends: &[Option<SimTime>]) -> FutureStart {
+        let ends = self.held().map(|at| (self.seen.jobs[at].id, ends[at])).collect();
+        FutureStart { ends, ..FutureStart::default() }
     }
 
     /// Places of the jobs that hold accelerators.
@@ -181,7 +197,7 @@ impl<'a> StartQuestion<'a> {
     }
 
     fn arrivals(&self, now: SimTime, end: SimTime, random: &mut impl Rng) -> Vec<JobSpec> {
-        let mut drawn = draw_arrivals(self.workload, self.seen.now, self.seen.now + (end - now), random);
+        let mut drawn = draw_arrivals(self.came, self.seen.now, self.seen.now + (end - now), random);
         for job in &mut drawn {
             job.request.submit += now - self.seen.now;
             // What came before may still run, so its run time is drawn.

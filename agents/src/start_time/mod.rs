@@ -9,9 +9,15 @@
 //!
 //! - `futures`: the start of one job in one future.
 //! - `interval`: an interval of the wait, calibrated on past predictions.
+//! - `reasons`: what has to happen before the job starts: who is ahead of it, and what frees when.
+//! - `words`: the reasons in sentences.
 
 mod futures;
 mod interval;
+mod reasons;
+mod words;
 
 pub use futures::{FutureStart, StartQuestion};
 pub use interval::{StartCalibration, WaitInterval};
+pub use reasons::{RoomMade, RunningEnd, StartReasons, room_made};
+pub use words::{end_words, span};

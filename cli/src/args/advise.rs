@@ -60,6 +60,9 @@ pub enum AdviseCommand {
 #[command(after_help = "\
 Example: a job of 8 accelerators and at most 4 hours, submitted where the trace ends
   goodput advise job jobs.csv --cluster 8x4 --policy easy --gpus 8 --limit-hours 4
+Example: job 4711 of the queue of Slurm as it is now, with the trace as its past
+  squeue --json > queue.json
+  goodput advise job jobs.csv --cluster 8x4 --policy easy --snapshot queue.json --job 4711
 Example: how well predictions held on the second half of the trace
   goodput advise job jobs.csv --cluster 8x4 --policy easy --check")]
 pub struct AdviseJob {
@@ -84,6 +87,13 @@ pub struct AdviseJob {
     /// Moment of the submission on the trace, hours; absent: where the trace ends.
     #[arg(long, value_name = "HOURS")]
     pub at_hours: Option<f64>,
+    /// Queue of the cluster as it is: the answer of `squeue --json`, or a snapshot as `live plan --record` writes it. Run
+    /// times and arrivals are those of the trace until --at-hours.
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+    /// Waiting job of --snapshot to ask about, by number, key or name, in place of a new job.
+    #[arg(long, value_name = "JOB", requires = "snapshot", conflicts_with_all = ["gpus", "limit_hours", "tenant"])]
+    pub job: Option<String>,
     /// Number of futures that are simulated for one prediction.
     #[arg(long, default_value_t = 60, value_name = "COUNT")]
     pub futures: u64,
@@ -91,7 +101,7 @@ pub struct AdviseJob {
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     pub questions: usize,
     /// Predict starts of jobs of the trace instead, from its middle on, and compare with what came.
-    #[arg(long, conflicts_with_all = ["gpus", "limit_hours", "tenant", "at_hours"])]
+    #[arg(long, conflicts_with_all = ["gpus", "limit_hours", "tenant", "at_hours", "snapshot"])]
     pub check: bool,
     /// Log-standard deviation of the run times that the policy is told, where it has to know run times and a job has no
     /// time limit.

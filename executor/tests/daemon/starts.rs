@@ -9,7 +9,7 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::daemon::predict::PredictedStart;
-use goodput_executor::daemon::predict::answer::{Quantiles, StartBasis, TriedSubmission};
+use goodput_executor::daemon::predict::answer::{Quantiles, RoomMade, StartBasis, TriedSubmission};
 use goodput_executor::engine::{JobPhase, Submission};
 
 use super::lab::{Lab, SCALES, block, open, rounds};
@@ -93,10 +93,16 @@ fn a_start_is_predicted_by_the_jobs_that_have_ended() {
     assert_eq!(freed, ["run-1", "run-2"]);
     assert!(large.frees.iter().all(|job| job.placement.iter().map(|on| on.gpus).sum::<u32>() == 8));
     assert!(large.ahead.is_empty(), "{large:?}");
+    assert_eq!((large.free, large.room), (0, Some(RoomMade { jobs: 2, gpus: 16, ahead: 0 })));
+    for end in &large.frees {
+        assert!((end.ends.median.unwrap() - left).abs() <= 90.0, "{end:?}");
+    }
+    assert!(large.words().contains("16 accelerators are free after run-1 and run-2 end"), "{}", large.words());
 
     let small = start(&daemon, "small").unwrap();
     assert_eq!(small.ahead[0].name, "large", "first come, first served");
     assert!(small.ahead[0].share > 0.9 && small.ahead_in_most == 1, "{small:?}");
+    assert_eq!(small.room, None, "the ends of running jobs leave no room beside the large one");
     assert!((small.wait.median.unwrap() - left - 20.0 * 60.0).abs() <= 180.0, "{small:?}");
     let words = small.words();
     assert!(

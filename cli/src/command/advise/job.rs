@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, print, say};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, print, say};
 use goodput_env::job::{JobRequest, Workload};
 use goodput_env::time::SimTime;
-use goodput_eval::studies::starts::{StartAnswer, StartCheck, StartError, StartStudy};
+use goodput_eval::studies::starts::{StartCheck, StartError, StartStudy};
 use serde::Serialize;
 
+use super::queue::AskedQueue;
+use super::start_page::ToldAnswer;
 use super::{jobs_on, policies, sigma};
 use crate::args::AdviseJob;
 use crate::command::run::threads;
@@ -23,7 +25,8 @@ pub fn run(args: &AdviseJob, verbosity: Verbosity) -> Result<ExitCode, CommandEr
     if args.futures < 2 {
         return Err(CommandError::input(format!("--futures {}: expected at least 2", args.futures)));
     }
-    let (cluster, workload) = jobs_on(&args.trace, &args.cluster)?;
+    let (cluster, mut workload) = jobs_on(&args.trace, &args.cluster)?;
+    let queue = args.snapshot.as_deref().map(|path| AskedQueue::read(path, &cluster, &mut workload)).transpose()?;
     let [policy] = <[_; 1]>::try_from(policies(std::slice::from_ref(&args.policy), &cluster)?)
         .map_err(|_| CommandError::input("--policy: expected one policy"))?;
     let request = request(args, &workload, cluster.total_gpus())?;
@@ -43,13 +46,28 @@ pub fn run(args: &AdviseJob, verbosity: Verbosity) -> Result<ExitCode, CommandEr
             print_check(&check.map_err(CommandError::failed)?, args.output)?;
         }
         false => {
-            let answer = study.answer(request, args.questions, &progress);
+            let at = request.submit;
+            let asked = queue.as_ref().map(|queue| queue.asked(args.job.as_deref(), &request)).transpose()?;
+            let answer = match (&queue, &asked) {
+                (Some(queue), Some(asked)) => {
+                    study.answer_queue(&queue.seen, asked, at, args.questions, &progress)
+                }
+                _ => study.answer(request.clone(), args.questions, &progress),
+            };
             meter.finish();
             let answer = answer.map_err(|error| match error {
-                StartError::Limit { .. } => CommandError::input(error).with_help("add --limit-hours"),
+                StartError::Limit { .. } if args.job.is_none() => {
+                    CommandError::input(error).with_help("add --limit-hours")
+                }
+                StartError::Limit { .. } | StartError::QueueLimit { .. } => CommandError::input(error)
+                    .with_help("choose a policy that does not plan by run times, such as fifo-backfill"),
                 other => CommandError::failed(other),
-            });
-            print_answer(&answer?, args)?;
+            })?;
+            let told = match (&queue, &asked) {
+                (Some(queue), Some(asked)) => ToldAnswer::of_queue(&answer, queue, asked),
+                _ => ToldAnswer::of_trace(&answer, &request),
+            };
+            told.print(args.output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -84,90 +102,6 @@ fn request(args: &AdviseJob, workload: &Workload, gpus: u32) -> Result<JobReques
         limit: args.limit_hours.map(|limit| hours("limit-hours", limit)).transpose()?,
         ..JobRequest::default()
     })
-}
-
-fn print_answer(answer: &StartAnswer, args: &AdviseJob) -> Result<(), CommandError> {
-    match args.output {
-        OutputFormat::Table => print(&words(answer, args)),
-        OutputFormat::Json => json(answer),
-        other => {
-            let mut rows = Listing::new(&["figure", "value"]);
-            let mut add = |name: &str, value: Cell| rows.push(vec![name.into(), value]);
-            add("wait_low_secs", Cell::Number(answer.wait.low, 1));
-            add("wait_median_secs", Cell::Number(answer.wait.median, 1));
-            add("wait_high_secs", Cell::Number(answer.wait.high, 1));
-            add("wait_as_stated_secs", Cell::option(answer.as_stated_secs, |secs| Cell::Number(secs, 1)));
-            add("calibrated_on", Cell::Whole(answer.calibrated_on as i64));
-            rows.print(other)
-        }
-    }
-}
-
-/// The answer in sentences.
-fn words(answer: &StartAnswer, args: &AdviseJob) -> String {
-    let StartAnswer { wait, running, waiting, .. } = answer;
-    let mut text = format!(
-        "A job of {} under {}, submitted at {:.1} h.\nAt that moment, running: {} on {}; free: {}; waiting: {}, for {}.\n\n",
-        counted(args.gpus.into(), "accelerator"),
-        answer.policy,
-        answer.now_hours,
-        counted(running.0 as u64, "job"),
-        counted(running.1.into(), "accelerator"),
-        answer.free,
-        counted(waiting.0 as u64, "job"),
-        counted(waiting.1.into(), "accelerator"),
-    );
-    if wait.high == 0.0 {
-        return text + "It starts at once.\n";
-    }
-    text += &format!(
-        "It starts after {}, and in nine of ten cases after {} to {}.\n",
-        span(wait.median),
-        span(wait.low),
-        span(wait.high)
-    );
-    text += &match answer.calibrated_on {
-        0 => "Too few jobs have waited before to calibrate the interval.\n".to_owned(),
-        count => format!(
-            "The interval is calibrated on {} of jobs that waited before.\n",
-            counted(count as u64, "prediction")
-        ),
-    };
-    if let Some(secs) = answer.as_stated_secs {
-        text += &format!(
-            "If every job ran for as long as its user stated and no job came, it would start after {}.\n",
-            span(secs)
-        );
-    }
-    text += &match (answer.ahead_in_most, answer.overtaking) {
-        (0, later) if later < 0.5 => {
-            "It waits for running jobs to end, and no waiting job is likely to start before it.\n".to_owned()
-        }
-        (ahead, later) => format!(
-            "{} of the waiting jobs are likely to start before it, and {later:.1} jobs that come later.\n",
-            ahead
-        ),
-    };
-    for ahead in &answer.ahead {
-        text += &format!(
-            "  {} ({}) starts earlier in {:.0} % of futures\n",
-            ahead.job,
-            counted(ahead.gpus.into(), "accelerator"),
-            100.0 * ahead.share
-        );
-    }
-    text
-}
-
-/// A span of time as people say it.
-fn span(secs: f64) -> String {
-    match secs {
-        secs if !secs.is_finite() => "more than two months".to_owned(),
-        secs if secs < 60.0 => format!("{secs:.0} s"),
-        secs if secs < 7200.0 => format!("{:.0} min", secs / 60.0),
-        secs if secs < 172_800.0 => format!("{:.1} h", secs / 3600.0),
-        secs => format!("{:.1} days", secs / 86_400.0),
-    }
 }
 
 fn print_check(check: &StartCheck, output: OutputFormat) -> Result<(), CommandError> {
@@ -213,6 +147,6 @@ fn print_check(check: &StartCheck, output: OutputFormat) -> Result<(), CommandEr
     rows.print(output)
 }
 
-fn json(answer: &impl Serialize) -> Result<(), CommandError> {
+pub(super) fn json(answer: &impl Serialize) -> Result<(), CommandError> {
     print(&(serde_json::to_string_pretty(answer).map_err(CommandError::failed)? + "\n"))
 }

@@ -2,6 +2,8 @@
 
 mod job;
 mod page;
+mod queue;
+mod start_page;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -46,6 +46,14 @@ pub enum StartError {
         /// Name of the policy.
         policy: String,
     },
+    /// The policy plans by run times, and nothing says how long a job of the queue runs.
+    #[error("policy {policy} plans by run times, and job {job} of the queue has no time limit")]
+    QueueLimit {
+        /// Name of the policy.
+        policy: String,
+        /// Name of the job.
+        job: String,
+    },
     /// A run failed.
     #[error("policy {policy}: {source}")]
     Run {
@@ -80,11 +88,11 @@ impl StartStudy {
         })
     }
 
-    fn made(&self) -> Box<dyn Policy> {
+    pub(super) fn made(&self) -> Box<dyn Policy> {
         self.policy.build(0, &Sharing::default())
     }
 
-    fn options(&self, policy: &dyn Policy) -> Result<SimOptions, StartError> {
+    pub(super) fn options(&self, policy: &dyn Policy) -> Result<SimOptions, StartError> {
         let information = match policy.information() {
             Information::Profiled => Information::Profiled,
             Information::Estimate { .. } | Information::Oracle => Information::Estimate { sigma: self.sigma },
@@ -103,6 +111,18 @@ impl StartStudy {
     /// Whether the policy is told run times, where jobs have no time limits.
     pub(super) fn plans_by_run_times(&self) -> bool {
         self.made().information() != Information::Profiled
+    }
+
+    /// Futures of a question.
+    pub(super) fn futures_of(&self, question: &StartQuestion<'_>) -> Result<Futures, StartError> {
+        let fault = |source| self.fault(source);
+        let one = |index: u64| question.start(index, &mut *self.made()).map_err(fault);
+        let starts: Vec<_> = (0..self.futures).into_par_iter().map(one).collect();
+        let as_stated = question.start_as_stated(&mut *self.made()).map_err(fault)?;
+        Ok(Futures {
+            starts: starts.into_iter().collect::<Result<_, _>>()?,
+            as_stated: as_stated.and_then(|future| future.start),
+        })
     }
 
     fn fault(&self, source: SimError) -> StartError {
@@ -157,14 +177,7 @@ impl Replay<'_> {
         let Some(question) = StartQuestion::new(workload, &self.history, &seen, options, job, seed) else {
             return Ok(None);
         };
-        let fault = |source| self.study.fault(source);
-        let one = |index: u64| question.start(index, &mut *self.study.made()).map_err(fault);
-        let starts: Vec<_> = (0..self.study.futures).into_par_iter().map(one).collect();
-        let as_stated = question.start_as_stated(&mut *self.study.made()).map_err(fault)?;
-        Ok(Some(Futures {
-            starts: starts.into_iter().collect::<Result<_, _>>()?,
-            as_stated: as_stated.and_then(|future| future.start),
-        }))
+        self.study.futures_of(&question).map(Some)
     }
 }
 

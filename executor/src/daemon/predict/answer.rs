@@ -1,9 +1,13 @@
 //! A predicted start, for users and in words.
 
-use goodput_agents::start_time::WaitInterval;
+pub use goodput_agents::start_time::RoomMade;
+use goodput_agents::start_time::{WaitInterval, end_words};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::OnNode;
+
+/// A clock of an engine beyond this is that of the Unix epoch, milliseconds: simulated clocks begin at zero.
+const REAL_CLOCK: i64 = 1_000_000_000_000;
 
 /// Predicted start of a job that waits. Times are seconds of the engine's clock from the moment of the prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,8 +26,15 @@ pub struct PredictedStart {
     pub ahead_in_most: usize,
     /// Mean number of jobs that come later and start before the job.
     pub overtaking: f64,
+    /// Accelerators in service that are free at the moment of the prediction.
+    #[serde(default)]
+    pub free: u32,
     /// Jobs that run and end before the job starts in most futures, by their ends; the first ones.
     pub frees: Vec<FreeingJob>,
+    /// Ends of `frees` that leave enough room for the job and those ahead of it; `None` where they do not, and on a
+    /// cluster with several types of accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<RoomMade>,
     /// Sentences on what the prediction leaves out or assumes.
     pub notes: Vec<String>,
 }
@@ -83,6 +94,13 @@ pub struct TriedSubmission {
     pub no_start: String,
 }
 
+impl From<Quantiles> for WaitInterval {
+    fn from(Quantiles { low, median, high }: Quantiles) -> Self {
+        let secs = |time: Option<f64>| time.unwrap_or(f64::INFINITY);
+        Self { low: secs(low), median: secs(median), high: secs(high) }
+    }
+}
+
 impl From<WaitInterval> for Quantiles {
     fn from(WaitInterval { low, median, high }: WaitInterval) -> Self {
         let finite = |time: f64| Some(time).filter(|time| time.is_finite());
@@ -114,7 +132,7 @@ pub struct FreeingJob {
     pub placement: Vec<OnNode>,
     /// Share of the futures in which the job ends before the start.
     pub share: f64,
-    /// Time until its end in those futures.
+    /// Time until its end in all futures.
     pub ends: Quantiles,
 }
 
@@ -174,20 +192,14 @@ impl PredictedStart {
         if self.overtaking >= 0.05 {
             text.push_str(&format!("\n  jobs that come later and start earlier: {:.1} on average", self.overtaking));
         }
+        if let Some(room) = self.room {
+            let names: Vec<&str> = self.frees.iter().map(|job| job.name.as_str()).collect();
+            text.push_str(&format!("\n  {}", room.words(self.free, &names)));
+        }
+        let at_ms = Some(self.at_ms).filter(|at| *at > REAL_CLOCK);
         for FreeingJob { name, placement, ends, .. } in &self.frees {
-            let gpus = placement.iter().map(|on| on.gpus).sum();
-            let nodes: Vec<&str> = placement.iter().map(|on| on.node.as_str()).collect();
-            let range = if ends.low == ends.high {
-                String::new()
-            } else {
-                format!(" ({} to {})", span(ends.low), span(ends.high))
-            };
-            text.push_str(&format!(
-                "\n  frees {} on {}: {name} in {}{range}",
-                accelerators(gpus),
-                nodes.join(", "),
-                span(ends.median)
-            ));
+            let on: Vec<(&str, u32)> = placement.iter().map(|on| (on.node.as_str(), on.gpus)).collect();
+            text.push_str(&format!("\n  {}", end_words(name, &on, &(*ends).into(), at_ms)));
         }
         for note in &self.notes {
             text.push_str(&format!("\n  note: {note}"));
@@ -202,11 +214,5 @@ fn accelerators(count: u32) -> String {
 
 /// A span of time as people say it.
 fn span(secs: Option<f64>) -> String {
-    match secs {
-        None => "more than two months".to_owned(),
-        Some(secs) if secs < 60.0 => format!("{secs:.0} s"),
-        Some(secs) if secs < 7200.0 => format!("{:.0} min", secs / 60.0),
-        Some(secs) if secs < 172_800.0 => format!("{:.1} h", secs / 3600.0),
-        Some(secs) => format!("{:.1} days", secs / 86_400.0),
-    }
+    goodput_agents::start_time::span(secs.unwrap_or(f64::INFINITY))
 }

@@ -1,13 +1,12 @@
 //! The futures of a prediction, on a thread of their own and for a bounded time: the loop of the daemon only asks.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use goodput_agents::start_time::{FutureStart, StartQuestion, WaitInterval};
+use goodput_agents::start_time::{FutureStart, StartQuestion, StartReasons, WaitInterval, room_made};
 use goodput_env::job::JobId;
 use goodput_env::scenario::{Information, SimOptions};
 use goodput_env::time::SimTime;
@@ -29,8 +28,10 @@ const NEEDED: usize = 10;
 const SAMPLE_EVERY: Duration = Duration::from_secs(60);
 /// Questions that may wait for the thread.
 const QUEUE: usize = 8;
-/// Jobs that an answer names on each side.
+/// Jobs ahead that an answer names.
 const NAMED: usize = 5;
+/// Running jobs that an answer names with their ends.
+const ENDS: usize = 10;
 /// Standard deviation of the logarithm of the estimate that a policy is told of a job without a stated run time: hardly
 /// anything is known.
 const UNSTATED_SIGMA: f64 = 2.0;
@@ -155,37 +156,29 @@ fn describe(
     futures: &[FutureStart],
     answer: PredictedStart,
 ) -> PredictedStart {
-    let count = futures.len().max(1) as f64;
-    let secs = |time: SimTime| (time - known.seen.now).as_secs_f64().max(0.0) / scene.speedup;
-    let mut before: BTreeMap<JobId, u32> = BTreeMap::new();
-    let mut ends: BTreeMap<JobId, Vec<f64>> = BTreeMap::new();
-    for future in futures {
-        future.before.iter().for_each(|job| *before.entry(*job).or_default() += 1);
-        future.ended.iter().for_each(|(job, end)| ends.entry(*job).or_default().push(secs(*end)));
-    }
+    let seen = &known.seen;
+    let reasons = StartReasons::of(futures, seen.now, TAIL);
     let job = |id: JobId| known.place(id).map(|place| &scene.jobs[place]);
-    let mut ahead: Vec<JobAhead> = before
-        .into_iter()
-        .filter_map(|(id, times)| {
-            let (job, share) = (job(id)?, f64::from(times) / count);
-            let request = &job.spec.request;
-            Some(JobAhead { key: job.key.clone(), name: request.name.clone(), gpus: request.gpus, share })
-        })
-        .collect();
-    ahead.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.key.cmp(&b.key)));
-    let ahead_in_most = ahead.iter().filter(|ahead| ahead.share > 0.5).count();
-    ahead.retain(|ahead| ahead.share >= 0.1);
-    ahead.truncate(NAMED);
-    let freed = ends.into_iter().filter_map(|(id, ends)| {
-        let (job, share) = (job(id)?, ends.len() as f64 / count);
-        let (name, placement) = (job.spec.request.name.clone(), job.placement.clone());
-        let ends = WaitInterval::with_tail(ends, TAIL)?.into();
-        Some(FreeingJob { key: job.key.clone(), name, placement, share, ends })
+    let asked = |id: JobId| job(id).map_or(0, |job| job.spec.request.gpus);
+    let ahead_in_most = reasons.ahead_in_most();
+    let named = reasons.ahead.iter().filter(|(_, share)| *share >= 0.1).take(NAMED);
+    let ahead = named.filter_map(|&(id, share)| {
+        let job = job(id)?;
+        let request = &job.spec.request;
+        Some(JobAhead { key: job.key.clone(), name: request.name.clone(), gpus: request.gpus, share })
     });
-    let mut frees: Vec<FreeingJob> = freed.filter(|job| job.share > 0.5).collect();
-    let median = |job: &FreeingJob| job.ends.median.unwrap_or(f64::INFINITY);
-    frees.sort_by(|a, b| median(a).total_cmp(&median(b)).then_with(|| a.key.cmp(&b.key)));
-    frees.truncate(NAMED);
+    let free = seen.idle.iter().sum();
+    let ahead_gpus = reasons.ahead[..ahead_in_most].iter().map(|(id, _)| asked(*id)).sum();
+    let held = |id: JobId| job(id).map_or(0, |job| job.placement.iter().map(|on| on.gpus).sum());
+    let room = room_made(free, asked(known.asked), ahead_gpus, reasons.frees.iter().map(|end| held(end.job)));
+    let frees = reasons.frees.iter().take(ENDS).filter_map(|end| {
+        let job = job(end.job)?;
+        let secs = |time: f64| time / scene.speedup;
+        let WaitInterval { low, median, high } = end.ends;
+        let ends = WaitInterval { low: secs(low), median: secs(median), high: secs(high) }.into();
+        let (name, placement) = (job.spec.request.name.clone(), job.placement.clone());
+        Some(FreeingJob { key: job.key.clone(), name, placement, share: end.share, ends })
+    });
     let mut notes = scene.notes.clone();
     if known.measured > 0 {
         let count = known.measured;
@@ -194,10 +187,12 @@ fn describe(
         ));
     }
     PredictedStart {
-        ahead,
+        ahead: ahead.collect(),
         ahead_in_most,
-        overtaking: futures.iter().map(|future| f64::from(future.later)).sum::<f64>() / count,
-        frees,
+        overtaking: reasons.overtaking,
+        free,
+        frees: frees.collect(),
+        room: room.filter(|_| seen.cluster.types.len() == 1),
         notes,
         ..answer
     }

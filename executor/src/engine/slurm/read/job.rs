@@ -289,13 +289,19 @@ fn job(json: &Value) -> RawJob {
         tasks: number(&json["tasks"]).max(0) as u32,
         cpus_per_task: number(&json["cpus_per_task"]).max(0) as u32,
         cpus_per_gpu: gres(&text(&json["cpus_per_tres"])).1,
-        asked: if per_job > 0 { per_job } else { per_node * node_count },
+        asked: [per_job, per_node * node_count].into_iter().find(|gpus| *gpus > 0).unwrap_or_else(|| counted(json)),
         held: held.collect(),
         comment: text(&json["comment"]),
         admin_comment: text(&json["admin_comment"]),
         stated: CommentFacts::default(),
         foreign: true,
     }
+}
+
+/// Accelerators that a job asks for by task or by socket: those of its list of all resources, `cpu=2,gres/gpu=4`.
+fn counted(json: &Value) -> u32 {
+    let all = text(&json["tres_req_str"]);
+    all.split(',').find_map(|resource| resource.strip_prefix("gres/gpu=")?.parse().ok()).unwrap_or(0)
 }
 
 /// A number that may be absent, as an object with a flag or as `null`.

@@ -94,14 +94,34 @@ fn words(value: &Value) -> Vec<String> {
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
 pub fn jobs(json: &str, key: &FactsKey) -> Result<Vec<RawJob>, EngineError> {
+    let mut jobs = records(json)?;
+    jobs.iter_mut().for_each(|job| job.believe(key));
+    throttle(&mut jobs);
+    Ok(jobs)
+}
+
+/// Jobs of `squeue --json`, each task of an array for itself, and the moment of the list, milliseconds of the Unix epoch,
+/// where it tells one (from 23.11 on). No comment is believed.
+///
+/// # Errors
+/// [`EngineError::Unreadable`] where it is not JSON of that shape.
+pub fn queue(json: &str) -> Result<(Vec<RawJob>, Option<i64>), EngineError> {
+    #[derive(Deserialize)]
+    struct Moment {
+        #[serde(default)]
+        last_update: Value,
+    }
+    let moment: Moment = serde_json::from_str(json).unwrap_or(Moment { last_update: Value::Null });
+    let at_ms = Some(1000 * number(&moment.last_update)).filter(|at| *at > 0);
+    Ok((records(json)?, at_ms))
+}
+
+fn records(json: &str) -> Result<Vec<RawJob>, EngineError> {
     let list = parsed(json, "squeue --json")?.jobs;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
     let StreamedEntries(records) = list.ok_or_else(missing)?;
-    let mut jobs: Vec<RawJob> = records.into_iter().flat_map(RawJob::tasks_apart).collect();
-    jobs.iter_mut().for_each(|job| job.believe(key));
-    throttle(&mut jobs);
-    Ok(jobs)
+    Ok(records.into_iter().flat_map(RawJob::tasks_apart).collect())
 }
 
 /// Marks the held tasks for which the limits of their arrays leave no room.

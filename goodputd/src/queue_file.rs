@@ -1,0 +1,281 @@
+//! Queue of a live cluster in a file: what `squeue --json` of Slurm says, or a snapshot as `live plan --record` writes it.
+
+use std::fs;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use goodput_console::CommandError;
+use goodput_env::job::{Elasticity, Work};
+use goodput_env::time::SimTime;
+use goodput_executor::engine::slurm::read::{self, RawJob, RawState};
+use goodput_executor::engine::{ClusterSnapshot, JobSeen, NodeHealth};
+use serde::Deserialize;
+
+/// Jobs of a cluster at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueFile {
+    /// Moment of the queue, milliseconds of the Unix epoch; of an engine that is simulated, of its clock.
+    pub at_ms: i64,
+    /// All nodes, where the file lists nodes; else those that jobs run on. Names may be in any order.
+    pub nodes: Vec<QueueNode>,
+    /// Whether the file lists nodes.
+    pub lists_nodes: bool,
+    /// Jobs that run or may start.
+    pub jobs: Vec<QueuedJob>,
+    /// Waiting jobs that may not start, because a person holds them or they wait for another job or a time.
+    pub left_out: usize,
+}
+
+/// Node of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueNode {
+    /// Name of the node.
+    pub name: String,
+    /// Type of its accelerators; empty where the file does not tell.
+    pub accelerator: String,
+    /// Accelerators of the node; where the file lists no nodes, those that jobs hold.
+    pub gpus: u32,
+    /// Whether no job starts there.
+    pub closed: bool,
+}
+
+/// Job of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueuedJob {
+    /// Key of the job: its number under Slurm.
+    pub key: String,
+    /// Name of the job.
+    pub name: String,
+    /// Name of the tenant: the account under Slurm.
+    pub tenant: String,
+    /// Accelerators that the job asks for.
+    pub gpus: u32,
+    /// Fewest and most accelerators, where the job is elastic.
+    pub elastic: Option<(u32, u32)>,
+    /// Priority by the user.
+    pub priority: i32,
+    /// Time limit, or the run time that the user stated.
+    pub limit: Option<SimTime>,
+    /// Time since the submission.
+    pub age: SimTime,
+    /// Its run, where it runs.
+    pub run: Option<QueuedRun>,
+}
+
+/// Run of a job of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueuedRun {
+    /// Time since the start.
+    pub ran: SimTime,
+    /// Accelerators held, by name of the node.
+    pub on: Vec<(String, u32)>,
+}
+
+/// Reads a queue. Where `squeue` is too old to tell the moment of its list, that is when the file was written.
+///
+/// # Errors
+/// Where the file cannot be read or is neither of the two.
+pub fn read(path: &Path) -> Result<QueueFile, CommandError> {
+    #[derive(Deserialize)]
+    struct Head {
+        at_ms: Option<i64>,
+    }
+    let unreadable = |error: &dyn std::fmt::Display| {
+        CommandError::input(format!("{}: {error}", path.display()))
+            .with_help("expected the answer of `squeue --json`, or a snapshot as `live plan --record` writes it")
+    };
+    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let head: Head = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    if head.at_ms.is_some() {
+        return Ok(of_snapshot(&serde_json::from_str(&text).map_err(|error| unreadable(&error))?));
+    }
+    let (jobs, at_ms) = read::queue(&text).map_err(|error| unreadable(&error))?;
+    let written = || -> Option<i64> {
+        let since = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_millis()).ok()
+    };
+    Ok(of_slurm(&jobs, at_ms.or_else(written).unwrap_or_default()))
+}
+
+fn of_snapshot(snapshot: &ClusterSnapshot) -> QueueFile {
+    let nodes = snapshot.nodes.iter().map(|node| QueueNode {
+        name: node.name.clone(),
+        accelerator: node.accelerator.clone(),
+        gpus: node.gpus,
+        closed: node.health != NodeHealth::Up,
+    });
+    let there = snapshot.jobs.iter().filter(|job| !job.phase.is_over());
+    let (may_start, left_out): (Vec<&JobSeen>, Vec<&JobSeen>) =
+        there.partition(|job| job.phase.holds() || !job.hands_off);
+    let jobs = may_start.into_iter().map(|seen| {
+        let since = |ms: i64| SimTime::from_millis((snapshot.at_ms - ms).max(0));
+        let request = &seen.spec.request;
+        let estimate = match seen.spec.work {
+            Work::Fixed { duration } => Some(duration),
+            Work::Application { .. } | Work::Steps { .. } => None,
+        };
+        let run = seen.attempt.as_ref().filter(|_| seen.phase.holds()).map(|attempt| QueuedRun {
+            ran: since(attempt.since_ms),
+            on: attempt.placement.iter().map(|on| (on.node.clone(), on.gpus)).collect(),
+        });
+        QueuedJob {
+            key: seen.key.clone(),
+            name: request.name.clone(),
+            tenant: seen.tenant.clone(),
+            gpus: request.gpus,
+            elastic: match request.elasticity {
+                Elasticity::Elastic { min, max } => Some((min, max)),
+                Elasticity::Rigid => None,
+            },
+            priority: request.priority,
+            limit: request.limit.or(estimate).filter(|limit| *limit > SimTime::ZERO),
+            age: since(request.submit.as_millis()),
+            run,
+        }
+    });
+    QueueFile {
+        at_ms: snapshot.at_ms,
+        nodes: nodes.collect(),
+        lists_nodes: true,
+        jobs: jobs.collect(),
+        left_out: left_out.len(),
+    }
+}
+
+/// Reasons of Slurm for which a job waits that do not pass by themselves when accelerators become free.
+const WAITS_FOR: [&str; 6] =
+    ["Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin", "PartitionDown"];
+
+fn of_slurm(jobs: &[RawJob], at_ms: i64) -> QueueFile {
+    let mut queue = QueueFile { at_ms, ..QueueFile::default() };
+    // A job that runs without accelerators takes none from others.
+    let counts = |job: &&RawJob| if job.holds() { !job.held.is_empty() } else { !job.state.is_over() && job.asked > 0 };
+    for job in jobs.iter().filter(counts) {
+        let is_held = matches!(job.state, RawState::Pending { held: true });
+        let waits = matches!(job.state, RawState::Pending { .. });
+        if is_held || waits && WAITS_FOR.contains(&job.reason.as_str()) {
+            queue.left_out += 1;
+            continue;
+        }
+        let since = |ms: i64| SimTime::from_millis((at_ms - ms).max(0));
+        let run = (!waits).then(|| QueuedRun {
+            ran: since(job.start_ms),
+            on: job.held.iter().map(|on| (on.node.clone(), on.gpus)).collect(),
+        });
+        for (name, gpus) in run.iter().flat_map(|run| &run.on) {
+            match queue.nodes.iter_mut().find(|node| node.name == *name) {
+                Some(node) => node.gpus += gpus,
+                None => queue.nodes.push(QueueNode { name: name.clone(), gpus: *gpus, ..QueueNode::default() }),
+            }
+        }
+        queue.jobs.push(QueuedJob {
+            key: job.id.to_string(),
+            name: job.name.clone(),
+            tenant: job.account.clone(),
+            gpus: run.as_ref().map_or(job.asked, |run| run.on.iter().map(|(_, gpus)| gpus).sum()),
+            limit: job.limit_ms.map(SimTime::from_millis),
+            age: since(job.submit_ms),
+            run,
+            ..QueuedJob::default()
+        });
+    }
+    queue
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use goodput_env::job::{JobRequest, JobSpec};
+    use goodput_executor::engine::{Attempt, JobPhase, NodeSeen, OnNode};
+
+    use super::*;
+
+    const NOW: i64 = 1_795_536_700;
+
+    fn of_text(text: &str) -> Result<QueueFile, CommandError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.json");
+        fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    /// Numbers as 24.11 tells them, and as 22.05 does.
+    #[test]
+    fn the_queue_of_slurm_is_read_without_jobs_that_may_not_start() {
+        let new = |number: i64| format!(r#"{{"set":true,"infinite":false,"number":{number}}}"#);
+        let old = |number: i64| number.to_string();
+        for (number, update) in [(&new as &dyn Fn(i64) -> String, format!(r#""last_update":{},"#, new(NOW))), (&old, String::new())] {
+            let job = |id: u32, state: &str, more: &str| {
+                let (priority, submit, limit) = (number(5), number(NOW - 100), number(10));
+                format!(
+                    r#"{{"job_id":{id},"job_state":"{state}","name":"job{id}","account":"vision","priority":{priority},
+                    "submit_time":{submit},"time_limit":{limit},"node_count":1,"start_time":{},{more}}}"#,
+                    number(NOW - 40)
+                )
+            };
+            let jobs = [
+                job(1, "RUNNING", r#""nodes":"n2","gres_detail":["gpu:a100:4(IDX:0-3)"],"tres_per_job":"gres:gpu:4""#),
+                job(2, "PENDING", r#""tres_req_str":"cpu=1,gres/gpu=2,gres/gpu:a100=2","state_reason":"Resources""#),
+                job(3, "PENDING", r#""tres_per_job":"gres:gpu:1","state_reason":"Dependency""#),
+                job(4, "RUNNING", r#""nodes":"n1","tres_req_str":"cpu=1""#),
+                job(5, "COMPLETED", r#""tres_per_job":"gres:gpu:1""#),
+            ];
+            let found = of_text(&format!(r#"{{"errors":[],{update}"jobs":[{}]}}"#, jobs.join(","))).unwrap();
+            let keys: Vec<&str> = found.jobs.iter().map(|job| job.key.as_str()).collect();
+            assert_eq!((keys, found.left_out), (vec!["1", "2"], 1));
+            let [runs, waits] = &found.jobs[..] else { panic!("{found:?}") };
+            assert_eq!((runs.gpus, waits.gpus, waits.limit), (4, 2, Some(SimTime::from_secs(600))));
+            assert_eq!((waits.tenant.as_str(), waits.name.as_str(), &waits.run), ("vision", "job2", &None));
+            assert_eq!(runs.run.as_ref().unwrap().on, [("n2".to_owned(), 4)]);
+            if update.is_empty() {
+                // The file was written a moment ago.
+                assert!(found.at_ms > 1_700_000_000_000, "{}", found.at_ms);
+            } else {
+                assert_eq!((found.at_ms, waits.age), (1000 * NOW, SimTime::from_secs(100)));
+                assert_eq!(runs.run.as_ref().unwrap().ran, SimTime::from_secs(40));
+            }
+            assert_eq!(found.nodes, [QueueNode { name: "n2".into(), gpus: 4, ..QueueNode::default() }]);
+            assert!(!found.lists_nodes);
+        }
+    }
+
+    #[test]
+    fn a_recorded_snapshot_is_read() {
+        let job = |name: &str, limit: Option<i64>| {
+            let (submit, limit) = (SimTime::from_millis(1000), limit.map(SimTime::from_secs));
+            let request = JobRequest { name: name.into(), gpus: 4, submit, limit, ..JobRequest::default() };
+            JobSeen::held(name, JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(60) } })
+        };
+        let placement = vec![OnNode { node: "n1".into(), gpus: 4, ..OnNode::default() }];
+        let attempt = Some(Attempt { placement, since_ms: 5000, ..Attempt::default() });
+        let snapshot = ClusterSnapshot {
+            at_ms: 9000,
+            nodes: vec![
+                NodeSeen { name: "n1".into(), gpus: 8, free: 4, ..NodeSeen::default() },
+                NodeSeen { name: "n2".into(), gpus: 8, free: 8, health: NodeHealth::Drained, ..NodeSeen::default() },
+            ],
+            jobs: vec![
+                JobSeen { phase: JobPhase::Running, attempt, ..job("runs", Some(100)) },
+                job("waits", None),
+                JobSeen { hands_off: true, ..job("held", None) },
+                JobSeen { phase: JobPhase::Done, ..job("over", None) },
+            ],
+            ..ClusterSnapshot::default()
+        };
+        let found = of_text(&serde_json::to_string(&snapshot).unwrap()).unwrap();
+        assert_eq!((found.at_ms, found.left_out, found.lists_nodes), (9000, 1, true));
+        assert_eq!(found.nodes.iter().map(|node| (node.gpus, node.closed)).collect::<Vec<_>>(), [(8, false), (8, true)]);
+        let [runs, waits] = &found.jobs[..] else { panic!("{found:?}") };
+        assert_eq!(runs.run, Some(QueuedRun { ran: SimTime::from_secs(4), on: vec![("n1".into(), 4)] }));
+        assert_eq!((runs.limit, waits.limit), (Some(SimTime::from_secs(100)), Some(SimTime::from_secs(60))));
+        assert_eq!((waits.age, &waits.run), (SimTime::from_secs(8), &None));
+    }
+
+    #[test]
+    fn what_is_no_queue_is_refused() {
+        for text in ["", "jobs", r#"{"nodes":[]}"#, r#"{"at_ms":7,"jobs":7}"#] {
+            let problem = of_text(text).unwrap_err();
+            assert!(problem.message().contains("queue.json"), "{text}: {}", problem.message());
+        }
+    }
+}
