@@ -19,6 +19,7 @@ impl Simulator {
             services: self.state.services.iter().map(ServiceState::observe).collect(),
         }
     }
+
     /// End of a job if it keeps its accelerators and its speed from now on; `None` where it holds none, or has no known
     /// speed.
     pub fn end_as_it_runs(&self, job: JobId) -> Option<SimTime> {
