@@ -25,11 +25,19 @@
     host.replaceChildren(made);
     for (let click = 0; click < clicks; click++) host.querySelector("thead tr")?.cells[at]?.click();
   };
-  const select = (label, options, chosen, choose) => {
-    const list = element("select", {}, ...options.map(name => element("option", { value: name }, name)));
+  // A choice in `host` stays while the rest is drawn anew, so that it keeps the focus of the keyboard.
+  const select = (host, label, options, chosen, choose) => {
+    let list = host.querySelector("select");
+    if (!list) {
+      list = element("select");
+      list.addEventListener("change", () => list.choose(list.value));
+      host.append(element("label", {}, label, list));
+    }
+    list.choose = choose;
+    if (options.join("\n") !== [...list.options].map(option => option.value).join("\n")) {
+      list.replaceChildren(...options.map(name => element("option", { value: name }, name)));
+    }
     list.value = chosen;
-    list.addEventListener("change", () => choose(list.value));
-    return element("label", {}, label, list);
   };
 
   const ticked = new Map();
@@ -40,8 +48,7 @@
     const keys = [...new Set(rows.flatMap(({ policy }) => Object.keys(policy.metrics)))].sort();
     if (!keys.length) return;
     if (!keys.includes(metric)) metric = keys[0];
-    by("compare").querySelector(".controls").replaceChildren(
-      select("metric", keys, metric, key => { metric = key; compare(); }));
+    select(by("compare").querySelector(".controls"), "metric", keys, metric, key => { metric = key; compare(); });
     const workloads = summary => summary.workloads.map(({ name, seeds }) => `${name}, ${seeds.length} seeds`).join("; ");
     put(by("grid"), table(
       [["run", 1], ["policy", 1], ["information", 1], [metric], ["low"], ["high"], ["workloads", 1]],
@@ -63,8 +70,7 @@
       if (!columns.length) return;
       const names = heads.slice(1).filter((_, at) => columns[at + 1].some(value => value != null));
       if (!names.includes(figure)) figure = names[0];
-      by("training").querySelector(".controls").replaceChildren(
-        select("figure", names, figure, name => { figure = name; draw(); }));
+      select(by("training").querySelector(".controls"), "figure", names, figure, name => { figure = name; draw(); });
       chart(by("curve"), { x: columns[0], xName: heads[0], yName: figure, xText: value => String(value), yText: number,
         lines: [{ name: figure, color: "--s0", values: columns[heads.indexOf(figure)] }] });
       root.dataset.rows = columns[0].length;
@@ -79,12 +85,24 @@
     });
   };
 
+  let listed = "";
   const list = async () => {
     const { folder, runs } = await get("/api/runs");
     by("folder").textContent = `Runs in ${folder}`;
     by("empty").hidden = runs.length > 0;
     by("empty").textContent = "There is no run yet: goodput train and goodput eval write them here.";
     if (!runs.length) return;
+    // Where nothing but time has passed, the table stays with the focus of its reader.
+    const facts = JSON.stringify(runs.map(run => ({ ...run, age_secs: 0 })));
+    if (facts === listed) {
+      for (const age of by("list").querySelectorAll("[data-age]")) {
+        const secs = runs.find(run => run.name === age.dataset.age)?.age_secs;
+        age.textContent = `${duration(secs)} ago`;
+        age.closest("td").dataset.value = secs;
+      }
+      return;
+    }
+    listed = facts;
     const row = run => {
       const tick = element("input", { type: "checkbox", checked: ticked.has(run.name), disabled: !run.summary });
       tick.addEventListener("change", async () => {
@@ -95,7 +113,8 @@
       const report = run.report ? element("a", { href: `/report?run=${encodeURIComponent(run.name)}` }, "report") : "";
       const watch = run.progress ? element("button", { type: "button" }, "training") : "";
       if (watch) watch.addEventListener("click", () => follow(run.name));
-      return [[tick, run.summary ? 1 : 0], [run.name], [run.state], [`${duration(run.age_secs)} ago`, run.age_secs], [run.best ?? "–"],
+      const age = element("span", { "data-age": run.name }, `${duration(run.age_secs)} ago`);
+      return [[tick, run.summary ? 1 : 0], [run.name], [run.state], [age, run.age_secs], [run.best ?? "–"],
         [number(run.jct_secs), run.jct_secs ?? "–"], [element("span", { className: "controls" }, report, watch)]];
     };
     put(by("list"), table(

@@ -94,6 +94,60 @@ fn threads_change_nothing_and_the_best_policy_is_named() {
     assert!(wait(&found, found["best"].as_str().unwrap(), "nothing").0 < wait(&found, "fifo", "nothing").0);
 }
 
+/// The figures of the page are those that are worked by hand above.
+#[test]
+fn a_page_says_in_sentences_what_each_policy_would_have_done() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), format!("{HEADER}a,0,3600,2,x\nb,0,3600,2,y\n")).unwrap();
+    let asked = ["advise", "jobs.csv", "--cluster", "1x2", "--policies", "fifo,srtf", "--resamples", "0"];
+    let (code, _, said) = run(dir.path(), &[&asked[..], &["--report", "advice.html"]].concat());
+    assert!(code == 0 && said.contains("page: advice.html"), "{said}");
+    let page = fs::read_to_string(dir.path().join("advice.html")).unwrap();
+    for sentence in [
+        "<title>Other schedulers for the jobs of jobs.csv</title>",
+        "<b>fifo</b> Oldest first, at the requested size; no job passes one that does not fit. It never stops a job. A \
+         job waits for 30 min on average. ",
+        "A job waits for 30 min on average, as long as under fifo.",
+        "Jobs hold 100.0 % of the accelerators, 0 accelerator-hours are idle, and 0.0 % of all accelerator time",
+        "<b>One more node of gpu:</b> under fifo, a job waits for 0 s on average, 30 min less than without it.",
+        "Mean wait by tenant, hours",
+        "Mean wait of a job by policy",
+    ] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+    assert!(page.len() < 1_000_000 && page.contains("@page"), "one file, also for paper");
+    assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("), "it fetches nothing");
+    fs::remove_file(dir.path().join("advice.html")).unwrap();
+    run(dir.path(), &[&asked[..], &["--report", "advice.html"]].concat());
+    assert_eq!(fs::read_to_string(dir.path().join("advice.html")).unwrap(), page, "equal advice, equal bytes");
+}
+
+/// A range that leaves out zero is certain, and one that does not may be chance.
+#[test]
+fn a_page_has_ranges_and_says_what_may_be_chance() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let asked = ["advise", "jobs.csv", "--cluster", "2x4", "--resamples", "5", "--format", "json", "-q"];
+    let (code, out, said) = run(dir.path(), &[&asked[..], &["--report", "advice.html"]].concat());
+    assert_eq!(code, 0, "{said}");
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let page = fs::read_to_string(dir.path().join("advice.html")).unwrap();
+    let rows = found["rows"].as_array().unwrap();
+    for policy in found["policies"].as_array().unwrap() {
+        let row = rows.iter().find(|row| row["policy"] == *policy && row["group"] == "all").unwrap();
+        let wait = &row["figures"]["wait_mean_hours"];
+        let [value, low, high] = [&wait["value"], &wait["ci"]["low"], &wait["ci"]["high"]].map(|v| v.as_f64().unwrap());
+        let cell = format!("{value:.2}<small>{low:.2}–{high:.2}</small>");
+        assert!(page.contains(&cell), "{policy}: {cell}");
+    }
+    let unsure = rows.iter().any(|row| {
+        let range = &row["difference"]["wait_mean_hours"]["ci"];
+        row["group"] == "all" && range["low"].as_f64() < Some(0.0) && range["high"].as_f64() > Some(0.0)
+    });
+    assert_eq!(page.contains("which may be chance"), unsure, "{found}");
+    assert!(page.contains("A job of ") && page.contains("Twice the weight for "));
+}
+
 #[test]
 fn what_cannot_be_answered_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,8 @@
 //! The integration tests of `cli`, one program: it is linked once, not once for each file.
 mod advise;
+mod browser;
 mod cli;
+mod closed_pipes;
 mod dist;
 mod env_serve;
 mod export;

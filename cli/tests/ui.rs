@@ -13,13 +13,15 @@ use serde_json::Value;
 use crate::support::run;
 
 /// A page that is served until the test ends.
-struct Page {
+pub struct Page {
     process: Child,
-    url: String,
+    /// Address of the page.
+    pub url: String,
 }
 
 impl Page {
-    fn serve(folder: &Path, more: &[&str]) -> Self {
+    /// The page of a folder, with more options.
+    pub fn serve(folder: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_goodput"));
         command.args(["ui", folder.to_str().unwrap(), "--port", "0"]).args(more);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

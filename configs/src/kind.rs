@@ -104,15 +104,16 @@ impl Kind {
             Self::Experiment => {
                 "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults"
             }
-            Self::Federation => "configs/scenario/cross-cluster.toml is an example",
-            Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
-            Self::WorthStudy => "configs/forecast/worth.toml is an example",
-            Self::ForecastServer => "configs/forecast/serve.toml is an example",
-            Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
+            Self::Federation => "`goodput init scenario/cross-cluster` writes an example",
+            Self::ForecastStudy => "`goodput init forecast/servegen` writes an example",
+            Self::WorthStudy => "`goodput init forecast/worth` writes an example",
+            Self::ForecastServer => "`goodput init forecast/serve` writes an example",
+            Self::ForecasterTraining => "`goodput init forecast/nhits` writes an example",
             Self::Deployment => {
-                "configs/live has an example for each engine; `goodput config schema deployment` describes every key"
+                "`goodput init live/slurm`, `live/kubernetes` and `live/agents` write examples; `goodput config schema \
+                 deployment` describes every key"
             }
-            Self::NodeAgent => "configs/live/node.toml is an example with every key",
+            Self::NodeAgent => "`goodput init live/node` writes an example with every key",
         }
     }
 

@@ -1,5 +1,9 @@
 //! Files that ship: the folders of `configs`, for programs that are installed without them.
 
+use std::path::Path;
+
+use crate::names::nearest;
+
 /// A configuration file that ships.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShippedConfig {
@@ -120,6 +124,23 @@ impl ShippedConfig {
     }
 }
 
+/// Advice for a configuration file that is not at `path`: the command that writes the file that ships under this name,
+/// or under a near one.
+pub fn where_to_get(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let exact = ShippedConfig::by_name(&format!("{folder}/{stem}")).or_else(|| ShippedConfig::by_name(&stem));
+    let near = || nearest(&stem, SHIPPED.iter().map(ShippedConfig::stem)).and_then(ShippedConfig::by_name);
+    match exact.or_else(near) {
+        Some(config) => format!(
+            "`goodput init {}` writes the file {}.toml that ships; `goodput init` lists all that do",
+            config.name,
+            config.stem()
+        ),
+        None => "`goodput init` lists the files that ship, and `goodput init NAME` writes one of them".to_owned(),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
@@ -146,5 +167,14 @@ mod tests {
             assert_eq!(ShippedConfig::by_name(config.name), Some(config));
         }
         assert_eq!(ShippedConfig::by_name("quickstart").unwrap().name, "experiment/quickstart");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_one_that_ships() {
+        let names = |path: &str| where_to_get(Path::new(path)).split('`').nth(1).unwrap().to_owned();
+        assert_eq!(names("configs/scenario/faults.toml"), "goodput init scenario/faults");
+        assert_eq!(names("faults.toml"), "goodput init experiment/faults");
+        assert_eq!(names("/home/me/quikstart.toml"), "goodput init experiment/quickstart");
+        assert_eq!(names("my-own.toml"), "goodput init");
     }
 }

@@ -207,10 +207,18 @@ impl Listing {
 
     fn csv(&self, out: &mut impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(&self.columns)?;
+        writer.write_record(&self.columns).map_err(io_error)?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(Cell::text))?;
+            writer.write_record(row.iter().map(Cell::text)).map_err(io_error)?;
         }
         writer.flush()
+    }
+}
+
+/// The error of the writer behind csv, so that a closed pipe is known as one.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }

@@ -45,7 +45,8 @@ const goodput = (() => {
     return `${number(secs / size)} ${name}`;
   };
 
-  // Rows go by the number that a cell begins with, and by its text where there is none; no value comes last.
+  // Rows go by the number that a cell begins with, and by its text where there is none; no value comes last. Each
+  // body of the table is sorted by itself.
   const sortable = table => {
     const heads = [...table.tHead.rows[0].cells];
     const key = (row, at) => {
@@ -63,11 +64,12 @@ const goodput = (() => {
         const down = head.getAttribute("aria-sort") === "ascending";
         heads.forEach(other => other.setAttribute("aria-sort", "none"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const body = table.tBodies[0];
-        const rows = [...body.rows].map(row => [key(row, at), row]);
         const empty = value => value === "" || value === "–";
-        rows.sort(([a], [b]) => empty(a) - empty(b) || (down ? order(b, a) : order(a, b)));
-        body.append(...rows.map(([, row]) => row));
+        for (const body of table.tBodies) {
+          const rows = [...body.rows].map(row => [key(row, at), row]);
+          rows.sort(([a], [b]) => empty(a) - empty(b) || (down ? order(b, a) : order(a, b)));
+          body.append(...rows.map(([, row]) => row));
+        }
       };
       head.addEventListener("click", sort);
       head.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });

@@ -26,7 +26,7 @@ pub enum Live {
         #[arg(long, value_name = "FILE")]
         nvml: Option<PathBuf>,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Run the agent of this node, which starts and watches jobs. Jobs go on when the agent stops.
@@ -90,7 +90,7 @@ pub enum Live {
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// List what the policy would have done about recorded snapshots, in their order.
@@ -102,7 +102,7 @@ pub enum Live {
         #[arg(required = true)]
         snapshots: Vec<PathBuf>,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Submit a job to the daemon.
@@ -113,7 +113,7 @@ pub enum Live {
         #[command(flatten)]
         daemon: DaemonAddress,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// List the nodes with their free accelerators.
@@ -122,7 +122,7 @@ pub enum Live {
         #[command(flatten)]
         daemon: DaemonAddress,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// List the inference services with their replicas and their load.
@@ -131,7 +131,7 @@ pub enum Live {
         #[command(flatten)]
         daemon: DaemonAddress,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Explain one job: why it waits, when it will start and what is ahead of it, its score, and the orders about it.
@@ -254,7 +254,7 @@ pub enum PolicyVerb {
         #[command(flatten)]
         daemon: DaemonAddress,
         /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
 }

@@ -11,6 +11,8 @@ use goodput_console::OutputFormat;
 #[command(after_help = "\
 Example: jobs of your cluster (see `goodput list formats`) on 8 nodes of 4 accelerators
   goodput advise jobs.csv --cluster 8x4
+Example: a page to hand on
+  goodput advise jobs.csv --cluster 8x4 --report advice.html
 Example: two policies, on two accelerator types
   goodput advise jobs.parquet --cluster v100:6x8,a100:4x8 --policies 'fifo,easy(order=\"saf\")'")]
 pub struct Advise {
@@ -41,8 +43,11 @@ pub struct Advise {
     /// Threads [default: all cores]; results do not depend on it.
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
-    /// Form of the answer: a page, or all figures.
-    #[arg(short, long, value_enum, default_value_t)]
+    /// Write a page with sentences, a picture and all figures, to hand on or to print.
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
+    /// Form of the answer: tables for people, or all figures.
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
     #[command(subcommand)]
     pub verb: Option<AdviseCommand>,
@@ -111,6 +116,6 @@ pub struct AdviseJob {
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
     /// Form of the answer: a page, or all figures.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }

@@ -47,7 +47,7 @@ pub struct Eval {
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
     /// Form of the table on stdout.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 
@@ -103,7 +103,7 @@ pub struct Federate {
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
     /// Form of the table.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 
@@ -124,6 +124,6 @@ pub struct Reproduce {
     #[arg(long = "policy", value_name = "BUNDLE")]
     pub policies: Vec<String>,
     /// Form of the rows.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }

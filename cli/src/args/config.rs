@@ -58,7 +58,7 @@ pub struct Init {
     #[arg(long, value_name = "FILE", requires = "name")]
     pub to: Option<PathBuf>,
     /// Form of the list.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 
@@ -73,7 +73,7 @@ pub struct List {
     #[arg(long)]
     pub parameters: bool,
     /// Form of the listing.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 

@@ -70,7 +70,7 @@ pub enum Data {
     /// Print the columns of the job table: name, type, unit, meaning.
     Schema {
         /// Form of the table.
-        #[arg(short, long, alias = "format", value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Draw a workload from the generator of an experiment file.
@@ -116,7 +116,7 @@ pub enum Data {
         #[arg(long, default_value = "16x4", value_name = "NxG")]
         cluster: String,
         /// Form of the figures.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// List everything that is wrong with a workload, row by row.

@@ -49,7 +49,7 @@ pub enum ForecastCommand {
         #[arg(long, value_delimiter = ',', default_values_t = [0.1, 0.5, 0.9])]
         levels: Vec<f64>,
         /// Form of the rows.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Test the forecaster on the past of a series, from rolling origins, beside the naive forecasts.
@@ -64,7 +64,7 @@ pub enum ForecastCommand {
         #[arg(long, value_name = "PARQUET|CSV")]
         forecasts: Option<PathBuf>,
         /// Form of the rows.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Compare accelerator-hours of autoscaling rules at one share of steps with enough capacity.
@@ -79,7 +79,7 @@ pub enum ForecastCommand {
         #[arg(long)]
         rules: bool,
         /// Form of the rows.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Serve forecasts of loads that Prometheus knows: by HTTP, to KEDA and to the planner of Dynamo.
@@ -103,7 +103,7 @@ pub enum ForecastCommand {
         #[arg(long, value_name = "PARQUET|CSV")]
         forecasts: Option<PathBuf>,
         /// Form of the rows.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
 }

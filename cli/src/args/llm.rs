@@ -90,7 +90,7 @@ pub struct ReplayLlm {
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
     /// Form of the figures.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 
@@ -112,7 +112,7 @@ pub struct ReplayServices {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Form of the table.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 

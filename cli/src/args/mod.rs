@@ -104,3 +104,25 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::Args;
+
+    #[test]
+    fn every_form_of_output_is_also_called_format() {
+        fn look(command: &Command, seen: &mut usize) {
+            for argument in command.get_arguments().filter(|argument| argument.get_id() == "output") {
+                let aliases = argument.get_visible_aliases().unwrap_or_default();
+                assert_eq!((argument.get_short(), aliases), (Some('o'), vec!["format"]), "{}", command.get_name());
+                *seen += 1;
+            }
+            command.get_subcommands().for_each(|command| look(command, seen));
+        }
+        let mut seen = 0;
+        look(&Args::command(), &mut seen);
+        assert!(seen > 20, "only {seen} commands have an --output");
+    }
+}

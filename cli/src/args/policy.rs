@@ -117,7 +117,7 @@ pub struct Explain {
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
     /// Form of the result; csv is the queue alone.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 

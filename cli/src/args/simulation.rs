@@ -60,7 +60,7 @@ pub struct Sim {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Form of the rows.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }
 

@@ -54,7 +54,7 @@ Example: 200 tasks, of which 50 run at a time, on the partition cpu
         /// Directory of the sweep.
         dir: PathBuf,
         /// Form of the table.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
     /// Put the finished cells together: the tables and the page of `goodput eval`, byte for byte.
@@ -65,7 +65,7 @@ Example: 200 tasks, of which 50 run at a time, on the partition cpu
         #[arg(long)]
         jobs_csv: bool,
         /// Form of the table on stdout.
-        #[arg(short, long, value_enum, default_value_t)]
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
         output: OutputFormat,
     },
 }

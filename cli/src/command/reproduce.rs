@@ -96,7 +96,7 @@ const JUDGED_BRIEF: [&str; 12] = [
 ];
 
 fn order(name: &str) -> Result<JudgedOrder, CommandError> {
-    let help = "train one with: goodput train configs/experiment/backfill.toml";
+    let help = "`goodput init experiment/backfill` writes the experiment that trains one";
     let found = LearnedPolicy::by_name(name).map_err(CommandError::input)?;
     let Some(LearnedPolicy { label, bundle }) = found else {
         return Err(CommandError::input(format!("{name}: there is no such bundle")).with_help(help));

@@ -141,7 +141,7 @@ pub fn fault(error: SweepError) -> CommandError {
         }
         SweepError::Entry(EntryError::Types { .. }) => {
             return CommandError::input(error).with_help(
-                "a utility can be learned on several types and used on others: configs/experiment/heterogeneous.toml",
+                "a utility can be learned on several types and used on others: `goodput init experiment/heterogeneous`",
             );
         }
         SweepError::Experiment(error) => return command_error(error),

@@ -17,8 +17,9 @@ pub fn check(sweep: &Sweep) -> Result<(), CommandError> {
             return Ok(());
         }
     }
-    Err(CommandError::input("no workload has a language model among its services")
-        .with_help("leave out --token-price, or compare on a scenario such as configs/scenario/llm-services.toml"))
+    Err(CommandError::input("no workload has a language model among its services").with_help(
+        "leave out --token-price, or compare on a scenario that has one: `goodput init scenario/llm-services`",
+    ))
 }
 
 /// Prints a line for each workload and policy.

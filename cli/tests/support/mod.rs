@@ -1,6 +1,8 @@
 //! Helpers of tests of the command line: running it, and an hourly load in a file.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub mod browser;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

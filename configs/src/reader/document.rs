@@ -1,6 +1,7 @@
 //! Document: the text of a file with its overrides, and the places of keys in it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use super::wording::plain;
 use crate::error::{CheckError, ReadError};
 use crate::kind::Kind;
 use crate::names::nearest;
+use crate::shipped;
 
 /// Text of a configuration file, overrides applied.
 #[derive(Clone, Debug)]
@@ -29,8 +31,11 @@ impl Document {
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, ReadError> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| {
-            ReadError::new(format!("cannot read {name}: {error}"))
-                .with_help("the folder configs has an example of every kind of file")
+            let fault = ReadError::new(format!("cannot read {name}: {error}"));
+            match error.kind() {
+                ErrorKind::NotFound => fault.with_help(shipped::where_to_get(path)),
+                _ => fault,
+            }
         })?;
         Self::new(name, text, sets)
     }

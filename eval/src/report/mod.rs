@@ -18,9 +18,11 @@ pub mod plots;
 pub mod results;
 pub mod rows;
 pub mod tables;
+pub mod text_page;
 pub mod timeseries;
 mod words;
 
+pub use text_page::page_style;
 pub use words::{few_seeds, interval_name};
 
 use minijinja::Environment;
@@ -29,7 +31,7 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use thiserror::Error;
 
-use self::plots::{Figure, LearningCurve, THEME_CSS};
+use self::plots::LearningCurve;
 use self::results::ComparisonResults;
 use crate::run::summary::WorkloadSummary;
 
@@ -64,8 +66,7 @@ pub enum ReportError {
 }
 
 const TEMPLATE: &str = include_str!("../../templates/report.html");
-/// Style and script of interactive pages: the chart library, then what all pages of goodput share.
-pub const CHART_CSS: &str =
+const CHART_CSS: &str =
     concat!(include_str!("../../assets/uplot/uPlot.min.css"), include_str!("../../assets/charts.css"));
 /// Script of the chart library and of the charts that pages share; it defines `uPlot` and `goodput`.
 pub const CHART_JS: &str = concat!(
@@ -75,8 +76,7 @@ pub const CHART_JS: &str = concat!(
     include_str!("../../assets/uplot/uPlot.iife.min.js"),
     include_str!("../../assets/charts.js")
 );
-/// Style of pages of text and tables.
-pub const PAGE_CSS: &str = include_str!("../../assets/page.css");
+const PAGE_CSS: &str = include_str!("../../assets/page.css");
 const NODES_JS: &str = include_str!("../../assets/nodes.js");
 const REPORT_JS: &str = include_str!("../../assets/report.js");
 
@@ -85,10 +85,7 @@ const REPORT_JS: &str = include_str!("../../assets/report.js");
 struct ReportPage<'a> {
     title: &'a str,
     lead: &'a str,
-    theme: &'static str,
-    plot_css: &'static str,
-    page_css: &'static str,
-    chart_css: &'static str,
+    style: String,
     scripts: [&'static str; 3],
     data: String,
     verdict: String,
@@ -128,10 +125,7 @@ impl Report {
         let page = ReportPage {
             title: &self.title,
             lead: &self.lead,
-            theme: THEME_CSS,
-            plot_css: Figure::page_css(),
-            page_css: PAGE_CSS,
-            chart_css: CHART_CSS,
+            style: page_style(),
             scripts: [CHART_JS, NODES_JS, REPORT_JS],
             data: page_data::PageData::of(results, focus).to_json(),
             verdict: words::tied(&words::verdict(summary, focus)),

@@ -22,6 +22,12 @@ pub struct ResultOrigin {
 }
 
 impl ResultOrigin {
+    /// Version of the product, with its commit where that is known.
+    pub fn program(&self) -> String {
+        let commit = self.commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        format!("goodput {}{commit}", self.version)
+    }
+
     /// Origin as JSON, with a final newline.
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("an origin is strings");

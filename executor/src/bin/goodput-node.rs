@@ -1,7 +1,7 @@
 //! The small program for nodes: the agent, the keeper it starts for each attempt, and a job to test
 //! them with.
-#![expect(clippy::print_stderr, reason = "a service says why it does not start")]
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,17 +24,22 @@ fn main() -> ExitCode {
         ["bench-job"] => play("{}"),
         ["bench-job", job] => play(job),
         _ => {
-            eprint!("{HELP}");
+            say(HELP);
             return ExitCode::from(2);
         }
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("goodput-node: {error}");
+            say(&format!("goodput-node: {error}\n"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes to standard error, where somebody reads it.
+fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 fn serve(config: &Path) -> Result<u8, String> {

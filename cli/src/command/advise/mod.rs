@@ -5,6 +5,7 @@ mod page;
 mod queue;
 mod start_page;
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,17 +13,18 @@ use std::sync::Arc;
 use goodput_agents::compose::{NamedPolicy, split_list};
 use goodput_configs::policies::FIGURES as TYPE_FIGURES;
 use goodput_configs::scenario::prepare_shares;
-use goodput_console::{CommandError, OutputFormat, print};
+use goodput_console::{CommandError, OutputFormat, print, say};
 use goodput_datasets::{Catalog, LoadedWorkload, read_workload, resample};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::time::SimTime;
-use goodput_eval::studies::advice::AdviceQuestion;
+use goodput_eval::studies::advice::{Advice, AdvicePage, AdviceQuestion};
 
 use super::assumptions;
 use super::sim::data_fault;
 use super::sim_inputs;
 use crate::args::{Advise, AdviseCommand};
+use crate::command::results;
 use crate::command::run::threads;
 use crate::command::study::unnamed;
 use crate::progress::{Meter, Verbosity};
@@ -49,6 +51,9 @@ pub fn run(args: &Advise, verbosity: Verbosity) -> Result<ExitCode, CommandError
     let answer = question.answer(&|done, total| meter.runs(done as usize, total as usize));
     meter.finish();
     let advice = answer.map_err(CommandError::failed)?;
+    if let Some(path) = &args.report {
+        write_page(&advice, trace, path)?;
+    }
     match args.output {
         OutputFormat::Table => page::print_page(&advice)?,
         OutputFormat::Json => {
@@ -57,6 +62,23 @@ pub fn run(args: &Advise, verbosity: Verbosity) -> Result<ExitCode, CommandError
         other => page::figures(&advice).print(other)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the answer as a page.
+fn write_page(advice: &Advice, trace: &Path, path: &Path) -> Result<(), CommandError> {
+    let name =
+        trace.file_name().map_or_else(|| trace.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let origin = results::origin(&results::own_argv());
+    let page = AdvicePage {
+        title: &format!("Other schedulers for the jobs of {name}"),
+        advice,
+        command: &origin.command,
+        program: &origin.program(),
+    };
+    fs::write(path, page.render())
+        .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
+    say(&format!("page: {}", path.display()));
+    Ok(())
 }
 
 /// The machines, and the jobs of a trace that they can run.

@@ -1,4 +1,4 @@
-//! The answer of `goodput advise`: a page for people, and a table of every figure.
+//! The answer of `goodput advise` on the terminal: tables for people, and a table of every figure.
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, print};
 use goodput_eval::stats::{Estimate, Interval};
@@ -48,7 +48,7 @@ pub fn print_page(advice: &Advice) -> Result<(), CommandError> {
         ]);
     }
     rows.print(OutputFormat::Table)?;
-    print(&format!("\n{}\n", verdict(advice)))?;
+    print(&format!("\n{}\n", advice.verdict().join("\n")))?;
     groups(advice, "\nMean wait by accelerators asked for, hours\n\n", |group| matches!(group, JobGroup::Size { .. }))?;
     groups(advice, "\nMean wait by tenant, hours\n\n", |group| matches!(group, JobGroup::Tenant(_)))?;
     print("\nMean wait after a change, hours\n\n")?;
@@ -84,7 +84,7 @@ fn groups(advice: &Advice, heading: &str, chosen: fn(&JobGroup) -> bool) -> Resu
         for row in policies.iter().filter_map(|policy| advice.plain(policy, &first.group)) {
             let less = row.difference.as_ref().and_then(|difference| difference.get(WAIT));
             rows.push(vec![
-                group_name(advice, &row.group).as_str().into(),
+                advice.group_name(&row.group).as_str().into(),
                 Cell::Whole(row.jobs as i64),
                 row.policy.as_str().into(),
                 number(row, WAIT),
@@ -106,7 +106,7 @@ pub fn figures(advice: &Advice) -> Listing {
             rows.push(vec![
                 row.policy.as_str().into(),
                 row.change.words().as_str().into(),
-                group_name(advice, &row.group).as_str().into(),
+                advice.group_name(&row.group).as_str().into(),
                 Cell::Whole(row.jobs as i64),
                 (*name).into(),
                 Cell::Number(spread.value, 3),
@@ -117,35 +117,6 @@ pub fn figures(advice: &Advice) -> Listing {
         }
     }
     rows
-}
-
-/// Sentences about the best policies.
-fn verdict(advice: &Advice) -> String {
-    let about = |policy: &String, kind: &str| {
-        let less = advice.plain(policy, &JobGroup::All)?.difference.as_ref()?.get(WAIT)?;
-        let sure = less.ci.is_some_and(|ci| ci.high < 0.0);
-        let how = if sure { "also in nine of ten traces drawn" } else { "but not in nine of ten traces drawn" };
-        Some(format!(
-            "Of {kind}, {policy} has the shortest mean wait: {:.2} hours less than {}, {how}.",
-            -less.value, advice.policies[0]
-        ))
-    };
-    let without =
-        advice.best_without_stops.as_ref().and_then(|policy| about(policy, "the policies that never stop a job"));
-    let best = about(&advice.best, "all policies").filter(|_| advice.best_without_stops.as_ref() != Some(&advice.best));
-    let mut sentences: Vec<String> = without.into_iter().chain(best).collect();
-    if sentences.is_empty() {
-        sentences.push(format!("No policy has a shorter mean wait than {}.", advice.policies[0]));
-    }
-    let outside = advice.rows_of_first().filter_map(|row| row.figures.get(WAIT)).any(|wait| wait.excludes(wait.value));
-    if outside {
-        sentences.push(
-            "A wait of the trace lies outside its range: busy blocks follow one another in the trace, and not in those \
-             drawn. Longer blocks keep more of this (--block-hours)."
-                .into(),
-        );
-    }
-    sentences.join("\n")
 }
 
 fn number(row: &AdviceRow, name: &str) -> Cell {
@@ -166,16 +137,4 @@ fn difference(estimate: Estimate) -> Cell {
         None => format!("{:+.2}", estimate.value),
     };
     text.as_str().into()
-}
-
-fn group_name(advice: &Advice, group: &JobGroup) -> String {
-    match group {
-        JobGroup::All => "all jobs".into(),
-        JobGroup::Size { from, to: Some(to) } if from == to => format!("{from}"),
-        JobGroup::Size { from, to: Some(to) } => format!("{from} to {to}"),
-        JobGroup::Size { from, to: None } => format!("{from} or more"),
-        JobGroup::Tenant(tenant) => {
-            advice.tenants.get(*tenant as usize).cloned().unwrap_or_else(|| format!("tenant {tenant}"))
-        }
-    }
 }

@@ -111,7 +111,7 @@ fn check(scenario: &Scenario) -> Result<(), CommandError> {
         return Err(CommandError::input(
             "`explain` is about training jobs; this workload has services, requests or pools",
         )
-        .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
+        .with_help("an experiment with jobs alone: `goodput init experiment/elastic`"));
     }
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::Table;
-use goodput_eval::report::origin::ResultOrigin;
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, StudyOrigin, forecasts, mean_rows, page};
 use rayon::prelude::*;
 
@@ -50,10 +49,9 @@ fn write_page(file: &StudyFile, study: &Study, reports: &Reports, path: &Path) -
     let lending = study.lend().map_err(fault)?;
     let stem = file.config.file_stem();
     let title = stem.map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
-    let ResultOrigin { command, version, commit, .. } = results::origin(&results::own_argv());
-    let commit = commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    let (program, config) = (format!("goodput {version}{commit}"), resolved(&read(file)?)?);
-    let origin = StudyOrigin { command: &command, program: &program, config: &config };
+    let made = results::origin(&results::own_argv());
+    let (program, config) = (made.program(), resolved(&read(file)?)?);
+    let origin = StudyOrigin { command: &made.command, program: &program, config: &config };
     write(path, page(&title, study, reports, &lending, origin).as_bytes())
 }
 

@@ -69,7 +69,9 @@ pub fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Vec<H
     }
     let Some(study) = study else {
         let message = format!("{}: a bundle has no series to continue", path.display());
-        return Err(CommandError::input(message).with_help("name one: --study configs/forecast/sample.toml"));
+        return Err(
+            CommandError::input(message).with_help("name one with --study; `goodput init forecast/sample` writes one")
+        );
     };
     let study = StudyFile { config: study.to_path_buf(), sets: sets.to_vec(), bundles: vec![path.to_path_buf()] };
     open(&study)?.into_iter().map(HoursAhead::of_bundle).collect()

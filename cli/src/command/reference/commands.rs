@@ -72,7 +72,8 @@ fn spelling(argument: &Arg) -> String {
     let values = argument.get_value_names().filter(|_| takes_value).unwrap_or_default();
     let value = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let names = [argument.get_short().map(|c| format!("-{c}")), argument.get_long().map(|long| format!("--{long}"))];
-    let mut text = names.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let aliases = argument.get_visible_aliases().unwrap_or_default().into_iter().map(|alias| format!("--{alias}"));
+    let mut text = names.into_iter().flatten().chain(aliases).collect::<Vec<_>>().join(", ");
     if !value.is_empty() {
         text = if text.is_empty() { value } else { format!("{text} {value}") };
     }

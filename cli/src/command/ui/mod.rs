@@ -19,8 +19,7 @@ use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::get;
 use goodput_console::{CommandError, print, say};
-use goodput_eval::report::plots::THEME_CSS;
-use goodput_eval::report::{CHART_CSS, CHART_JS, PAGE_CSS};
+use goodput_eval::report::{CHART_JS, page_style};
 use goodputd::args::DaemonAddress;
 use goodputd::client::Client;
 use serde::Deserialize;
@@ -106,8 +105,7 @@ async fn only_this_machine(request: Request, next: Next) -> Response {
 
 async fn page(State(served): State<Arc<ServedPage>>) -> Html<String> {
     let script = SCRIPT.replace("$DAEMON", if served.daemon.is_some() { "true" } else { "false" });
-    let style = [THEME_CSS, PAGE_CSS, CHART_CSS].join("\n");
-    Html(PAGE.replace("$STYLE", &style).replace("$CHARTS", CHART_JS).replace("$SCRIPT", &script))
+    Html(PAGE.replace("$STYLE", &page_style()).replace("$CHARTS", CHART_JS).replace("$SCRIPT", &script))
 }
 
 async fn list(State(served): State<Arc<ServedPage>>) -> Json<Value> {

@@ -20,6 +20,7 @@ mod labels;
 mod learning;
 mod profile;
 mod utilization;
+mod waits;
 
 pub use cdf::{CdfSeries, CompletionTimes, cdf};
 pub use contributions::{ContributionBar, contributions};
@@ -34,6 +35,7 @@ pub use ink::THEME_CSS;
 pub use learning::{CurvePoint, LearningCurve, learning_curve};
 pub use profile::{PROFILE_MOST_BANDS, ProfileSeries, performance_profiles};
 pub use utilization::{UtilizationRow, utilization};
+pub use waits::{WaitRow, waits};
 
 /// Width of every figure, CSS pixels at full size.
 pub const WIDTH: f64 = 880.0;

@@ -1,7 +1,8 @@
 //! A decision on one self-contained page.
 
 use super::ComparedDecision;
-use crate::report::plots::{ContributionBar, Figure, THEME_CSS, contributions};
+use crate::report::plots::{ContributionBar, contributions};
+use crate::report::text_page::{PageCell, PageTable, TextPage};
 
 /// Jobs in the table at most.
 const MOST_JOBS: usize = 60;
@@ -28,84 +29,65 @@ pub struct ExplainPage<'a> {
 impl ExplainPage<'_> {
     /// The page; the same decision gives the same bytes.
     pub fn render(&self) -> String {
-        let caption = "Bars: contribution of a feature to the difference between this job's score and the usual job's. Dots: what the score would lose if \
-                       that feature alone were the usual one.";
-        let figure = match self.bars {
-            [] => String::new(),
-            bars => {
-                let figure = contributions(bars);
-                format!("<figure>{}<figcaption>{caption}</figcaption></figure>", figure.inline())
-            }
-        };
-        let said = match self.said {
-            [] => String::new(),
-            said => {
-                format!("<ol>{}</ol>", said.iter().map(|line| format!("<li>{}</li>", escape(line))).collect::<String>())
-            }
-        };
-        format!(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{THEME_CSS}{css}\
-             body{{background:var(--page);color:var(--ink);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
-             table{{display:block;overflow-x:auto;border-collapse:collapse;font-variant-numeric:tabular-nums}}\
-             td,th{{padding:.2rem .5rem;text-align:right}}td:first-child{{white-space:nowrap}}\
-             td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){{text-align:left}}figcaption{{font-size:.9rem;color:var(--muted)}}\
-             </style><h1>{title}</h1><p>{moment}</p><h2>Why</h2><p>{question}</p>{said}{figure}\
-             <h2>The queue</h2>{queue}<h2>Agreement</h2>{agreement}<p><code>{command}</code></p></html>\n",
-            title = escape(self.title),
-            css = Figure::page_css(),
-            moment = escape(self.moment),
-            question = escape(self.question),
-            queue = self.queue(),
-            agreement = self.agreement(),
-            command = escape(self.command),
-        )
-    }
-
-    fn queue(&self) -> String {
-        let place = |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
-        let names: String =
-            self.compared.beside.iter().map(|b| format!("<th>{}</th><th>gives</th>", b.policy)).collect();
-        let row = |row: &super::JobRow| {
-            let others = row
-                .others
-                .iter()
-                .map(|other| format!("<td>{}</td><td>{}</td>", place(other.rank), escape(&other.gives())));
-            format!(
-                "<tr><td>{}</td><td>{}</td><td>{:.0}</td><td>{}</td><td>{}</td><td>{}</td>{}</tr>",
-                escape(&row.job),
-                escape(&row.model),
-                row.age_secs / 60.0,
-                row.held,
-                place(row.own.rank),
-                escape(&row.own.gives()),
-                others.collect::<String>()
-            )
-        };
-        let rows: String = self.compared.queue.iter().take(MOST_JOBS).map(row).collect();
+        let mut page = TextPage::new(self.title);
+        page.verdict(self.moment);
+        page.heading("Why");
+        page.paragraph(self.question);
+        if !self.said.is_empty() {
+            page.list(self.said);
+        }
+        if !self.bars.is_empty() {
+            page.figure(
+                &contributions(self.bars),
+                "Bars: contribution of a feature to the difference between this job's score and the usual job's. Dots: \
+                 what the score would lose if that feature alone were the usual one.",
+            );
+        }
+        page.heading("The queue");
+        page.table(&self.queue());
         let more = self.compared.queue.len().saturating_sub(MOST_JOBS);
-        let more = if more > 0 { format!("<p>{more} more jobs are not shown.</p>") } else { String::new() };
-        format!(
-            "<table><tr><th>job</th><th>model</th><th>age, min</th><th>holds</th><th>rank</th><th>gives</th>{names}</tr>{rows}</table>{more}"
-        )
+        if more > 0 {
+            page.note(&format!("{more} more jobs are not shown."));
+        }
+        page.heading("Agreement");
+        page.table(&self.agreement());
+        page.origin(self.command, None, None);
+        page.render()
     }
 
-    fn agreement(&self) -> String {
-        let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.2}"));
-        let row = |other: &super::OtherPolicy| {
-            let (order, sizes) = (number(other.tau_order), number(other.tau_sizes));
-            let (policy, told) = (other.policy, &other.information);
-            format!(
-                "<tr><td>{policy}</td><td>{told}</td><td>{order}</td><td>{sizes}</td><td>{}</td></tr>",
-                other.same_size
-            )
-        };
-        let rows: String = self.compared.beside.iter().map(row).collect();
-        format!(
-            "<table><tr><th>policy</th><th>is told</th><th>tau of orders</th><th>tau of sizes</th><th>jobs of the same size</th></tr>{rows}</table>"
-        )
+    fn queue(&self) -> PageTable {
+        let place = |rank: Option<usize>| PageCell::from(rank.map_or_else(|| "–".to_owned(), |rank| rank.to_string()));
+        let mut heads: Vec<String> = ["job", "model", "age, min", "holds", "rank", "gives"].map(String::from).into();
+        for beside in &self.compared.beside {
+            heads.extend([format!("{} rank", beside.policy), format!("{} gives", beside.policy)]);
+        }
+        let mut table = PageTable::new(heads, 2);
+        for row in self.compared.queue.iter().take(MOST_JOBS) {
+            let mut cells = vec![row.job.as_str().into(), row.model.as_str().into()];
+            cells.push(format!("{:.0}", row.age_secs / 60.0).into());
+            cells.extend([row.held.to_string().into(), place(row.own.rank), row.own.gives().into()]);
+            for other in &row.others {
+                cells.extend([place(other.rank), other.gives().into()]);
+            }
+            table.row(cells);
+        }
+        table
     }
-}
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    fn agreement(&self) -> PageTable {
+        let number =
+            |value: Option<f64>| PageCell::from(value.map_or_else(|| "–".into(), |value| format!("{value:.2}")));
+        let heads = ["policy", "is told", "tau of orders", "tau of sizes", "jobs of equal size"];
+        let mut table = PageTable::new(heads, 2);
+        for other in &self.compared.beside {
+            table.row(vec![
+                other.policy.into(),
+                other.information.as_str().into(),
+                number(other.tau_order),
+                number(other.tau_sizes),
+                other.same_size.to_string().into(),
+            ]);
+        }
+        table
+    }
 }
