@@ -110,7 +110,7 @@ fn rule(policy: &str) -> String {
 fn used(row: &AdviceRow) -> String {
     let of = |name: &str| row.figures.get(name).map_or(f64::NAN, |figure| figure.value);
     format!(
-        " Jobs hold {:.1} % of the accelerators, {:.0} accelerator-hours are idle, and {:.1} % of all accelerator time is \
+        " Jobs hold {:.1}\u{a0}% of the accelerators, {:.0} accelerator-hours are idle, and {:.1}\u{a0}% of all accelerator time is \
          free in pieces too small for a job that waits.",
         of("utilisation_percent"),
         of("idle_gpu_hours"),
