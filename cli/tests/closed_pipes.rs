@@ -11,7 +11,7 @@ use crate::support::{hourly_load, run};
 /// Exit code of a program that panicked.
 const PANICKED: i32 = 101;
 
-/// The writing end of a pipe that nobody reads.
+/// The writing end of a pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);

@@ -1,4 +1,4 @@
-//! Advice on one self-contained page, for a reader who has not run the program.
+//! Advice on one self-contained page, for readers without the program.
 
 use super::change::ClusterChange;
 use super::figures::JobGroup;
