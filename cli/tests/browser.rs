@@ -208,7 +208,8 @@ fn all_pages_have_one_look_in_both_themes_and_fit_a_narrow_screen() {
         (file("why.html"), READY),
         (file("forecast.html"), READY),
     ];
-    let look = "JSON.stringify(['body', 'h1', 'h2', 'thead th'].map(tag => getComputedStyle(document.querySelector(tag))) \
+    let look = "JSON.stringify(['body', 'h1', 'h2', 'thead th'] \
+                .map(tag => getComputedStyle(document.querySelector(tag))) \
                 .map(style => [style.fontFamily, style.fontSize, style.color, style.maxWidth]) \
                 .concat(getComputedStyle(document.documentElement).backgroundColor))";
     for scheme in ["light", "dark"] {
