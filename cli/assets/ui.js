@@ -114,11 +114,11 @@
       const watch = run.progress ? element("button", { type: "button" }, "training") : "";
       if (watch) watch.addEventListener("click", () => follow(run.name));
       const age = element("span", { "data-age": run.name }, `${duration(run.age_secs)} ago`);
-      return [[tick, run.summary ? 1 : 0], [run.name], [run.state], [age, run.age_secs], [run.best ?? "–"],
-        [number(run.jct_secs), run.jct_secs ?? "–"], [element("span", { className: "controls" }, report, watch)]];
+      return [[tick, run.summary ? 1 : 0], [run.name], [element("span", { className: "controls" }, report, watch)], [run.state],
+        [age, run.age_secs], [run.best ?? "–"], [number(run.jct_secs), run.jct_secs ?? "–"]];
     };
     put(by("list"), table(
-      [["compare", 1], ["run", 1], ["state", 1], ["changed"], ["best policy", 1], ["mean JCT, s"], ["", 1]], runs.map(row)));
+      [["compare", 1], ["run", 1], ["open", 1], ["state", 1], ["changed"], ["best policy", 1], ["mean JCT, s"]], runs.map(row)));
     root.dataset.runs = runs.length;
     const running = runs.find(run => run.state === "running" && run.progress);
     if (running && !stream) follow(running.name);

@@ -108,7 +108,7 @@ fn a_page_says_in_sentences_what_each_policy_would_have_done() {
         "<b>fifo</b> Oldest first, at the requested size; no job passes one that does not fit. It never stops a job. A \
          job waits for 30 min on average. ",
         "A job waits for 30 min on average, as long as under fifo.",
-        "Jobs hold 100.0 % of the accelerators, 0 accelerator-hours are idle, and 0.0 % of all accelerator time",
+        "Jobs hold 100.0\u{a0}% of the accelerators, 0 accelerator-hours are idle, and 0.0\u{a0}% of all accelerator",
         "<b>One more node of gpu:</b> under fifo, a job waits for 0 s on average, 30 min less than without it.",
         "Mean wait by tenant, hours",
         "Mean wait of a job by policy",

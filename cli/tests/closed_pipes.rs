@@ -11,7 +11,7 @@ use crate::support::{hourly_load, run};
 /// Exit code of a program that panicked.
 const PANICKED: i32 = 101;
 
-/// The writing end of a pipe that nobody reads.
+/// The writing end of a pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -71,11 +71,13 @@ const PRINTING: &[(i32, &[&str])] = &[
     (0, &["config", "show", "quickstart.toml"]),
     (0, &["config", "check", "quickstart.toml", "slurm.toml"]),
     (0, &["data", "schema"]),
-    (0, &["data", "import", "jobs.csv", "--to", "jobs.parquet"]),
+    (0, &["data", "import", "jobs.csv", "-o", "jobs.parquet"]),
+    (0, &["data", "validate", "jobs.csv"]),
+    (0, &["export", "run", "--mlflow", "mlruns"]),
     (0, &["data", "inspect", "jobs.csv", "--cluster", "8x4"]),
-    (0, &["sim", "jobs.csv", "--cluster", "8x4", "--policy", "fifo", "-o", "csv"]),
-    (0, &["sim", "jobs.csv", "--cluster", "8x4", "--policy", "fifo", "-o", "json"]),
-    (0, &["sim", "jobs.csv", "--cluster", "8x4", "--policy", "fifo"]),
+    (0, &["sim", "--workload", "jobs.csv", "--cluster", "8x4", "--policy", "fifo", "-o", "csv"]),
+    (0, &["sim", "--workload", "jobs.csv", "--cluster", "8x4", "--policy", "fifo", "-o", "json"]),
+    (0, &["sim", "--workload", "jobs.csv", "--cluster", "8x4", "--policy", "fifo"]),
     (0, &["eval", "quickstart.toml", "--policies", "fifo,srtf", "--seeds", "1", "--run-dir", "again"]),
     (0, &["results", "run"]),
     (0, &["advise", "jobs.csv", "--cluster", "8x4", "--policies", "fifo", "--resamples", "0", "--report", "a.html"]),
@@ -108,8 +110,8 @@ const PRINTING: &[(i32, &[&str])] = &[
     (0, &["sweep", "merge", "sweep"]),
     (0, &["env", "check", "quickstart.toml"]),
     (0, &["train", "quickstart.toml", "--dry-run"]),
-    (1, &["live", "queue", "--url", "http://127.0.0.1:9"]),
-    (1, &["top", "--once", "--url", "http://127.0.0.1:9"]),
+    (2, &["live", "queue", "--url", "http://127.0.0.1:9"]),
+    (2, &["top", "--once", "--url", "http://127.0.0.1:9"]),
 ];
 
 #[test]
@@ -150,7 +152,9 @@ fn a_reader_of_one_line_ends_a_long_table_in_peace() {
     fs::write(dir.path().join("jobs.csv"), jobs).unwrap();
     for output in ["table", "csv", "json"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_goodput"));
-        command.args(["sim", "jobs.csv", "--cluster", "8x8", "--policy", "fifo", "-o", output]).current_dir(dir.path());
+        command
+            .args(["sim", "--workload", "jobs.csv", "--cluster", "8x8", "--policy", "fifo", "-o", output])
+            .current_dir(dir.path());
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::with_capacity(64, process.stdout.take().unwrap()).read_line(&mut line).unwrap();

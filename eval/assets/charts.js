@@ -45,6 +45,15 @@ const goodput = (() => {
     return `${number(secs / size)} ${name}`;
   };
 
+  // Round spans of time between two, for the ticks of a logarithmic axis.
+  const roundTimes = (_, __, low, high) => {
+    const inside = times => times.filter(secs => secs >= low && secs <= high);
+    const coarse = inside([1, 10, 60, 600, 3600, 36000, 345600, 3456000]);
+    const fine = inside([1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 108000, 345600, 1036800, 3456000]);
+    return coarse.length > 3 ? coarse : fine.length > 1 ? fine
+      : Array.from({ length: 5 }, (_, at) => low + (high - low) * at / 4);
+  };
+
   // Rows go by the number that a cell begins with, and by its text where there is none; no value comes last. Each
   // body of the table is sorted by itself.
   const sortable = table => {
@@ -103,7 +112,7 @@ const goodput = (() => {
         x: { time: false, distr: xLog ? 3 : 1 },
         y: yFromZero ? { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.04, low + 1e-9)] } : {},
       },
-      axes: [{ ...axis(xName, xText), space: 70, splits }, { ...axis(yName, yText), size: 62 }],
+      axes: [{ ...axis(xName, xText), space: 70, splits, filter: splits && ((_, found) => found) }, { ...axis(yName, yText), size: 62 }],
       series: [{ label: xName, value: (_, value) => value == null ? "–" : xText(value) }, ...lines.map(series)],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 } },
       legend: { live: true },
@@ -117,5 +126,5 @@ const goodput = (() => {
     return host.chart;
   };
 
-  return { root, color, element, dot, number, timeUnit, duration, sortable, chart, fail };
+  return { root, color, element, dot, number, timeUnit, duration, roundTimes, sortable, chart, fail };
 })();

@@ -115,6 +115,7 @@
       };
       chart(host, {
         x, xName: "time from submission to completion", yName: "jobs complete, %", xText: duration, yText: number, xLog: true,
+        splits: goodput.roundTimes,
         lines: shown().map((policy, at) => ({ ...data.policies[policy], values: curve(runs[at]) })), yFromZero: true,
       });
     });

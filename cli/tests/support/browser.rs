@@ -160,6 +160,13 @@ impl Browser {
         assert_eq!(self.text(&format!("{list}.selectedOptions[0].text")), option);
     }
 
+    /// Number of sheets of A4 that the page has on paper.
+    pub fn sheets_of_a4(&mut self) -> u64 {
+        let size = json!({ "paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": true });
+        let printed = self.call("Page.printToPDF", size)["data"].clone();
+        self.eval(&format!("(atob({printed}).match(/\\/Type\\s*\\/Page[^s]/g) ?? []).length")).as_u64().unwrap()
+    }
+
     /// Fails where a script has failed, or the console has an error, since the browser was opened.
     pub fn assert_no_faults(&mut self) {
         // Events before this answer have been read.

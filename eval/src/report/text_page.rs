@@ -84,7 +84,7 @@ impl PageTable {
             |cells: &Vec<PageCell>| format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>());
         let group = |rows: &Vec<Vec<PageCell>>| format!("<tbody>{}</tbody>", rows.iter().map(row).collect::<String>());
         format!(
-            "<div class=\"wide bleed\"><table class=\"sortable\"><thead><tr>{}</tr></thead>\n{}</table></div>\n",
+            "<div class=\"wide bleed\"><table class=\"sortable wraps\"><thead><tr>{}</tr></thead>\n{}</table></div>\n",
             head.collect::<String>(),
             self.groups.iter().map(group).collect::<String>()
         )

@@ -48,7 +48,7 @@ pub fn run(
 fn write_page(file: &StudyFile, study: &Study, reports: &Reports, path: &Path) -> Result<(), CommandError> {
     let lending = study.lend().map_err(fault)?;
     let stem = file.config.file_stem();
-    let title = stem.map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
+    let title = stem.map_or_else(|| "Forecasts".into(), |name| format!("Forecasts: {}", name.to_string_lossy()));
     let made = results::origin(&results::own_argv());
     let (program, config) = (made.program(), resolved(&read(file)?)?);
     let origin = StudyOrigin { command: &made.command, program: &program, config: &config };

@@ -1,4 +1,4 @@
-//! Advice on one self-contained page, for a reader who has not run the program.
+//! Advice on one self-contained page, for readers without the program.
 
 use super::change::ClusterChange;
 use super::figures::JobGroup;
@@ -61,7 +61,7 @@ impl AdvicePage<'_> {
         page.told(&advice.told());
         page.heading("What a change would do");
         page.told(&advice.changes());
-        let sides = [("Mean wait by accelerators asked for", true), ("Mean wait by tenant", false)];
+        let sides = [("Mean wait by size", true), ("Mean wait by tenant", false)];
         let sides = sides.map(|(heading, sizes)| Some((format!("{heading}, hours"), groups(advice, sizes)?)));
         page.side_by_side(&sides.into_iter().flatten().collect::<Vec<_>>());
         page.heading("All figures");

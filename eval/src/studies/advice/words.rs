@@ -54,7 +54,7 @@ impl Advice {
         }
     }
 
-    /// What each policy is and would have done, in sentences: the name of the policy, and the sentences.
+    /// Sentences about each policy and its results, with the name of the policy.
     pub(super) fn told(&self) -> Vec<(String, String)> {
         let row = |policy: &String| {
             let row = self.plain(policy, &JobGroup::All)?;
@@ -74,7 +74,7 @@ impl Advice {
         format!("A job waits for {}{beside}.{longest}", around(wait))
     }
 
-    /// What each change would do, in sentences: the change, and the sentences.
+    /// Sentences about each change and its results, with the change.
     pub(super) fn changes(&self) -> Vec<(String, String)> {
         let changed = self.rows.iter().filter(|row| row.change != ClusterChange::Nothing && row.group == JobGroup::All);
         let sentence = |row: &AdviceRow| {
@@ -89,7 +89,7 @@ impl Advice {
         changed.filter_map(sentence).collect()
     }
 
-    /// What a change does for the jobs of the tenant that it is about.
+    /// Sentence about a change for the jobs of its tenant.
     fn of_tenant(&self, of_all: &AdviceRow, tenant: &str) -> Option<String> {
         let is_own = |group: &JobGroup| matches!(group, JobGroup::Tenant(_)) && self.group_name(group) == tenant;
         let mut rows = self.rows.iter().filter(|row| row.change == of_all.change && row.policy == of_all.policy);
@@ -99,7 +99,7 @@ impl Advice {
     }
 }
 
-/// What a policy does, and whether it stops jobs.
+/// Rule of a policy, and whether it stops jobs.
 fn rule(policy: &str) -> String {
     let Ok(named) = policy.parse::<NamedPolicy>() else { return String::new() };
     let stops = if named.traits().preemptive { "It stops running jobs" } else { "It never stops a job" };
@@ -110,7 +110,7 @@ fn rule(policy: &str) -> String {
 fn used(row: &AdviceRow) -> String {
     let of = |name: &str| row.figures.get(name).map_or(f64::NAN, |figure| figure.value);
     format!(
-        " Jobs hold {:.1} % of the accelerators, {:.0} accelerator-hours are idle, and {:.1} % of all accelerator time is \
+        " Jobs hold {:.1}\u{a0}% of the accelerators, {:.0} accelerator-hours are idle, and {:.1}\u{a0}% of all accelerator time is \
          free in pieces too small for a job that waits.",
         of("utilisation_percent"),
         of("idle_gpu_hours"),
