@@ -158,7 +158,9 @@ fn the_queue_of_a_slurm_is_a_snapshot_for_predicted_starts() {
     ends.sort_unstable();
     assert_eq!(ends, running, "{told}");
     let nodes: Vec<&Value> = frees.iter().map(|job| &job["on"][0]).collect();
-    assert!(nodes.contains(&&json!({ "node": "n0", "gpus": 4 })) && nodes.contains(&&json!({ "node": "n1", "gpus": 4 })));
+    assert!(
+        nodes.contains(&&json!({ "node": "n0", "gpus": 4 })) && nodes.contains(&&json!({ "node": "n1", "gpus": 4 }))
+    );
     // They have run for a moment, and run for a minute in all.
     let wait = told["wait"]["median"].as_f64().unwrap();
     assert!(wait > 0.0 && wait <= 61.0, "{told}");

@@ -62,8 +62,8 @@ fn seen(name: &str, gpus: u32, age: i64, run: Option<(i64, Vec<(NodeId, u32)>)>)
     SeenJob { request, age: SimTime::from_secs(age), run }
 }
 
-/// All jobs of the trace ran for 600 s of the 1000 s that they asked for. On the cluster one has run for 100 s and one for
-/// 400 s; a job of two accelerators waits ahead of the asked one.
+/// All jobs of the trace ran for 600 s of the 1000 s that they asked for. On the cluster one has run for 100 s and one
+/// for 400 s; a job of two accelerators waits ahead of the asked one.
 #[test]
 fn a_start_in_the_queue_of_a_cluster_is_predicted_with_the_trace_as_its_past() {
     let limited = |at: usize| {

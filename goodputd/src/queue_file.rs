@@ -1,4 +1,5 @@
-//! Queue of a live cluster in a file: what `squeue --json` of Slurm says, or a snapshot as `live plan --record` writes it.
+//! Queue of a live cluster in a file: what `squeue --json` of Slurm says, or a snapshot as `live plan --record` writes
+//! it.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +59,7 @@ pub struct QueuedJob {
     pub limit: Option<SimTime>,
     /// Time since the submission.
     pub age: SimTime,
-    /// Its run, where it runs.
+    /// Run of the job, where it holds accelerators.
     pub run: Option<QueuedRun>,
 }
 
@@ -204,7 +205,9 @@ mod tests {
     fn the_queue_of_slurm_is_read_without_jobs_that_may_not_start() {
         let new = |number: i64| format!(r#"{{"set":true,"infinite":false,"number":{number}}}"#);
         let old = |number: i64| number.to_string();
-        for (number, update) in [(&new as &dyn Fn(i64) -> String, format!(r#""last_update":{},"#, new(NOW))), (&old, String::new())] {
+        for (number, update) in
+            [(&new as &dyn Fn(i64) -> String, format!(r#""last_update":{},"#, new(NOW))), (&old, String::new())]
+        {
             let job = |id: u32, state: &str, more: &str| {
                 let (priority, submit, limit) = (number(5), number(NOW - 100), number(10));
                 format!(
@@ -264,7 +267,10 @@ mod tests {
         };
         let found = of_text(&serde_json::to_string(&snapshot).unwrap()).unwrap();
         assert_eq!((found.at_ms, found.left_out, found.lists_nodes), (9000, 1, true));
-        assert_eq!(found.nodes.iter().map(|node| (node.gpus, node.closed)).collect::<Vec<_>>(), [(8, false), (8, true)]);
+        assert_eq!(
+            found.nodes.iter().map(|node| (node.gpus, node.closed)).collect::<Vec<_>>(),
+            [(8, false), (8, true)]
+        );
         let [runs, waits] = &found.jobs[..] else { panic!("{found:?}") };
         assert_eq!(runs.run, Some(QueuedRun { ran: SimTime::from_secs(4), on: vec![("n1".into(), 4)] }));
         assert_eq!((runs.limit, waits.limit), (Some(SimTime::from_secs(100)), Some(SimTime::from_secs(60))));

@@ -11,7 +11,9 @@ use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
 use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::daemon::predict::PredictedStart;
-use goodput_executor::daemon::predict::answer::{FreeingJob, JobAhead, Quantiles, RoomMade, StartBasis, TriedSubmission};
+use goodput_executor::daemon::predict::answer::{
+    FreeingJob, JobAhead, Quantiles, RoomMade, StartBasis, TriedSubmission,
+};
 use goodput_executor::engine::OnNode;
 use goodput_executor::http::{self, Door};
 use serde_json::{Value, json};

@@ -38,8 +38,15 @@ enum Alike {
 /// Work of the jobs that have ended, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct RunTimeHistory {
-    /// Work of jobs that are alike: as a share of the time limit where they have one, else in the unit of the work.
-    groups: BTreeMap<Alike, Vec<f64>>,
+    /// Jobs that are alike.
+    groups: BTreeMap<Alike, Vec<EndedWork>>,
+}
+
+/// Work of a job that has ended, in the unit of its kind, and its time limit; 1 where it has none.
+#[derive(Clone, Copy, Debug)]
+struct EndedWork {
+    total: f64,
+    limit: f64,
 }
 
 /// Estimate of the work that is left of a job without a time limit, as the scheduler is told it.
@@ -79,12 +86,9 @@ impl RunTimeHistory {
     /// Adds a job that has ended, with its true work.
     pub fn add(&mut self, job: &JobSpec) {
         let (kind, total) = counted(job.work);
-        let value = match limit_secs(&job.request, kind) {
-            Some(limit) => total / limit,
-            None => total,
-        };
+        let ended = EndedWork { total, limit: limit_secs(&job.request, kind).unwrap_or(1.0) };
         for alike in groups(&job.request, kind) {
-            self.groups.entry(alike).or_default().push(value);
+            self.groups.entry(alike).or_default().push(ended);
         }
     }
 
@@ -110,9 +114,10 @@ impl RunTimeHistory {
         let done = done * unit;
         let told = told.map(|told| ToldWork { left: (told.left * unit).max(f64::MIN_POSITIVE), ..told });
         let scale = limit.unwrap_or(1.0);
-        let longer = |group: &Vec<f64>| -> Vec<f64> {
+        let longer = |group: &Vec<EndedWork>| -> Vec<f64> {
             let latest = &group[group.len().saturating_sub(LATEST)..];
-            latest.iter().map(|value| value * scale).filter(|&total| total > done).collect()
+            let exponent = growth(latest);
+            latest.iter().map(|ended| ended.under(scale, exponent)).filter(|&total| total > done).collect()
         };
         let found = groups(&job.request, kind).into_iter().filter_map(|alike| self.groups.get(&alike)).map(longer);
         let candidates = found.into_iter().find(|candidates| candidates.len() >= FEWEST).unwrap_or_default();
@@ -122,6 +127,30 @@ impl RunTimeHistory {
         }
         PossibleWork { spec: job.work, done, limit, told, tells_limit: false, candidates, cumulative }
     }
+}
+
+impl EndedWork {
+    /// The work as it may have been under another time limit, where work grows with this power of the limit. It exceeds
+    /// its limit no more than it did.
+    fn under(self, limit: f64, exponent: f64) -> f64 {
+        let ratio = limit / self.limit;
+        (self.total * ratio.powf(exponent)).min((self.total * ratio).max(limit))
+    }
+}
+
+/// Power of the time limit that the work of jobs grows with, from 0, where limits say nothing of run times, to 1, where
+/// run times are shares of limits: the slope of the logarithms by least squares. 1 where all limits are equal.
+fn growth(ended: &[EndedWork]) -> f64 {
+    if ended.windows(2).all(|pair| pair[0].limit == pair[1].limit) {
+        return 1.0;
+    }
+    let logs = || ended.iter().map(|of| (of.limit.ln(), of.total.max(1e-3).ln()));
+    let count = ended.len().max(1) as f64;
+    let (limits, totals) = logs().fold((0.0, 0.0), |(x, y), (limit, total)| (x + limit / count, y + total / count));
+    let (spread, both) = logs().fold((0.0, 0.0), |(spread, both), (limit, total)| {
+        (spread + (limit - limits).powi(2), both + (limit - limits) * (total - totals))
+    });
+    (both / spread).clamp(0.0, 1.0)
 }
 
 /// Work as it is drawn in one unit of the simulator: applications in thousandths of their whole training.
@@ -275,6 +304,24 @@ mod tests {
         // Another time limit: all sizes are a guide, as a share of the limit.
         let shares = drawn(&history, &job(64, Some(10_000), 0), 0.0);
         assert!(shares.contains(&9000.0) && shares.iter().any(|secs| *secs < 3000.0));
+    }
+
+    /// Users ask for two, five or ten minutes, and their jobs run for ten to twenty seconds.
+    #[test]
+    fn limits_that_say_nothing_are_not_a_guide() {
+        let limits = [120, 300, 600];
+        let mut history = RunTimeHistory::default();
+        (0..60).for_each(|at| history.add(&job(1, Some(limits[at % 3]), 10 + (at as i64 * 7) % 11)));
+        let unseen = drawn(&history, &job(64, Some(3600), 0), 0.0);
+        assert!(unseen.iter().all(|secs| (9.0..25.0).contains(secs)), "{unseen:?}");
+        // Where jobs run for half of their limits, so does one with another limit.
+        let mut history = RunTimeHistory::default();
+        (0..60).for_each(|at| history.add(&job(1, Some(limits[at % 3]), limits[at % 3] / 2)));
+        assert!(drawn(&history, &job(64, Some(3600), 0), 0.0).iter().all(|secs| (secs - 1800.0).abs() < 1.0));
+        // A limit that is shorter than what jobs ran for cuts them off.
+        let mut history = RunTimeHistory::default();
+        (0..60).for_each(|at| history.add(&job(1, Some(limits[at % 3]), 100)));
+        assert!(drawn(&history, &job(64, Some(60), 0), 0.0).iter().all(|secs| *secs <= 60.0));
     }
 
     #[test]

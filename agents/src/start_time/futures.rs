@@ -70,7 +70,8 @@ impl<'a> StartQuestion<'a> {
         Some(Self { workload, came: workload, history, seen, options, asked, possible, seed })
     }
 
-    /// The question with arrivals drawn from the jobs of `came`, which has the applications and tenants of the workload.
+    /// The question with arrivals drawn from the jobs of `came`, which has the applications and tenants of the
+    /// workload.
     #[must_use]
     pub fn with_arrivals_of(self, came: &'a Workload) -> Self {
         Self { came, ..self }

@@ -9,7 +9,7 @@
 //!
 //! - `futures`: the start of one job in one future.
 //! - `interval`: an interval of the wait, calibrated on past predictions.
-//! - `reasons`: what has to happen before the job starts: who is ahead of it, and what frees when.
+//! - `reasons`: what has to happen before the job starts: the jobs ahead of it, and the ends of running ones.
 //! - `words`: the reasons in sentences.
 
 mod futures;

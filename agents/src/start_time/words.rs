@@ -49,8 +49,8 @@ fn clock(at_ms: i64, secs: f64) -> String {
 }
 
 impl RoomMade {
-    /// The sentence on the room, where `free` accelerators are free now and the jobs that end are called `names`, in the
-    /// order of their ends, where they may be named.
+    /// The sentence on the room, where `free` accelerators are free now and the jobs that end are called `names`, in
+    /// the order of their ends, where they may be named.
     pub fn words(&self, free: u32, names: &[&str]) -> String {
         let Self { jobs, gpus, ahead } = *self;
         let accelerators = if gpus == 1 { "accelerator is" } else { "accelerators are" };
@@ -83,7 +83,10 @@ mod tests {
             end_words("A", &[("n2", 4)], &ends, Some(morning)),
             "A (4 on n2) ends in 60 min (10 min to 90 min), between 09:40 and 11:00 UTC"
         );
-        assert_eq!(end_words("A", &[("n1", 8), ("n2", 4)], &ends, None).split(" ends").next(), Some("A (8 on n1, 4 on n2)"));
+        assert_eq!(
+            end_words("A", &[("n1", 8), ("n2", 4)], &ends, None).split(" ends").next(),
+            Some("A (8 on n1, 4 on n2)")
+        );
         let late = WaitInterval { low: 15.0 * 3600.0, median: 60.0 * 3600.0, high: 70.0 * 3600.0 };
         assert!(end_words("A", &[], &late, Some(morning)).ends_with("between 00:30 tomorrow and 07:30 in 3 days UTC"));
         let never = WaitInterval { high: f64::INFINITY, ..late };

@@ -92,8 +92,8 @@ pub struct AdviseJob {
     /// Moment of the submission on the trace, hours; absent: where the trace ends.
     #[arg(long, value_name = "HOURS")]
     pub at_hours: Option<f64>,
-    /// Queue of the cluster as it is: the answer of `squeue --json`, or a snapshot as `live plan --record` writes it. Run
-    /// times and arrivals are those of the trace until --at-hours.
+    /// Queue of the cluster as it is: the answer of `squeue --json`, or a snapshot as `live plan --record` writes it.
+    /// Run times and arrivals are those of the trace until --at-hours.
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
     /// Waiting job of --snapshot to ask about, by number, key or name, in place of a new job.

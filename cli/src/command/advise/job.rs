@@ -49,9 +49,7 @@ pub fn run(args: &AdviseJob, verbosity: Verbosity) -> Result<ExitCode, CommandEr
             let at = request.submit;
             let asked = queue.as_ref().map(|queue| queue.asked(args.job.as_deref(), &request)).transpose()?;
             let answer = match (&queue, &asked) {
-                (Some(queue), Some(asked)) => {
-                    study.answer_queue(&queue.seen, asked, at, args.questions, &progress)
-                }
+                (Some(queue), Some(asked)) => study.answer_queue(&queue.seen, asked, at, args.questions, &progress),
                 _ => study.answer(request.clone(), args.questions, &progress),
             };
             meter.finish();

@@ -43,7 +43,8 @@ impl AskedQueue {
             let run = job.run.as_ref().map(|run| {
                 let on = run.on.iter().map(|(name, gpus)| {
                     let place = file.nodes.iter().zip(&places).find(|(node, _)| node.name == *name);
-                    let (_, place) = place.ok_or_else(|| fault(format!("job {} is on {name}, a node that it does not list", job.key)))?;
+                    let (_, place) = place
+                        .ok_or_else(|| fault(format!("job {} is on {name}, a node that it does not list", job.key)))?;
                     held[place.index()] += gpus;
                     Ok((*place, *gpus))
                 });
@@ -53,7 +54,11 @@ impl AskedQueue {
                 let (key, gpus, all) = (&job.key, job.gpus, cluster.total_gpus());
                 return Err(fault(format!("job {key} asks for {gpus} accelerators, and --cluster has {all}")));
             }
-            seen.jobs.push(SeenJob { request: request(job, tenant(&job.tenant, trace)?), age: job.age, run: run.transpose()? });
+            seen.jobs.push(SeenJob {
+                request: request(job, tenant(&job.tenant, trace)?),
+                age: job.age,
+                run: run.transpose()?,
+            });
         }
         if let Some(node) = (0..held.len()).find(|&node| held[node] > seen.service[node]) {
             let (name, held, has) = (&seen.nodes[node], held[node], seen.service[node]);
@@ -74,7 +79,9 @@ impl AskedQueue {
         match place {
             Some(place) if self.file.jobs[place].run.is_none() => Ok(AskedJob::Waits(place)),
             Some(_) => Err(CommandError::input(format!("--job {asked}: it runs"))),
-            None => Err(CommandError::input(format!("--job {asked}: no job of {} that may start has that name", self.name))),
+            None => {
+                Err(CommandError::input(format!("--job {asked}: no job of {} that may start has that name", self.name)))
+            }
         }
     }
 }

@@ -92,7 +92,7 @@ impl<'a> ToldAnswer<'a> {
         );
         if let Some(left_out) = self.queue.as_ref().map(|queue| queue.left_out).filter(|count| *count > 0) {
             let jobs = counted(left_out as u64, "job");
-            text += &format!("Left out: {jobs} that may not start, because somebody or another job holds them back.\n");
+            text += &format!("Left out: {jobs} that may not start, because a person or another job holds them back.\n");
         }
         text.push('\n');
         if wait.high == 0.0 {
@@ -125,7 +125,7 @@ impl<'a> ToldAnswer<'a> {
         text
     }
 
-    /// Who is ahead of it.
+    /// Jobs that are likely to start before it.
     fn ahead(&self) -> String {
         let mut text = match (self.answer.ahead_in_most, self.answer.overtaking) {
             (0, later) if later < 0.5 => {
@@ -146,7 +146,7 @@ impl<'a> ToldAnswer<'a> {
         text
     }
 
-    /// What frees when.
+    /// Room that ends of running jobs make, and when.
     fn room(&self) -> String {
         let StartAnswer { frees, room, free, .. } = self.answer;
         let names: Vec<&str> = frees.iter().map(|job| job.job.as_str()).collect();

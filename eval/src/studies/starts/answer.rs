@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use serde::Serialize;
 
 use super::check::{spread, submitted};
-use super::replay::{Futures, OpenQuestion, Replay, StartError, StartStudy, settle, with_overdue};
+use super::replay::{Futures, OpenQuestion, Replay, StartError, StartStudy, settle, with_open};
 
 /// Jobs ahead that an answer names.
 const NAMED: usize = 5;
@@ -46,8 +46,8 @@ pub struct StartAnswer {
     pub overtaking: f64,
     /// Running jobs that end before it starts in most futures, by the medians of their ends; the first ones.
     pub frees: Vec<RunningAhead>,
-    /// Ends that leave enough room for it and the jobs ahead; `None` where the ends of `frees` do not, where it starts at
-    /// once, and on a cluster with several types of accelerators.
+    /// Ends that leave enough room for it and the jobs ahead; `None` where the ends of `frees` do not, where it starts
+    /// at once, and on a cluster with several types of accelerators.
     pub room: Option<RoomMade>,
 }
 
@@ -141,7 +141,7 @@ impl StartStudy {
             }
         }
         settle(&mut open, &replay.run, &mut calibration);
-        let known = with_overdue(&open, &replay.run, &calibration);
+        let known = with_open(&open, &replay.run, &calibration);
         Ok((replay, known))
     }
 

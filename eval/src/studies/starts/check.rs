@@ -5,7 +5,7 @@ use goodput_env::job::{JobId, Workload};
 use goodput_env::time::SimTime;
 use serde::Serialize;
 
-use super::replay::{OpenQuestion, Replay, StartError, StartStudy, settle, with_overdue};
+use super::replay::{OpenQuestion, Replay, StartError, StartStudy, settle, with_open};
 use crate::stats::quantile;
 
 /// One prediction and what came.
@@ -76,7 +76,7 @@ impl StartStudy {
                 let job = chosen[asked].0;
                 replay.learn();
                 settle(&mut open, &replay.run, &mut calibration);
-                let known = with_overdue(&open, &replay.run, &calibration);
+                let known = with_open(&open, &replay.run, &calibration);
                 if let Some(row) = self.predict(&replay, &known, job, now)? {
                     open.push(OpenQuestion { job, asked: now, raw: row.uncalibrated });
                     rows.push((job, row));

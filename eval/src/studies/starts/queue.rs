@@ -37,7 +37,7 @@ pub struct SeenJob {
     pub request: JobRequest,
     /// Time since its submission.
     pub age: SimTime,
-    /// Its run, where it runs.
+    /// Run of the job, where it holds accelerators.
     pub run: Option<SeenRun>,
 }
 
@@ -60,13 +60,13 @@ pub enum AskedJob {
 }
 
 impl StartStudy {
-    /// Start of a job in `queue`, which is taken for the cluster at the moment `now` of the trace. Run times and arrivals
-    /// are drawn from the jobs of the trace until then, and `past` predictions on the trace calibrate the interval. Where
-    /// the trace ends by `now`, all its jobs have ended.
+    /// Start of a job in `queue`, which is taken for the cluster at the moment `now` of the trace. Run times and
+    /// arrivals are drawn from the jobs of the trace until then, and `past` predictions on the trace calibrate the
+    /// interval. Where the trace ends by `now`, all its jobs have ended.
     ///
     /// # Errors
-    /// [`StartError`] where the policy cannot be told enough, or a run fails, as it does where jobs hold more accelerators
-    /// than a node has.
+    /// [`StartError`] where the policy cannot be told enough, or a run fails, as it does where jobs hold more
+    /// accelerators than a node has.
     pub fn answer_queue(
         &self,
         queue: &SeenQueue,

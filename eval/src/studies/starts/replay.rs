@@ -193,21 +193,17 @@ pub(super) fn settle(open: &mut Vec<OpenQuestion>, run: &Simulator, calibration:
     open.retain(|question| {
         let start = run.start_of(question.job);
         if let Some(start) = start {
-            calibration.add(&question.raw, (start - question.asked).as_secs_f64());
+            calibration.add(question.asked.as_secs_f64(), &question.raw, (start - question.asked).as_secs_f64());
         }
         start.is_none()
     });
 }
 
-/// The calibration with the questions that are overdue: a wait that is longer than its interval already is counted with
-/// what has passed of it. Without them, long waits would be missing while they last.
-pub(super) fn with_overdue(open: &[OpenQuestion], run: &Simulator, calibration: &StartCalibration) -> StartCalibration {
-    let mut all = calibration.clone();
-    for question in open {
+/// The calibration with the questions that have no answer yet: without them, long waits would be missing while they
+/// last.
+pub(super) fn with_open(open: &[OpenQuestion], run: &Simulator, calibration: &StartCalibration) -> StartCalibration {
+    open.iter().fold(calibration.clone(), |known, question| {
         let passed = (run.now() - question.asked).as_secs_f64();
-        if passed > question.raw.high {
-            all.add(&question.raw, passed);
-        }
-    }
-    all
+        known.with_open(question.asked.as_secs_f64(), &question.raw, passed)
+    })
 }

@@ -46,24 +46,19 @@ impl PastPredictions {
         let calibration = &mut self.calibration;
         self.open.retain(|open| {
             if let Some(start) = starts.get(&open.job).filter(|start| **start >= open.at_ms) {
-                calibration.add(&open.raw, secs(*start - open.at_ms));
+                calibration.add(secs(open.at_ms), &open.raw, secs(*start - open.at_ms));
                 return false;
             }
             there.contains(&(open.job.0, open.job.1.as_str()))
         });
     }
 
-    /// The quantiles of the futures as the past moves them, and the number of earlier predictions behind that. A wait
-    /// that is longer than its interval already counts with what has passed of it: else long waits would be missing
-    /// while they last.
+    /// The quantiles of the futures as the past moves them, and the number of earlier predictions behind that. Those of
+    /// which the start has not come count with what has passed: else long waits would be missing while they last.
     pub fn calibrated(&self, raw: WaitInterval, now_ms: i64) -> (WaitInterval, usize) {
-        let mut known = self.calibration.clone();
-        for open in &self.open {
-            let passed = secs(now_ms - open.at_ms);
-            if passed > open.raw.high {
-                known.add(&open.raw, passed);
-            }
-        }
+        let known = self.open.iter().fold(self.calibration.clone(), |known, open| {
+            known.with_open(secs(open.at_ms), &open.raw, secs(now_ms - open.at_ms))
+        });
         (known.calibrated(raw), known.count())
     }
 

@@ -100,8 +100,8 @@ pub fn jobs(json: &str, key: &FactsKey) -> Result<Vec<RawJob>, EngineError> {
     Ok(jobs)
 }
 
-/// Jobs of `squeue --json`, each task of an array for itself, and the moment of the list, milliseconds of the Unix epoch,
-/// where it tells one (from 23.11 on). No comment is believed.
+/// Jobs of `squeue --json`, each task of an array for itself, and the moment of the list, milliseconds of the Unix
+/// epoch, where it tells one (from 23.11 on). No comment is believed.
 ///
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
