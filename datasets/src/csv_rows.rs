@@ -295,9 +295,10 @@ mod tests {
 
     #[test]
     fn every_line_of_up_to_eight_bytes_is_split_as_by_the_crate_csv() {
-        let (mut lines, mut fields) = (vec![Vec::new()], Vec::new());
+        let mut lines = vec![Vec::new()];
         for _ in 0..8 {
             lines = lines.iter().flat_map(|line| b"a\",".map(|byte| [line.as_slice(), &[byte]].concat())).collect();
+            let mut fields = Vec::new();
             for line in &lines {
                 split(line, b',', &mut fields);
                 let found: Vec<Vec<u8>> = fields.iter().map(|field| field.to_vec()).collect();
