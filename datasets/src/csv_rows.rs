@@ -1,8 +1,8 @@
 //! Comma-separated rows with exact line numbers.
 //!
-//! Our formats are one line a row, so lines are split here, as the crate `csv` splits them: its reader does not count the
-//! blank lines it skips, and it costs three times as much, which matters for profiles (ten thousand rows before a
-//! simulation of milliseconds may start). A reader for each line with a quote cost twenty times as much.
+//! Our formats are one line a row, so lines are split here, as the crate `csv` splits them: its reader does not count
+//! the blank lines it skips, and it costs three times as much, which matters for profiles (ten thousand rows before a
+//! simulation of milliseconds may start). A reader for each line with a quote took most of the time of an import.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -225,9 +225,9 @@ fn unquoted(text: &[u8], delimiter: u8) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     (Cow::Borrowed(&text[..end]), text.get(end + 1..))
 }
 
-/// As [`unquoted`], of a field that begins with a quote, from the byte behind it (RFC 4180): the field ends at the next
-/// quote that stands alone, and two quotes are one of its bytes. Bytes between the closing quote and the delimiter count
-/// as part of the field, as the crate `csv` has it.
+/// As [`unquoted`], of a field that begins with a quote, from the byte behind it (RFC 4180): the field ends at the
+/// next quote that stands alone, and two quotes are one of its bytes. Bytes between the closing quote and the
+/// delimiter count as part of the field, as the crate `csv` has it.
 fn quoted(mut text: &[u8], delimiter: u8) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     let mut field = Cow::Borrowed(&text[..0]);
     while let Some(quote) = text.iter().position(|&byte| byte == b'"') {

@@ -208,8 +208,8 @@ fn changes_of_the_batch_size_of_shockwave_count_over_speeds() {
     assert_eq!(counts, [120, 0, 0]);
     let stated = imported(&trace).jobs;
     let ratio = |at: usize| jobs[at].duration.unwrap().as_secs_f64() / stated[at].duration.unwrap().as_secs_f64();
-    // The second job has 143,450 steps of 1,563 an epoch. After ten epochs it leaves a batch size of 32 for 256, with 196
-    // steps an epoch. It is then fastest on a P100.
+    // The second job has 143,450 steps of 1,563 an epoch. After ten epochs it leaves a batch size of 32 for 256, with
+    // 196 steps an epoch. It is then fastest on a P100.
     let measured = gavel::read_speeds(&dir.join("tacc_throughputs.json.gz")).unwrap();
     let speed = |name: &str| {
         let class = measured.iter().find(|class| class.name == name && class.gpus == 1).unwrap();

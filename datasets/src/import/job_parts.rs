@@ -1,9 +1,9 @@
 //! Jobs of which the pieces stand anywhere in a file, in parts that fit in memory.
 //!
-//! Each pass over the file holds the jobs of one part, by the hash of their names. The first pass begins with one part
-//! of all jobs. Where that becomes too large, it is halved, and the jobs that are no longer in it are dropped. Memory is
-//! therefore bounded, and a file takes as many passes as its jobs make parts. Jobs come part by part, and within a part
-//! in the order of the file.
+//! Each pass over the file holds the jobs of one part, by the hash of their names. The first pass begins with one
+//! part of all jobs. Where that becomes too large, it is halved, and the jobs that are no longer in it are dropped.
+//! Memory is therefore bounded, and a file takes as many passes as its jobs make parts. Jobs come part by part, and
+//! within a part in the order of the file.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

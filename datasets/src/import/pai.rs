@@ -12,8 +12,8 @@
 //! added up to whole accelerators, rounded up, which is reported as a repair: the instances of a job hold parts of
 //! different cards, and a job of ours does not. The type of the accelerator, processors and memory are not simulated.
 //!
-//! A job without accelerators, or without an end, is refused with its line in the table of jobs. The sums over the tasks
-//! are held in parts of the jobs ([`super::job_parts`]), about a hundred bytes a job.
+//! A job without accelerators, or without an end, is refused with its line in the table of jobs. The sums over the
+//! tasks are held in parts of the jobs (`job_parts`), about a hundred bytes a job.
 
 use std::io::Read;
 

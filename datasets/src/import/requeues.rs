@@ -1,8 +1,8 @@
 //! Jobs that Slurm put back into the queue, of which `sacct --duplicates` lists every run.
 //!
 //! A record ends in `PREEMPTED`, `NODE_FAIL`, `BOOT_FAIL`, `REQUEUED` or `RESIZING` where the job went on in a later
-//! record with the same `JobID`; the submission of that record is the moment of the requeue. The records of a job become
-//! one job, which is reported as a repair with the line of the first record:
+//! record with that `JobID`; the submission of that record is the moment of the requeue. The records of a job
+//! become one job, which is reported as a repair with the line of the first record:
 //!
 //! | of the job | from |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | run time | the sum of the runs; a run on another number of accelerators counts by its accelerator time |
 //! | time limit | that of the last run, which began anew with it, and the time of the runs before |
 //!
-//! Run times are added up, as those of the attempts of Philly are ([`super::philly_log`]): a job asks the cluster for the
-//! accelerator time of all of its runs, and one that saves checkpoints goes on where it was. For a job that began again
-//! from nothing, the sum is too much. A listing without `--duplicates` has the last run alone.
+//! Run times are added up, as those of the attempts of Philly are ([`super::philly_log`]): a job asks the cluster for
+//! the accelerator time of all of its runs, and one that saves checkpoints goes on where it was. For a job that began
+//! again from nothing, the sum is too much. A listing without `--duplicates` has the last run alone.
 //!
 //! A record that is later than one that has ended is refused as a repeated name: Slurm counts its jobs anew after 67
-//! million. Without the column `State`, no record is known to have gone on, and all repeated names are refused. The names
-//! of jobs that were put back, and the numbers of their records, are in memory, and no other job is.
+//! million. Without the column `State`, no record is known to have gone on, and all repeated names are refused. The
+//! names of jobs that were put back, and the numbers of their records, are in memory, and no other job is.
 
 use std::collections::{BTreeMap, BTreeSet};
 

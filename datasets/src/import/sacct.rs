@@ -7,7 +7,7 @@
 //! without accelerators are refused.
 //!
 //! With `--duplicates`, a job that Slurm put back into the queue has a record for each of its runs
-//! ([`super::requeues`]).
+//! (`requeues`).
 
 use std::path::Path;
 
@@ -32,10 +32,10 @@ pub(super) const JOB_ID: usize = 0;
 /// Position of the state of a job in [`COLUMNS`].
 pub(super) const STATE: usize = 7;
 
-/// What is expected of `AllocTRES`.
+/// The expected form of `AllocTRES`.
 pub(super) const GPUS: &str = "accelerators as gres/gpu=4";
 
-/// What is expected of `ElapsedRaw`.
+/// The expected form of `ElapsedRaw`.
 pub(super) const RUN_TIME: &str = "a run time in seconds above 0";
 
 /// Shortest run time, s.

@@ -5,9 +5,9 @@
 //! changes (`static`, `accordion` or `gns`), and after the deadline, the duration in seconds on the accelerators that
 //! the job asks for. A job is rigid and lasts that long, and is named after its line.
 //!
-//! The duration is that of all steps at the first batch size: in the published traces it is the number of steps over the
-//! speed at that size. The row of a job that changes its batch size is therefore reported as a repair: the job table has
-//! no such mode. Over a file of throughputs the changes count ([`super::step_rows`]).
+//! The duration is that of all steps at the first batch size: in the published traces it is the number of steps over
+//! the speed at that size. The row of a job that changes its batch size is therefore reported as a repair: the job
+//! table has no such mode. Over a file of throughputs the changes count (`step_rows`).
 
 use goodput_env::time::SimTime;
 

@@ -1,7 +1,8 @@
 //! Traces of Gavel and of Shockwave as rows of the job table, line by line, over the speeds of a file of throughputs.
 //!
-//! A job lasts as long as its steps take alone on the fastest type that was measured. One of Shockwave's that changes its
-//! batch size has the speed of each batch size in turn ([`super::staged_jobs`]). A line that cannot be used is refused.
+//! A job lasts as long as its steps take alone on the fastest type that was measured. One of Shockwave's that changes
+//! its batch size has the speed of each batch size in turn ([`super::staged_jobs`]). A line that cannot be used is
+//! refused.
 
 use std::path::Path;
 
