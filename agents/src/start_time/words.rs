@@ -65,7 +65,11 @@ impl RoomMade {
             ([first @ .., last], 0) => format!("{} and {last} end", first.join(", ")),
             (all, others) => format!("{} and {others} others end", all.join(", ")),
         };
-        let free = if free > 0 { format!(", with the {free} that are free now") } else { String::new() };
+        let free = match free {
+            0 => String::new(),
+            1 => ", with the one that is free now".to_owned(),
+            free => format!(", with the {free} that are free now"),
+        };
         let ahead = if ahead > 0 { format!("; jobs ahead of it ask for {ahead}") } else { String::new() };
         format!("{gpus} {accelerators} free after {ending}{free}{ahead}")
     }
