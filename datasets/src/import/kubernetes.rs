@@ -16,7 +16,7 @@
 //!
 //! A job that holds no accelerator, never ran or still runs is refused. The number of a row is that of its job, or of
 //! its first pod, in `items`. A pod may stand anywhere in the list, so that the jobs are held in parts
-//! (`job_parts`), about 250 bytes each.
+//! (`job_parts`), about 300 bytes each.
 
 use std::collections::BTreeMap;
 
