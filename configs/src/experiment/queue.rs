@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::SetupError;
 
-/// An order of a batch queue that is learned for one objective. The greatest score comes first,
-/// in the rule that the heuristics have (`goodput_agents::policies::queue`).
+/// An order of a batch queue that is learned for one objective. The greatest score comes first, in the rule that the
+/// heuristics have (`goodput_agents::policies::queue`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueAgent {
@@ -30,8 +30,8 @@ pub enum QueueObjective {
     /// Mean bounded slowdown of the jobs, as small as possible.
     #[default]
     BoundedSlowdown,
-    /// Accelerator time held by jobs over capacity times makespan, as great as possible. Orders differ in it only by the
-    /// end of the last job.
+    /// Accelerator time held by jobs over capacity times makespan, as great as possible. Orders differ in it only by
+    /// the end of the last job.
     Utilization,
 }
 

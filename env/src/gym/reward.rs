@@ -25,8 +25,8 @@ pub enum RewardTerm {
         /// Weight of the term in the sum.
         weight: f64,
     },
-    /// Minus the bounded slowdowns of the jobs: age over run time, the latter taken as at least 10 s. Over an episode in
-    /// which all jobs end this is minus the sum of their bounded slowdowns.
+    /// Minus the bounded slowdowns of the jobs: age over run time, the latter taken as at least 10 s. Over an episode
+    /// in which all jobs end this is minus the sum of their bounded slowdowns.
     BoundedSlowdown {
         /// Weight of the term in the sum.
         weight: f64,
@@ -87,7 +87,7 @@ pub(crate) struct Integrals {
     gpu_millis: f64,
     /// Zero where no term asks for it, because it has to be worked out.
     violated: i64,
-    /// As `violated`.
+    /// Bounded slowdowns of all jobs so far. Zero where no term asks for them, too.
     slowdowns: f64,
 }
 

@@ -5,8 +5,8 @@ use crate::cluster::TypeId;
 use crate::job::{JobId, Work};
 
 impl Scenario {
-    /// By job: seconds that its work takes alone on the accelerators that it asks for, packed, without a restart, on the
-    /// first type that it runs on; `None` where it cannot run so.
+    /// By job: seconds that its work takes alone on the accelerators that it asks for, packed, without a restart, on
+    /// the first type that it runs on; `None` where it cannot run so.
     pub fn alone_secs(&self) -> &[Option<f64>] {
         self.alone.get_or_init(|| (0..self.workload.jobs.len() as u32).map(|job| self.alone(JobId(job))).collect())
     }

@@ -73,8 +73,8 @@ impl Bootstrap {
         Estimate { value, ci: self.interval(values) }
     }
 
-    /// Two-sided p-value of the hypothesis that `statistic` is 0: twice the share of draws on the far side of 0, with one
-    /// more draw there so that it is never 0 (Davison and Hinkley 1997, "Bootstrap Methods and their Application",
+    /// Two-sided p-value of the hypothesis that `statistic` is 0: twice the share of draws on the far side of 0, with
+    /// one more draw there so that it is never 0 (Davison and Hinkley 1997, "Bootstrap Methods and their Application",
     /// section 4.2). It is below 1 - `confidence` about where the interval leaves out 0. 1 where there are no draws.
     pub fn p_value(&self, statistic: impl Fn(Resample<'_>) -> f64) -> f64 {
         let values: Vec<f64> = self.draws.iter().map(|draw| statistic(Resample(draw.view()))).collect();

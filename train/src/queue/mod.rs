@@ -4,8 +4,8 @@
 //! - `evolution`: CMA-ES over a linear score.
 //! - `ppo`: proximal policy optimisation of a set encoder; `choices`: its experience.
 //!
-//! Both learners are told the cost of a workload by the agent's objective, and both export the score with the least mean
-//! cost on the validation seeds.
+//! Both learners are told the cost of a workload by the agent's objective, and both export the score with the least
+//! mean cost on the validation seeds.
 
 mod choices;
 mod evolution;

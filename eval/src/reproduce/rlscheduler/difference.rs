@@ -1,7 +1,7 @@
 //! Differences of two orders on the jobs of windows that overlap.
 //!
-//! Windows are not independent of each other, so intervals do not take them for that: they resample blocks of consecutive
-//! jobs (block bootstrap; Künsch, Annals of Statistics 1989), each with its part of every window.
+//! Windows are not independent of each other, so intervals do not take them for that: they resample blocks of
+//! consecutive jobs (block bootstrap; Künsch, Annals of Statistics 1989), each with its part of every window.
 
 use std::collections::BTreeMap;
 
