@@ -13,7 +13,7 @@ use goodput_env::scenario::{Rounds, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_eval::studies::starts::{
-    AskedJob, HeldOn, SeenJob, SeenQueue, SeenRun, StartAnswer, StartError, StartStudy,
+    AskedJob, HeldOn, RunningSeen, SeenJob, SeenQueue, StartAnswer, StartError, StartStudy,
 };
 
 fn study(workload: Workload, cluster: Cluster, policy: &str) -> StartStudy {
@@ -58,7 +58,7 @@ fn where_all_jobs_are_alike_the_start_is_known() {
 fn seen(name: &str, gpus: u32, age: i64, run: Option<(i64, Vec<(NodeId, u32)>)>) -> SeenJob {
     let limit = Some(SimTime::from_secs(1000));
     let request = JobRequest { name: name.to_owned(), gpus, limit, ..JobRequest::default() };
-    let run = run.map(|(ran, on)| SeenRun { ran: SimTime::from_secs(ran), on });
+    let run = run.map(|(ran, on)| RunningSeen { ran: SimTime::from_secs(ran), on });
     SeenJob { request, age: SimTime::from_secs(age), run }
 }
 
@@ -91,7 +91,7 @@ fn a_start_in_the_queue_of_a_cluster_is_predicted_with_the_trace_as_its_past() {
     let behind = ask(&queue, &new);
     assert!((behind.wait.median - 1100.0).abs() < 1.0, "{behind:?}");
     assert_eq!((behind.ahead[0].job.as_str(), behind.ahead[0].share), ("large", 1.0));
-    // A node that is out of service leaves no room for the large one, which nobody passes.
+    // A node that is out of service leaves no room for the large one, and no job passes it.
     let drained = SeenQueue { service: vec![1, 0], jobs: queue.jobs[..2].to_vec(), ..queue.clone() };
     assert_eq!(ask(&drained, &new).wait.median, f64::INFINITY);
 }

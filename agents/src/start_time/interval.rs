@@ -39,7 +39,7 @@ pub struct StartCalibration {
     tail: f64,
     /// Predictions that have come true, by the moments of their questions.
     came: Vec<PastError>,
-    /// Those that have not.
+    /// Predictions of which the start has not come.
     open: Vec<PastError>,
 }
 
@@ -50,7 +50,7 @@ struct PastError {
     asked: f64,
     /// The wait, seconds.
     wait: f64,
-    /// How far the wait lies above the lower and the upper end.
+    /// Distances of the wait above the lower and the upper end.
     above: [f64; 2],
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::futures::FutureStart;
 use super::interval::WaitInterval;
 
-/// What happens before a job starts, in all its futures.
+/// Events before the start of a job, in all its futures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartReasons {
     /// Waiting jobs that start before the job, each with the share of futures in which it does, by descending share.
@@ -38,7 +38,7 @@ pub struct RoomMade {
     pub jobs: usize,
     /// Accelerators that are free then, if no job starts meanwhile.
     pub gpus: u32,
-    /// Those among them that waiting jobs which start earlier ask for.
+    /// Number of them that waiting jobs which start earlier ask for.
     pub ahead: u32,
 }
 

@@ -18,8 +18,8 @@ pub fn span(secs: f64) -> String {
     }
 }
 
-/// When a running job ends: `on` is the accelerators that the job holds by the name of the node, and `at_ms` the moment
-/// from which `ends` counts, milliseconds of the Unix epoch, where the clock is a real one.
+/// End of a running job in words: `on` is the accelerators that the job holds by the name of the node, and `at_ms` the
+/// moment from which `ends` counts, milliseconds of the Unix epoch, where the clock is a real one.
 pub fn end_words(name: &str, on: &[(&str, u32)], ends: &WaitInterval, at_ms: Option<i64>) -> String {
     let held = match on.len() {
         0..=NAMED => on.iter().map(|(node, gpus)| format!("{gpus} on {node}")).collect::<Vec<_>>().join(", "),

@@ -5,7 +5,7 @@ use std::path::Path;
 use goodput_console::CommandError;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{Elasticity, JobRequest, Workload};
-use goodput_eval::studies::starts::{AskedJob, SeenJob, SeenQueue, SeenRun};
+use goodput_eval::studies::starts::{AskedJob, RunningSeen, SeenJob, SeenQueue};
 use goodputd::queue_file::{self, QueueFile, QueueNode, QueuedJob};
 
 use crate::command::sim_inputs;
@@ -48,7 +48,7 @@ impl AskedQueue {
                     held[place.index()] += gpus;
                     Ok((*place, *gpus))
                 });
-                Ok::<_, CommandError>(SeenRun { ran: run.ran, on: on.collect::<Result<_, _>>()? })
+                Ok::<_, CommandError>(RunningSeen { ran: run.ran, on: on.collect::<Result<_, _>>()? })
             });
             if job.gpus > cluster.total_gpus() {
                 let (key, gpus, all) = (&job.key, job.gpus, cluster.total_gpus());

@@ -202,7 +202,7 @@ impl StartStudy {
 pub(super) struct AskedScene<'a> {
     pub workload: &'a Workload,
     pub seen: &'a Observed,
-    /// Asked job.
+    /// Id of the asked job.
     pub job: JobId,
     /// Names of the nodes, where they have any.
     pub nodes: &'a [String],

@@ -14,5 +14,5 @@ mod replay;
 
 pub use answer::{HeldOn, RunningAhead, StartAnswer, WaitingAhead};
 pub use check::{StartCheck, StartRow};
-pub use queue::{AskedJob, SeenJob, SeenQueue, SeenRun};
+pub use queue::{AskedJob, RunningSeen, SeenJob, SeenQueue};
 pub use replay::{StartError, StartStudy};

@@ -38,12 +38,12 @@ pub struct SeenJob {
     /// Time since its submission.
     pub age: SimTime,
     /// Run of the job, where it holds accelerators.
-    pub run: Option<SeenRun>,
+    pub run: Option<RunningSeen>,
 }
 
 /// Run of a job that holds accelerators.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SeenRun {
+pub struct RunningSeen {
     /// Time since its start.
     pub ran: SimTime,
     /// Accelerators held by node.
