@@ -273,6 +273,9 @@ fn the_dashboard_shows_metrics_that_exist() {
     Metrics::set(&metrics.accelerators, &[("type", "a100"), ("state", "free")], 1);
     metrics.jct.observe(1.0);
     metrics.compared(&Default::default());
+    for family in [&metrics.service_load, &metrics.load_age] {
+        Metrics::of_service(family, "web", Some(1.0));
+    }
     let text = metrics.text();
     for name in Metrics::NAMES {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} is not exported:\n{text}");

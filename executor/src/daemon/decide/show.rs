@@ -184,7 +184,7 @@ impl<E> Daemon<E> {
             Metrics::of_service(&self.metrics.service_load, &seen.name, seen.rate);
         }
         for (service, age) in self.loads.iter().flat_map(ServiceLoads::ages) {
-            Metrics::of_service(&self.metrics.service_load_age, &service, age);
+            Metrics::of_service(&self.metrics.load_age, &service, age);
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct Metrics {
     /// Requests per second by service, where they are known.
     pub service_load: Family<Labels, Real>,
     /// Age of the last load that Prometheus gave, by service.
-    pub service_load_age: Family<Labels, Real>,
+    pub load_age: Family<Labels, Real>,
 }
 
 impl Metrics {
@@ -89,7 +89,7 @@ impl Metrics {
         "goodput_alerts_total",
         "goodput_shadow_jct_seconds",
         "goodput_service_load",
-        "goodput_service_load_age_seconds",
+        "goodput_load_age_seconds",
     ];
 
     /// All at zero.
@@ -117,7 +117,7 @@ impl Metrics {
             alerts: Family::default(),
             shadow_jct: Family::default(),
             service_load: Family::default(),
-            service_load_age: Family::default(),
+            load_age: Family::default(),
         };
         metrics.register();
         // Prometheus sees the first alert of a kind only where the counter was there before, at zero.
@@ -152,7 +152,7 @@ impl Metrics {
         r.register_with_unit("shadow_jct", of_shadow, secs.clone(), self.shadow_jct.clone());
         r.register("service_load", "Requests per second by service, where they are known", self.service_load.clone());
         let of_load = "Age of the last load that Prometheus gave";
-        r.register_with_unit("service_load_age", of_load, secs, self.service_load_age.clone());
+        r.register_with_unit("load_age", of_load, secs, self.load_age.clone());
         r.register("reconcile_drift", "Jobs that are not where they were ordered to be", self.drift.clone());
         r.register("open_orders", "Orders that are not closed", self.open_orders.clone());
         r.register("engine_up", "Whether the engine answers", self.engine_up.clone());
