@@ -306,6 +306,12 @@ pub enum RowProblem {
         /// Names that are known.
         known: String,
     },
+    /// A class of jobs beyond the most that a workload holds.
+    #[error("the trace has more than {most} kinds of jobs")]
+    Classes {
+        /// Most classes of a workload.
+        most: usize,
+    },
     /// Neither a duration nor an application: there is nothing to simulate.
     #[error("the job has neither an application nor a duration")]
     NoWork,
@@ -361,6 +367,7 @@ impl RowProblem {
             Self::Duplicate { .. } => "duplicate job",
             Self::UnknownApplication { .. } => "unknown application",
             Self::UnknownClass { .. } => "unknown class",
+            Self::Classes { .. } => "number of kinds",
             Self::NoWork => "nothing to do",
             Self::Sizes { .. } | Self::SharedSizes { .. } | Self::Plans { .. } => "sizes",
             Self::Request => "inference request",
@@ -375,6 +382,7 @@ impl RowProblem {
             Self::Value { .. } => "correct the value, or drop the row with `goodput data import`",
             Self::Duplicate { .. } => "rename one of the jobs",
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
+            Self::Classes { .. } => "split the trace, or import it with `goodput data import --throughputs`",
             Self::UnknownClass { .. } => "add the type to the file of throughputs, or drop the row",
             Self::NoWork => "give a duration_secs or an application",
             Self::Request => "name the original file as the workload instead of importing it",

@@ -30,11 +30,14 @@ impl<'a> ShockwaveReader<'a> {
     /// Reads the fields of line `line`.
     pub(super) fn read(&mut self, fields: &[&[u8]], line: u64) -> Result<(), RowProblem> {
         let (request, class, steps) = job(fields, line, self.measured)?;
-        let index = self.classes.iter().position(|other| **other == class).unwrap_or_else(|| {
+        let known = self.classes.iter().position(|other| **other == class);
+        let Ok(index) = u16::try_from(known.unwrap_or(self.classes.len())) else {
+            return Err(RowProblem::Classes { most: usize::from(u16::MAX) + 1 });
+        };
+        if known.is_none() {
             self.classes.push(Arc::new(class));
-            self.classes.len() - 1
-        });
-        self.jobs.push(JobSpec { request, work: Work::Steps { class: index as u16, steps } });
+        }
+        self.jobs.push(JobSpec { request, work: Work::Steps { class: index, steps } });
         Ok(())
     }
 
