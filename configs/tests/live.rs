@@ -220,5 +220,8 @@ fn an_empty_file_is_called_empty() {
         assert!(error.help.unwrap().contains("[engine] a deployment"));
     }
     let error = reader::parse::<Deployment>("x.toml", "mode = \"observe").unwrap_err();
-    assert!(error.help.unwrap().contains("configs/live"), "a file that is no TOML is not called an experiment");
+    assert!(
+        error.help.unwrap().contains("goodput init live/slurm"),
+        "a file that is no TOML is not called an experiment"
+    );
 }

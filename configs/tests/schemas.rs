@@ -152,11 +152,11 @@ fn the_examples_of_deployments_have_every_key() {
     let left_out = ["api.tokens.role", "tenants.priority", "tenants.quota_changes"];
     // A deployment refuses services of language models.
     let of_language_models = ["services.slo.tpot_ms", "services.slo.ttft_ms"];
-    let apart = ["engine.agents", "engine.kubernetes", "leader.lease", "services"];
+    let apart = ["engine.agents", "engine.kubernetes", "leader.lease", "services", "prometheus"];
     for (file, own) in [
         ("slurm.toml", None),
-        ("agents.toml", Some(["engine.agents", "leader.lease.etcd", "services"])),
-        ("kubernetes.toml", Some(["engine.kubernetes", "leader.lease.kubernetes", "leader.address"])),
+        ("agents.toml", Some(&["engine.agents", "leader.lease.etcd", "services", "prometheus"][..])),
+        ("kubernetes.toml", Some(&["engine.kubernetes", "leader.lease.kubernetes", "leader.address"])),
     ] {
         let value = with_comments(&fs::read_to_string(folder.join(file)).unwrap());
         assert_eq!(fault(&value, &schema, &schema, ""), None, "{file}, with its comments");

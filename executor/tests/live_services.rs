@@ -215,7 +215,11 @@ async fn a_load_from_prometheus_scales_a_service_and_its_silence_ends_no_replica
     prometheus.set(|facts| (facts.up, facts.load) = (false, Box::new(move |second| Some((second - silence) as f64))));
     let unknown = |status: &DaemonStatus| status.services[0].rate.is_none();
     let status = until(&site, &mut daemon, None, "an unknown load", unknown).await;
-    assert!(status.alerts.iter().any(|alert| alert.starts_with("load: service web: Prometheus")), "{:?}", status.alerts);
+    assert!(
+        status.alerts.iter().any(|alert| alert.starts_with("load: service web: Prometheus")),
+        "{:?}",
+        status.alerts
+    );
     let (held, known) = (Instant::now(), daemon.recorded_loads("web").len());
     while held.elapsed() < Duration::from_secs(4) {
         daemon.cycle().await.unwrap();

@@ -159,14 +159,14 @@ pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Res
 }
 
 /// Plan for recorded snapshots. A snapshot is named by its version.
-struct Planned {
+struct SnapshotPlan {
     /// Orders that the daemon would give.
     orders: Vec<(u64, Order)>,
     /// Reasons for which the fallback decided instead of the policy.
     instead: Vec<(u64, String)>,
 }
 
-impl Planned {
+impl SnapshotPlan {
     /// Lists the orders. The plan fails where some of them are not the policy's.
     fn show(self, output: OutputFormat) -> Result<(), CommandError> {
         print(self.orders, output)?;
@@ -184,7 +184,7 @@ impl Planned {
 const PROGRAM_TURN_MS: u64 = 140_000;
 
 /// Orders that the daemon would give for each snapshot. The state directory of the deployment stays untouched.
-fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<Planned, CommandError> {
+fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<SnapshotPlan, CommandError> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;
@@ -199,7 +199,7 @@ fn planned(mut settings: Deployment, snapshots: Vec<ClusterSnapshot>) -> Result<
     let count = snapshots.len();
     let mut daemon = open(Recorded::new(snapshots), settings)?;
     let planned = runtime()?.block_on(async {
-        let mut planned = Planned { orders: Vec::new(), instead: Vec::new() };
+        let mut planned = SnapshotPlan { orders: Vec::new(), instead: Vec::new() };
         for _ in 0..count {
             daemon.cycle().await?;
             let version = daemon.engine_mut().version();

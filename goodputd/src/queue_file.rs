@@ -22,7 +22,7 @@ pub struct QueueFile {
     /// Whether the file lists nodes.
     pub lists_nodes: bool,
     /// Jobs that run or may start.
-    pub jobs: Vec<QueuedJob>,
+    pub jobs: Vec<FileJob>,
     /// Waiting jobs that may not start, because a person holds them or they wait for another job or a time.
     pub left_out: usize,
 }
@@ -42,7 +42,7 @@ pub struct QueueNode {
 
 /// Job of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueuedJob {
+pub struct FileJob {
     /// Key of the job: its number under Slurm.
     pub key: String,
     /// Name of the job.
@@ -119,7 +119,7 @@ fn of_snapshot(snapshot: &ClusterSnapshot) -> QueueFile {
             ran: since(attempt.since_ms),
             on: attempt.placement.iter().map(|on| (on.node.clone(), on.gpus)).collect(),
         });
-        QueuedJob {
+        FileJob {
             key: seen.key.clone(),
             name: request.name.clone(),
             tenant: seen.tenant.clone(),
@@ -169,7 +169,7 @@ fn of_slurm(jobs: &[RawJob], at_ms: i64) -> QueueFile {
                 None => queue.nodes.push(QueueNode { name: name.clone(), gpus: *gpus, ..QueueNode::default() }),
             }
         }
-        queue.jobs.push(QueuedJob {
+        queue.jobs.push(FileJob {
             key: job.id.to_string(),
             name: job.name.clone(),
             tenant: job.account.clone(),
@@ -177,7 +177,7 @@ fn of_slurm(jobs: &[RawJob], at_ms: i64) -> QueueFile {
             limit: job.limit_ms.map(SimTime::from_millis),
             age: since(job.submit_ms),
             run,
-            ..QueuedJob::default()
+            ..FileJob::default()
         });
     }
     queue

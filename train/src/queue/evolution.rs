@@ -8,13 +8,11 @@ use goodput_configs::experiment::QueueEvolution;
 use serde::{Deserialize, Serialize};
 
 use super::runs::{QueueRuns, mean};
-use crate::checkpoint::StateError;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
+use crate::search_state::SearchState;
 use crate::{Hooks, Progress, Trained};
-
-const STATE: &str = "checkpoints/queue.json";
 
 /// Weights of a linear score that are searched: those of all features but the first, which is 1 for every job and so
 /// changes no order.
@@ -23,11 +21,19 @@ const SEARCHED: usize = JOB_FEATURES.len() - 1;
 /// Everything that the search needs to continue.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SearchState {
+struct OrderSearch {
     config_sha256: String,
     search: Cma,
     /// Mean cost on the validation workloads, and the weights that had it.
     best: Option<(f64, Vec<f64>)>,
+}
+
+impl SearchState for OrderSearch {
+    const FILE: &str = "checkpoints/queue.json";
+
+    fn config_sha256(&self) -> &str {
+        &self.config_sha256
+    }
 }
 
 /// Smallest area first: the features are logarithms, and a sum of logarithms is that of the product. Its scale keeps
@@ -58,7 +64,11 @@ pub fn train(
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
-    let mut state = begin(runs, agent, dir)?;
+    let begin = || {
+        let search = Cma::new(agent.population, start(), &[1.0; SEARCHED], agent.step, runs.experiment.seed);
+        OrderSearch { config_sha256: runs.config_sha256().into(), search, best: None }
+    };
+    let mut state = OrderSearch::read(dir, runs.config_sha256())?.unwrap_or_else(begin);
     let per_generation = agent.episodes * agent.population as u64;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * per_generation)?;
     while state.search.generation() < agent.generations {
@@ -89,7 +99,7 @@ pub fn train(
         ];
         recorder.record(done * per_generation, &figures)?;
         // The row goes first: a stop in between leaves a row too many, which resuming drops, and never one too few.
-        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
+        state.write(dir)?;
         (hooks.progress)(Progress {
             phase: "evolve",
             done: done * per_generation,
@@ -104,18 +114,4 @@ pub fn train(
     }
     let best = state.best.map_or_else(|| state.search.mean().to_vec(), |(_, weights)| weights);
     Ok(Trained::Complete(Box::new(runs.bundle(score(&best), agent.generations * per_generation))))
-}
-
-fn begin(runs: &QueueRuns<'_>, agent: &QueueEvolution, dir: &RunDir) -> Result<SearchState, TrainError> {
-    if !dir.path(STATE).exists() {
-        let search = Cma::new(agent.population, start(), &[1.0; SEARCHED], agent.step, runs.experiment.seed);
-        return Ok(SearchState { config_sha256: runs.config_sha256().into(), search, best: None });
-    }
-    let state: SearchState = serde_json::from_slice(&dir.read(STATE)?)
-        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
-    if state.config_sha256 != runs.config_sha256() {
-        let expected = runs.config_sha256().into();
-        return Err(StateError::OtherConfig { found: state.config_sha256, expected }.into());
-    }
-    Ok(state)
 }

@@ -18,13 +18,12 @@ use serde::{Deserialize, Serialize};
 use super::choices::{QueueExperience, QueueStep, advantages};
 use super::objective::{cost, steps};
 use super::runs::{QueueRuns, mean};
-use crate::checkpoint::StateError;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
+use crate::search_state::SearchState;
 use crate::{Hooks, Progress, Trained};
 
-const STATE: &str = "checkpoints/queue.json";
 const LEARNER: &str = "checkpoints/queue-learner.bin";
 const BEST: &str = "checkpoints/queue-best.bin";
 
@@ -37,6 +36,14 @@ struct PpoState {
     choices: u64,
     /// Least mean cost on the validation workloads so far.
     best: Option<f64>,
+}
+
+impl SearchState for PpoState {
+    const FILE: &str = "checkpoints/queue.json";
+
+    fn config_sha256(&self) -> &str {
+        &self.config_sha256
+    }
 }
 
 struct QueueLearning<'a> {
@@ -114,13 +121,7 @@ pub fn train(runs: &QueueRuns<'_>, agent: &QueuePpo, dir: &RunDir, hooks: &Hooks
 
 impl<'a> QueueLearning<'a> {
     fn begin(runs: &'a QueueRuns<'a>, agent: &'a QueuePpo, dir: &RunDir) -> Result<Self, TrainError> {
-        let (learner, best, state) = if dir.path(STATE).exists() {
-            let state: PpoState = serde_json::from_slice(&dir.read(STATE)?)
-                .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
-            if state.config_sha256 != runs.config_sha256() {
-                let expected = runs.config_sha256().into();
-                return Err(StateError::OtherConfig { found: state.config_sha256, expected }.into());
-            }
+        let (learner, best, state) = if let Some(state) = PpoState::read(dir, runs.config_sha256())? {
             let read = |name: &str| Ok::<_, TrainError>(Learner::from_bytes(&dir.read(name)?)?);
             (read(LEARNER)?, read(BEST)?.weights().clone(), state)
         } else {
@@ -214,7 +215,7 @@ impl<'a> QueueLearning<'a> {
         let best = Learner::from_weights(self.best.clone(), AdamConfig::default());
         dir.write(LEARNER, &self.learner.to_bytes())?;
         dir.write(BEST, &best.to_bytes())?;
-        dir.write(STATE, &serde_json::to_vec_pretty(&self.state).expect("a state is plain data"))?;
+        self.state.write(dir)?;
         Ok(())
     }
 }

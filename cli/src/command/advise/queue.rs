@@ -6,7 +6,7 @@ use goodput_console::CommandError;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::job::{Elasticity, JobRequest, Workload};
 use goodput_eval::studies::starts::{AskedJob, RunningSeen, SeenJob, SeenQueue};
-use goodputd::queue_file::{self, QueueFile, QueueNode, QueuedJob};
+use goodputd::queue_file::{self, FileJob, QueueFile, QueueNode};
 
 use crate::command::sim_inputs;
 
@@ -74,7 +74,7 @@ impl AskedQueue {
     /// The waiting job of that number, key or name, or a new one.
     pub fn asked(&self, job: Option<&str>, new: &JobRequest) -> Result<AskedJob, CommandError> {
         let Some(asked) = job else { return Ok(AskedJob::New(new.clone())) };
-        let found = |by: &dyn Fn(&QueuedJob) -> bool| self.file.jobs.iter().position(by);
+        let found = |by: &dyn Fn(&FileJob) -> bool| self.file.jobs.iter().position(by);
         let place = found(&|job| job.key == asked).or_else(|| found(&|job| job.name == asked && job.run.is_none()));
         match place {
             Some(place) if self.file.jobs[place].run.is_none() => Ok(AskedJob::Waits(place)),
@@ -101,7 +101,7 @@ fn tenant(name: &str, trace: &mut Workload) -> Result<u32, CommandError> {
     Ok(place)
 }
 
-fn request(job: &QueuedJob, tenant: u32) -> JobRequest {
+fn request(job: &FileJob, tenant: u32) -> JobRequest {
     JobRequest {
         name: if job.name.is_empty() { job.key.clone() } else { format!("{} {}", job.key, job.name) },
         gpus: job.gpus,
