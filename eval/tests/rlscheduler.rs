@@ -40,7 +40,7 @@ fn a_learned_order_is_judged_beside_the_repaired_heuristics() {
             assert_eq!(difference.heuristic == "sjf", difference.held_out.value == 0.0 && p == 1.0);
         }
         let fcfs = &learned.against[0];
-        assert!(fcfs.held_out.excludes(0.0) && fcfs.p_holm < Some(0.05) && fcfs.better == 20, "{fcfs:?}");
+        assert!(fcfs.held_out.excludes(0.0) && fcfs.p_holm < Some(0.05) && fcfs.better >= 19, "{fcfs:?}");
     }
 }
 
