@@ -53,7 +53,7 @@ fn policies_that_refuse_jobs_are_named_with_what_that_does_to_their_means() {
 fn the_page_is_the_same_twice_and_fetches_nothing() {
     let page = report().render(&results()).unwrap();
     assert_eq!(page, report().render(&results()).unwrap());
-    // The empty picture of the page asks nobody for one.
+    // The empty icon of the page fetches nothing.
     let linked = page.replace("<link rel=\"icon\" href=\"data:,\">", "");
     assert!(!linked.contains("<link"), "<link");
     for foreign in ["<script src", " src=", "url(", "@import", "fetch(", "XMLHttpRequest", "import("] {
