@@ -242,6 +242,87 @@ fn the_start_of_a_job_in_a_queue_of_slurm_is_predicted() {
     }
 }
 
+/// Queues of Slurm that do not say enough.
+#[test]
+fn a_queue_that_does_not_say_enough_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let ask = |queue: &str, cluster: &str, job: &str, policy: &str| {
+        fs::write(dir.path().join("queue.json"), queue).unwrap();
+        let of_queue = ["--snapshot", "queue.json", "--job", job, "-q"];
+        let asked = ["advise", "job", "jobs.csv", "--cluster", cluster, "--policy", policy];
+        let (code, _, said) = run(dir.path(), &[&asked[..], &of_queue].concat());
+        (code, plain(&said))
+    };
+    let untyped = queue().replace("gpu:a100:", "gpu:");
+    let twice = queue().replace(r#""priority":0"#, r#""priority":9"#).replace("JobHeldUser", "Priority");
+    let twice = twice.replace("later", "large");
+    let hidden = queue().replace(r#""gres_detail""#, r#""tres_per_job":"gres:gpu:3","hidden""#);
+    let unlimited = queue().replace(r#""time_limit":120"#, r#""time_limit":0"#);
+    for (queue, cluster, job, policy, said) in [
+        (&untyped, "v100:2x4,a100:2x4", "9", "fifo", &["several types", "goodput live plan"][..]),
+        (&queue(), "v100:3x4,a100:1x4", "9", "fifo", &["no node left that can be gpu10", "of type a100"]),
+        (&twice, "2x4", "large", "fifo", &["2 waiting jobs have that name", "ask by number: 9, 10"]),
+        (&queue(), "2x4", "later", "fifo", &["has that number, key or name", "are left out"]),
+        (&hidden, "2x4", "9", "fifo", &["job 7 runs and asks for 3 accelerators", "gres_detail"]),
+        (&unlimited, "2x4", "large", "easy", &["plans by run times", "scontrol update JobId"]),
+    ] {
+        let (code, err) = ask(queue, cluster, job, policy);
+        assert!(code == 2 && said.iter().all(|words| err.contains(words)), "{said:?}: {code} {err}");
+    }
+}
+
+/// A snapshot of a daemon at a moment of its clock. On three nodes of four a job holds one node, a replica two
+/// accelerators of the next one, and the last one is drained. A job that a user gave to Slurm waits, and one is held.
+fn snapshot(at_ms: i64) -> String {
+    let job = |key: &str, name: &str, phase: &str, hands_off: bool, attempt: Value| {
+        let request = json!({ "name": name, "tenant": 0, "submit": at_ms - 600_000, "gpus": 4, "batch_size": null,
+            "elasticity": "rigid", "limit": 7_200_000 });
+        let spec = json!({ "request": request, "work": { "fixed": { "duration": 7_200_000 } } });
+        json!({ "key": key, "spec": spec, "tenant": "t1", "phase": phase, "starts": 0, "hands_off": hands_off,
+            "attempt": attempt })
+    };
+    let on = json!({ "number": 0, "placement": [{ "node": "gpu1", "gpus": 4 }], "since_ms": at_ms - 600_000 });
+    let node = |name: &str, free: u32, health: &str| json!({ "name": name, "accelerator": "gpu", "gpus": 4, "free": free, "health": health });
+    let snapshot = json!({
+        "version": 1,
+        "at_ms": at_ms,
+        "nodes": [node("gpu1", 0, "up"), node("gpu2", 2, "up"), node("gpu3", 4, "drained")],
+        "jobs": [
+            job("7", "bert", "running", false, on),
+            job("8", "plain", "released", true, Value::Null),
+            job("9", "later", "held", true, Value::Null),
+        ],
+    });
+    snapshot.to_string()
+}
+
+/// Neither a drained node nor the accelerators of a replica are room for a job.
+#[test]
+fn the_start_of_a_job_in_a_snapshot_is_predicted() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("jobs.csv"), days()).unwrap();
+    let ask = |at_ms: i64, job: &str, output: &str| {
+        fs::write(dir.path().join("seen.json"), snapshot(at_ms)).unwrap();
+        let asked = ["advise", "job", "jobs.csv", "--cluster", "3x4", "--policy", "fifo", "--snapshot", "seen.json"];
+        run(dir.path(), &[&asked[..], &["--job", job, "-q", "-o", output]].concat())
+    };
+    let (code, out, err) = ask(1_795_537_800_000, "plain", "json");
+    assert_eq!(code, 0, "{err}");
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&found["running"], &found["waiting"], &found["free"]), (&json!([1, 4]), &json!([0, 0]), &json!(2)));
+    assert_eq!((&found["job"], &found["queue"]["left_out"]), (&json!("8 plain"), &json!(1)));
+    assert_eq!(found["room"], json!({ "jobs": 1, "gpus": 6, "ahead": 0 }));
+    assert_eq!(found["frees"][0]["on"], json!([{ "node": "gpu1", "gpus": 4 }]));
+    assert!(found["wait"]["median"].as_f64().unwrap() > 0.0, "{found}");
+    let (code, _, err) = ask(1_795_537_800_000, "later", "json");
+    assert!(code == 2 && plain(&err).contains("no job of seen.json that may start"), "{err}");
+    // A time of day is told of a real clock only.
+    let [real, simulated] = [1_795_537_800_000, 900_000].map(|at_ms| plain(&ask(at_ms, "8", "table").1));
+    assert!(real.contains("seen.json at 2026-11-24 16:30 UTC") && real.matches("UTC").count() == 2, "{real}");
+    assert!(simulated.contains("in the queue of seen.json. At") && !simulated.contains("UTC"), "{simulated}");
+}
+
 #[test]
 fn a_start_that_cannot_be_predicted_is_refused() {
     let dir = tempfile::tempdir().unwrap();

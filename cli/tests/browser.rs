@@ -93,7 +93,7 @@ fn a_report_opened_from_the_disk_answers_to_the_hand() {
     browser.assert_no_faults();
 }
 
-/// Share of the pixels of the chart of nodes that are no background, and the text beside the pointer, bar by bar.
+/// The chart of nodes has a bar for each job, names the job under the pointer, and changes with the policy.
 #[test]
 fn jobs_on_the_nodes_are_drawn_and_named() {
     let Some(mut browser) = Browser::open(1300, 900) else { return };

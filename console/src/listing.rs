@@ -217,8 +217,11 @@ impl Listing {
 
 /// The error of the writer behind csv, so that a closed pipe is known as one.
 fn io_error(error: csv::Error) -> io::Error {
+    if !error.is_io_error() {
+        return io::Error::other(error);
+    }
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
+        _ => io::ErrorKind::Other.into(),
     }
 }

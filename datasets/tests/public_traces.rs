@@ -225,6 +225,28 @@ fn changes_of_the_batch_size_of_shockwave_count_over_speeds() {
 }
 
 #[test]
+fn the_first_line_of_a_trace_over_speeds_may_be_faulty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.trace");
+    let row = |steps: &str, mode: &str| {
+        format!("LM (batch size 10)\tpython3\tlm\t--steps\t1\t{steps}\t1\t{mode}\t1\t-1\t10\t0\n")
+    };
+    // An epoch of this model has 5,968 steps.
+    let rows = [row("100", "pollux"), row("100", "static"), row("5968000001", "gns"), row("1e15", "static")];
+    fs::write(&path, format!("\n{}", rows.concat())).unwrap();
+    let options = ImportOptions { throughputs: Some(fixture("gavel_throughputs.json")), ..ImportOptions::default() };
+    let report = import_with(&path, &options, &directory.path().join("out.parquet"), |_| {}).unwrap();
+    assert_eq!((report.kept, report.repaired.count), (1, 0));
+    let problems: Vec<_> = report.refused.examples.iter().map(|(line, what)| (*line, what.to_string())).collect();
+    let expected = [
+        (2, "mode is `pollux`, expected static, accordion or gns"),
+        (4, "total_steps is `5968000001`, expected steps of at most a million epochs"),
+        (5, "total_steps is `1e15`, expected steps of at most a million epochs"),
+    ];
+    assert_eq!(problems, expected.map(|(line, what)| (line, what.to_owned())));
+}
+
+#[test]
 fn traces_of_gavel_count_steps() {
     let error = read_jobs(&fixture("gavel.trace")).unwrap_err();
     assert!(error.remedy().contains("--throughputs"));

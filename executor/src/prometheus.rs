@@ -47,6 +47,9 @@ pub enum PrometheusError {
         /// Message of Prometheus, or the beginning of the answer.
         problem: String,
     },
+    /// The query has no value for the steps of now.
+    #[error("the query gives no value: look whether the exporter runs, and whether the labels in the query are right")]
+    NoValue,
     /// The query has more than one series as its result.
     #[error("the query gives {count} series, expected one: put sum(...) or max(...) around the query")]
     Series {

@@ -138,7 +138,8 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
             }
         }
     })?;
-    runtime.block_on(measure_loads(&settings, &mut snapshot)).map_err(CommandError::failed)?;
+    let problems = runtime.block_on(measure_loads(&settings, &mut snapshot)).map_err(CommandError::failed)?;
+    problems.iter().for_each(|problem| say(&problem.text));
     if let Some(path) = record {
         let text = serde_json::to_string(&snapshot).map_err(CommandError::failed)?;
         std::fs::write(path, text).map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;

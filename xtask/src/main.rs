@@ -286,11 +286,13 @@ fn mdbook() -> PathBuf {
     root().join(TOOLS).join("bin/mdbook")
 }
 
-/// Builds the book into `target/book`. mdBook is installed once, below `target/tools`.
+/// Builds the book into `target/book`. mdBook is installed once, below `target/tools`, and not optimised: to compile it
+/// takes longer than to run it.
 fn build_book() -> bool {
     let (tools, mdbook) = (root().join(TOOLS).display().to_string(), mdbook());
     let program = mdbook.display().to_string();
-    let install = ["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--root", &tools];
+    let install =
+        ["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--debug", "--root", &tools];
     let book = root().join("target/book").display().to_string();
     let docs = root().join("docs").display().to_string();
     (mdbook.exists() || run("cargo", &install)) && run(&program, &["build", &docs, "--dest-dir", &book])

@@ -1,6 +1,7 @@
 //! Work of jobs that have ended, as a guide to the work of those that have not.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use goodput_env::job::{JobRequest, JobSpec, WHOLE, Work, Workload};
 use goodput_env::time::SimTime;
@@ -39,7 +40,15 @@ enum Alike {
 #[derive(Clone, Debug, Default)]
 pub struct RunTimeHistory {
     /// Jobs that are alike.
-    groups: BTreeMap<Alike, Vec<EndedWork>>,
+    groups: BTreeMap<Alike, EndedGroup>,
+}
+
+/// Jobs that are alike and have ended, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+struct EndedGroup {
+    ended: Vec<EndedWork>,
+    /// Power of the time limit that the work of the latest ones grows with, once it was asked for.
+    growth: OnceLock<f64>,
 }
 
 /// Work of a job that has ended, in the unit of its kind, and its time limit; 1 where it has none.
@@ -47,6 +56,8 @@ pub struct RunTimeHistory {
 struct EndedWork {
     total: f64,
     limit: f64,
+    /// Logarithms of the limit and of the work.
+    logs: (f64, f64),
 }
 
 /// Estimate of the work that is left of a job without a time limit, as the scheduler is told it.
@@ -86,9 +97,10 @@ impl RunTimeHistory {
     /// Adds a job that has ended, with its true work.
     pub fn add(&mut self, job: &JobSpec) {
         let (kind, total) = counted(job.work);
-        let ended = EndedWork { total, limit: limit_secs(&job.request, kind).unwrap_or(1.0) };
+        let limit = limit_secs(&job.request, kind).unwrap_or(1.0);
+        let ended = EndedWork { total, limit, logs: (limit.ln(), total.max(1e-3).ln()) };
         for alike in groups(&job.request, kind) {
-            self.groups.entry(alike).or_default().push(ended);
+            self.groups.entry(alike).or_default().add(ended);
         }
     }
 
@@ -114,10 +126,9 @@ impl RunTimeHistory {
         let done = done * unit;
         let told = told.map(|told| ToldWork { left: (told.left * unit).max(f64::MIN_POSITIVE), ..told });
         let scale = limit.unwrap_or(1.0);
-        let longer = |group: &Vec<EndedWork>| -> Vec<f64> {
-            let latest = &group[group.len().saturating_sub(LATEST)..];
-            let exponent = growth(latest);
-            latest.iter().map(|ended| ended.under(scale, exponent)).filter(|&total| total > done).collect()
+        let longer = |group: &EndedGroup| -> Vec<f64> {
+            let exponent = group.growth();
+            group.latest().iter().map(|ended| ended.under(scale, exponent)).filter(|&total| total > done).collect()
         };
         let found = groups(&job.request, kind).into_iter().filter_map(|alike| self.groups.get(&alike)).map(longer);
         let candidates = found.into_iter().find(|candidates| candidates.len() >= FEWEST).unwrap_or_default();
@@ -129,12 +140,34 @@ impl RunTimeHistory {
     }
 }
 
+impl EndedGroup {
+    fn add(&mut self, ended: EndedWork) {
+        self.ended.push(ended);
+        self.growth = OnceLock::new();
+    }
+
+    /// The latest ones, which a draw looks back at.
+    fn latest(&self) -> &[EndedWork] {
+        &self.ended[self.ended.len().saturating_sub(LATEST)..]
+    }
+
+    /// Power of the time limit that the work of the latest ones grows with.
+    fn growth(&self) -> f64 {
+        *self.growth.get_or_init(|| growth(self.latest()))
+    }
+}
+
 impl EndedWork {
     /// The work as it may have been under another time limit, where work grows with this power of the limit. It exceeds
     /// its limit no more than it did.
     fn under(self, limit: f64, exponent: f64) -> f64 {
         let ratio = limit / self.limit;
-        (self.total * ratio.powf(exponent)).min((self.total * ratio).max(limit))
+        let grown = match exponent {
+            0.0 => self.total,
+            1.0 => self.total * ratio,
+            exponent => self.total * ratio.powf(exponent),
+        };
+        grown.min((self.total * ratio).max(limit))
     }
 }
 
@@ -144,7 +177,7 @@ fn growth(ended: &[EndedWork]) -> f64 {
     if ended.windows(2).all(|pair| pair[0].limit == pair[1].limit) {
         return 1.0;
     }
-    let logs = || ended.iter().map(|of| (of.limit.ln(), of.total.max(1e-3).ln()));
+    let logs = || ended.iter().map(|of| of.logs);
     let count = ended.len().max(1) as f64;
     let (limits, totals) = logs().fold((0.0, 0.0), |(x, y), (limit, total)| (x + limit / count, y + total / count));
     let (spread, both) = logs().fold((0.0, 0.0), |(spread, both), (limit, total)| {
@@ -322,6 +355,17 @@ mod tests {
         let mut history = RunTimeHistory::default();
         (0..60).for_each(|at| history.add(&job(1, Some(limits[at % 3]), 100)));
         assert!(drawn(&history, &job(64, Some(60), 0), 0.0).iter().all(|secs| *secs <= 60.0));
+    }
+
+    /// The power is asked for once between two jobs that end, and goes by the later one as well.
+    #[test]
+    fn jobs_that_end_later_change_the_power_of_the_limit() {
+        let mut history = RunTimeHistory::default();
+        (0..20).for_each(|_| history.add(&job(1, Some(100), 50)));
+        let asked = job(64, Some(1000), 0);
+        assert!(drawn(&history, &asked, 0.0).iter().all(|secs| *secs == 500.0));
+        (0..20).for_each(|_| history.add(&job(1, Some(400), 50)));
+        assert!(drawn(&history, &asked, 0.0).iter().all(|secs| *secs == 50.0));
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub struct FutureStart {
     pub before: Vec<JobId>,
     /// Jobs submitted after the question that started before it.
     pub later: u32,
-    /// Jobs that ran when the question was asked, with their ends: of one that runs on after the start, as its speed is
-    /// then. `None` where the future was not played to the end of the job, and the job holds nothing when it stops.
+    /// Ends of the jobs that ran when the question was asked. A job that still runs when the asked job starts is taken
+    /// to keep its speed. `None` where the job is stopped, or where the future was not played to its end.
     pub ends: Vec<(JobId, Option<SimTime>)>,
 }
 
@@ -128,12 +128,7 @@ impl<'a> StartQuestion<'a> {
             let end = seen.now + SimTime::from_millis(STRETCH.as_millis() << stretch);
             specs.extend(arrivals(seen.now, end));
             starts.resize(specs.len(), None);
-            let run = match self.stretch(specs.clone(), &seen, end, policy, asked) {
-                Ok(run) => run,
-                // Nothing runs and nothing comes that would let the policy start the job.
-                Err(SimError::Stalled { .. }) => return Ok(self.without_start(&ends)),
-                Err(error) => return Err(error),
-            };
+            let (run, is_stalled) = self.stretch(specs.clone(), &seen, end, policy, asked)?;
             // A job that ended in an earlier stretch is not in the books of this one.
             starts.iter_mut().enumerate().for_each(|(at, start)| *start = start.or(run.start_of(JobId::at(at))));
             ends.iter_mut().zip(run.records()).for_each(|(end, record)| *end = end.or(record.finish));
@@ -148,6 +143,9 @@ impl<'a> StartQuestion<'a> {
                     later: (waiting..specs.len()).filter(before).count() as u32,
                     ends: self.held().map(|at| (self.seen.jobs[at].id, running(at))).collect(),
                 });
+            }
+            if is_stalled {
+                break;
             }
             seen = run.observed();
         }
@@ -165,7 +163,8 @@ impl<'a> StartQuestion<'a> {
         (0..self.seen.jobs.len()).filter(|at| !self.seen.jobs[*at].placement.is_empty())
     }
 
-    /// Plays until `end`, or until the asked job has started.
+    /// Plays until `end`, or until the asked job has started. Also says whether the run stalled before: nothing runs
+    /// and nothing comes that would let the policy start a job.
     fn stretch(
         &self,
         jobs: Vec<JobSpec>,
@@ -173,7 +172,7 @@ impl<'a> StartQuestion<'a> {
         end: SimTime,
         policy: &mut dyn Policy,
         asked: usize,
-    ) -> Result<Simulator, SimError> {
+    ) -> Result<(Simulator, bool), SimError> {
         let Workload { applications, classes, models, tenants, .. } = self.workload;
         let workload = Workload {
             applications: applications.clone(),
@@ -186,7 +185,13 @@ impl<'a> StartQuestion<'a> {
         let options = SimOptions { horizon: Some(end), ..self.options.clone() };
         let scenario = Scenario::new(Arc::new(seen.cluster.clone()), Arc::new(workload), options, self.seed);
         let mut run = Simulator::resume(Arc::new(scenario), seen)?;
-        while run.run_until_decision()? == Status::Decision {
+        loop {
+            match run.run_until_decision() {
+                Ok(Status::Decision) => {}
+                Ok(_) => break,
+                Err(SimError::Stalled { .. }) => return Ok((run, true)),
+                Err(error) => return Err(error),
+            }
             let plan = policy.decide(&run.view());
             run.apply(&plan)?;
             run.wake_at(policy.wake_at());
@@ -194,7 +199,7 @@ impl<'a> StartQuestion<'a> {
                 break;
             }
         }
-        Ok(run)
+        Ok((run, false))
     }
 
     fn arrivals(&self, now: SimTime, end: SimTime, random: &mut impl Rng) -> Vec<JobSpec> {

@@ -20,4 +20,4 @@ mod words;
 pub use futures::{FutureStart, StartQuestion};
 pub use interval::{StartCalibration, WaitInterval};
 pub use reasons::{RoomMade, RunningEnd, StartReasons, room_made};
-pub use words::{end_words, span};
+pub use words::{end_words, is_real_clock, span};

@@ -27,7 +27,9 @@ pub struct RunningEnd {
     pub job: JobId,
     /// Share of the futures in which it ends before the other job starts.
     pub share: f64,
-    /// Time from the question to its end in all futures, seconds; infinite where the end is not known.
+    /// Time from the question to its end, seconds. Futures in which the other job starts and this end is not known, as
+    /// of a job that was stopped, are left out. In a future without a start, an end that is not known is infinite:
+    /// beyond the two months.
     pub ends: WaitInterval,
 }
 
@@ -53,7 +55,11 @@ impl StartReasons {
             for (job, end) in &future.ends {
                 let (earlier, all) = ends.entry(*job).or_default();
                 *earlier += u32::from(end.is_some_and(|end| future.start.is_none_or(|start| end <= start)));
-                all.push(end.map_or(f64::INFINITY, |end| (end - now).as_secs_f64().max(0.0)));
+                match end {
+                    Some(end) => all.push((*end - now).as_secs_f64().max(0.0)),
+                    None if future.start.is_none() => all.push(f64::INFINITY),
+                    None => {}
+                }
             }
         }
         let mut ahead: Vec<_> = before.into_iter().map(|(job, times)| (job, f64::from(times) / count)).collect();
@@ -78,12 +84,16 @@ impl StartReasons {
 /// together do not leave enough: jobs that are ahead have to start and end, too.
 pub fn room_made(free: u32, asked: u32, ahead: u32, frees: impl IntoIterator<Item = u32>) -> Option<RoomMade> {
     let (mut gpus, needed) = (free, asked.saturating_add(ahead));
-    let mut room = (gpus >= needed).then_some(RoomMade { jobs: 0, gpus, ahead });
+    if gpus >= needed {
+        return Some(RoomMade { jobs: 0, gpus, ahead });
+    }
     for (at, held) in frees.into_iter().enumerate() {
         gpus += held;
-        room = room.or_else(|| (gpus >= needed).then_some(RoomMade { jobs: at + 1, gpus, ahead }));
+        if gpus >= needed {
+            return Some(RoomMade { jobs: at + 1, gpus, ahead });
+        }
     }
-    room
+    None
 }
 
 #[cfg(test)]
@@ -111,6 +121,13 @@ mod tests {
         // The end after the start counts as well: ends before starts are the early ones.
         assert_eq!(end.ends, WaitInterval { low: 50.0, median: 70.0, high: 190.0 });
         assert_eq!((found.ahead_in_most(), found.overtaking), (1, 1.0));
+        // A job that a policy stops has no end that is known, which does not mean that it runs for months.
+        let stopped = [future(100, [Some(60), None]), future(100, [Some(70), None]), future(100, [None, None])];
+        let [end] = StartReasons::of(&stopped, SimTime::from_secs(10), 0.0).frees[..] else { panic!("one job ends") };
+        assert_eq!((end.ends.low, end.ends.high), (50.0, 60.0));
+        let never = FutureStart { start: None, ..future(0, [None, None]) };
+        let found = StartReasons::of(&[stopped[0].clone(), stopped[1].clone(), never], SimTime::ZERO, 0.0);
+        assert_eq!(found.frees[0].ends.high, f64::INFINITY);
         assert_eq!(StartReasons::of(&[], SimTime::ZERO, 0.1), StartReasons::default());
     }
 

@@ -6,6 +6,13 @@ use super::reasons::RoomMade;
 /// Jobs and nodes that a sentence names before it counts the others.
 const NAMED: usize = 5;
 const DAY: i64 = 86_400_000;
+/// Clocks beyond this count milliseconds of the Unix epoch: simulated clocks begin at zero.
+const REAL_CLOCK: i64 = 1_000_000_000_000;
+
+/// Whether a moment of a clock in milliseconds is one of the Unix epoch, rather than of a simulated clock.
+pub fn is_real_clock(at_ms: i64) -> bool {
+    at_ms > REAL_CLOCK
+}
 
 /// A span of time in seconds as people say it; what is not finite is beyond the two months of a future.
 pub fn span(secs: f64) -> String {
@@ -19,8 +26,8 @@ pub fn span(secs: f64) -> String {
 }
 
 /// End of a running job in words: `on` is the accelerators that the job holds by the name of the node, and `at_ms` the
-/// moment from which `ends` counts, milliseconds of the Unix epoch, where the clock is a real one.
-pub fn end_words(name: &str, on: &[(&str, u32)], ends: &WaitInterval, at_ms: Option<i64>) -> String {
+/// moment from which `ends` counts, milliseconds. The time of day is told where that clock is a real one.
+pub fn end_words(name: &str, on: &[(&str, u32)], ends: &WaitInterval, at_ms: i64) -> String {
     let held = match on.len() {
         0..=NAMED => on.iter().map(|(node, gpus)| format!("{gpus} on {node}")).collect::<Vec<_>>().join(", "),
         count => format!("{} on {count} nodes", on.iter().map(|(_, gpus)| gpus).sum::<u32>()),
@@ -28,9 +35,9 @@ pub fn end_words(name: &str, on: &[(&str, u32)], ends: &WaitInterval, at_ms: Opt
     let WaitInterval { low, median, high } = *ends;
     let is_known = low == high;
     let range = if is_known { String::new() } else { format!(" ({} to {})", span(low), span(high)) };
-    let clock = match at_ms {
-        Some(at) if is_known && median.is_finite() => format!(", at {} UTC", clock(at, median)),
-        Some(at) if high.is_finite() => format!(", between {} and {} UTC", clock(at, low), clock(at, high)),
+    let clock = match is_real_clock(at_ms) {
+        true if is_known && median.is_finite() => format!(", at {} UTC", clock(at_ms, median)),
+        true if high.is_finite() => format!(", between {} and {} UTC", clock(at_ms, low), clock(at_ms, high)),
         _ => String::new(),
     };
     format!("{name} ({held}) ends in {}{range}{clock}", span(median))
@@ -55,7 +62,11 @@ impl RoomMade {
         let Self { jobs, gpus, ahead } = *self;
         let accelerators = if gpus == 1 { "accelerator is" } else { "accelerators are" };
         if jobs == 0 {
-            return format!("{gpus} {accelerators} free now, but kept by the policy or in the wrong places");
+            let rest = match gpus {
+                1 => "the policy keeps it for other jobs, or it is on the wrong node",
+                _ => "the policy keeps them for other jobs, or they are on the wrong nodes",
+            };
+            return format!("{gpus} {accelerators} free now, but {rest}");
         }
         let named: Vec<&str> = names.iter().take(jobs.min(NAMED)).copied().collect();
         let ending = match (&named[..], jobs - named.len()) {
@@ -84,17 +95,19 @@ mod tests {
         let ends = WaitInterval { low: 600.0, median: 3600.0, high: 5400.0 };
         let morning = 20_000 * DAY + 9 * 3_600_000 + 3_600_000 / 2;
         assert_eq!(
-            end_words("A", &[("n2", 4)], &ends, Some(morning)),
+            end_words("A", &[("n2", 4)], &ends, morning),
             "A (4 on n2) ends in 60 min (10 min to 90 min), between 09:40 and 11:00 UTC"
         );
         assert_eq!(
-            end_words("A", &[("n1", 8), ("n2", 4)], &ends, None).split(" ends").next(),
+            end_words("A", &[("n1", 8), ("n2", 4)], &ends, morning).split(" ends").next(),
             Some("A (8 on n1, 4 on n2)")
         );
+        // An hour after the beginning of a simulated clock.
+        assert_eq!(end_words("A", &[("n2", 4)], &ends, 3_600_000), "A (4 on n2) ends in 60 min (10 min to 90 min)");
         let late = WaitInterval { low: 15.0 * 3600.0, median: 60.0 * 3600.0, high: 70.0 * 3600.0 };
-        assert!(end_words("A", &[], &late, Some(morning)).ends_with("between 00:30 tomorrow and 07:30 in 3 days UTC"));
+        assert!(end_words("A", &[], &late, morning).ends_with("between 00:30 tomorrow and 07:30 in 3 days UTC"));
         let never = WaitInterval { high: f64::INFINITY, ..late };
-        assert!(end_words("A", &[], &never, Some(morning)).ends_with("(15.0 h to more than two months)"));
+        assert!(end_words("A", &[], &never, morning).ends_with("(15.0 h to more than two months)"));
     }
 
     #[test]
@@ -111,6 +124,13 @@ mod tests {
         assert_eq!(room.words(0, &names), "7 accelerators are free after a, b, c, d, e and 2 others end");
         assert_eq!(room.words(0, &[]), "7 accelerators are free after 7 running jobs end");
         let room = RoomMade { jobs: 0, gpus: 1, ahead: 0 };
-        assert_eq!(room.words(1, &[]), "1 accelerator is free now, but kept by the policy or in the wrong places");
+        assert_eq!(
+            room.words(1, &[]),
+            "1 accelerator is free now, but the policy keeps it for other jobs, or it is on the wrong node"
+        );
+        let room = RoomMade { jobs: 0, gpus: 8, ahead: 0 };
+        assert!(
+            room.words(8, &[]).ends_with("but the policy keeps them for other jobs, or they are on the wrong nodes")
+        );
     }
 }

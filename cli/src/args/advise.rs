@@ -115,7 +115,7 @@ pub struct AdviseJob {
     /// Threads [default: all cores]; results do not depend on it.
     #[arg(short = 'j', long)]
     pub jobs: Option<usize>,
-    /// Form of the answer: a page, or all figures.
+    /// Form of the answer: sentences for people, or all figures.
     #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
 }

@@ -30,7 +30,8 @@ impl Browser {
     pub fn open(width: u32, height: u32) -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let is_installed = |name: &&&str| {
-            Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+            let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+            version.is_ok_and(|status| status.success())
         };
         let Some(name) = names.iter().find(is_installed) else {
             eprintln!("no browser is installed: PAGES ARE NOT TESTED IN A BROWSER. apt-get install chromium");

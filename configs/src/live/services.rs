@@ -154,6 +154,10 @@ impl Deployment {
         }
         if let Some(prometheus) = &self.prometheus {
             prometheus.check()?;
+            if self.services.iter().all(|service| service.load.is_none()) {
+                let expected = "a service with `load`, since nothing else is asked of it";
+                return Err(CheckError::value("prometheus", "given", expected));
+            }
         }
         for (at, LiveServiceConfig { name, tenant, load, .. }) in self.services.iter().enumerate() {
             let problem = if self.services[..at].iter().any(|other| other.name == *name) {

@@ -3,6 +3,9 @@
 //! Both methods raise the batch size while a job trains. Shockwave's evaluation does not measure gradients. It plays
 //! what the two methods did once (`scheduler.py` and `utils.py` of its artifact), and the tables below are those.
 
+use crate::csv_rows::excerpt;
+use crate::error::RowProblem;
+
 /// Way in which a job chooses its batch size while it trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchMode {
@@ -12,6 +15,25 @@ pub enum BatchMode {
     Accordion,
     /// Gradient noise scale (McCandlish et al., 2018): the batch size doubles as the noise grows.
     NoiseScale,
+}
+
+impl BatchMode {
+    /// The mode that the column `mode` of a trace names.
+    pub(super) fn parse(word: &[u8]) -> Result<Self, RowProblem> {
+        let known = [Self::Static, Self::Accordion, Self::NoiseScale];
+        let mode = known.into_iter().find(|mode| mode.name().as_bytes() == word);
+        let expected = "static, accordion or gns";
+        mode.ok_or_else(|| RowProblem::Value { column: "mode", value: excerpt(word), expected })
+    }
+
+    /// Name of the schedule in a trace.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Accordion => "accordion",
+            Self::NoiseScale => "gns",
+        }
+    }
 }
 
 /// Source of an Accordion job's critical regimes. The artifact has two that disagree.

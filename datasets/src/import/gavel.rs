@@ -116,6 +116,11 @@ pub(super) fn number(
     number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
 }
 
+/// Steps a second on the fastest type; 0 where none was measured.
+pub(super) fn fastest(class: &JobClass) -> f64 {
+    class.steps_per_sec.values().copied().fold(0.0, f64::max)
+}
+
 /// A line as a job, its class by position in `classes`, and its steps.
 pub(super) fn job(fields: &[&[u8]], line: u64, classes: &[JobClass]) -> Result<(JobRequest, usize, f64), RowProblem> {
     if fields.len() != FIELDS {
@@ -134,7 +139,7 @@ pub(super) fn job(fields: &[&[u8]], line: u64, classes: &[JobClass]) -> Result<(
         let known = of_size.collect::<Vec<_>>().join(", ");
         return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
     };
-    let fastest = classes[class].steps_per_sec.values().copied().fold(0.0, f64::max);
+    let fastest = fastest(&classes[class]);
     let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
         name: format!("gavel-{line}"),

@@ -2,14 +2,15 @@
 //!
 //! Each pass over the file holds the jobs of one part, by the hash of their names. The first pass begins with one
 //! part of all jobs. Where that becomes too large, it is halved, and the jobs that are no longer in it are dropped.
-//! Memory is therefore bounded, and a file takes as many passes as its jobs make parts. Jobs come part by part, and
-//! within a part in the order of the file.
+//! The number of jobs in memory is therefore bounded. An import reads a file two to four times, and each time once for
+//! each part. Jobs come part by part, and within a part in the order of the file.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Jobs that are held at once, at most.
-pub(super) const MOST_HELD: usize = 1 << 20;
+use sha2::{Digest, Sha256};
+
+/// Jobs that are held at once, at most. The published table of PAI has 1,055,501 jobs, which are therefore one part.
+pub(super) const MOST_HELD: usize = 1 << 21;
 
 /// Jobs of the part that is read, by key.
 #[derive(Debug)]
@@ -22,14 +23,10 @@ pub(super) struct JobParts<T> {
     held: BTreeMap<u128, T>,
 }
 
-/// Key of a name. Among a million names, two have one key with a probability below 1 in 10^26.
+/// Key of a name: the first half of its SHA-256, so that every build makes the parts, and the order of the rows, alike.
+/// Among a million names, two have one key with a probability below 1 in 10^26.
 pub(super) fn key(name: &[u8]) -> u128 {
-    let half = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (salt, name).hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    (half(0) << 64) | half(1)
+    Sha256::digest(name).iter().take(16).fold(0, |key, byte| (key << 8) | u128::from(*byte))
 }
 
 impl<T> JobParts<T> {
@@ -45,7 +42,7 @@ impl<T> JobParts<T> {
 
     /// Whether a key is in the part that is read.
     pub(super) fn has(&self, key: u128) -> bool {
-        key % self.parts == self.part
+        key & (self.parts - 1) == self.part
     }
 
     /// The job of a key, where it is held.
@@ -62,8 +59,8 @@ impl<T> JobParts<T> {
         self.held.insert(key, new);
         while self.is_first() && self.held.len() > self.most {
             self.parts *= 2;
-            let parts = self.parts;
-            self.held.retain(|key, _| key % parts == 0);
+            let mask = self.parts - 1;
+            self.held.retain(|key, _| key & mask == 0);
         }
     }
 
@@ -111,6 +108,12 @@ mod tests {
             assert!(whole.len() > 10);
             assert_eq!(whole, parts);
         }
+    }
+
+    #[test]
+    fn the_key_of_a_name_is_half_of_its_sha_256() {
+        assert_eq!(key(b""), 0xe3b0_c442_98fc_1c14_9afb_f4c8_996f_b924);
+        assert_eq!(key(b"abc"), 0xba78_16bf_8f01_cfea_4141_40de_5dae_2223);
     }
 
     #[test]

@@ -15,8 +15,6 @@
 //! A job without accelerators, or without an end, is refused with its line in the table of jobs. The sums over the
 //! tasks are held in parts of the jobs (`job_parts`), about a hundred bytes a job.
 
-use std::io::Read;
-
 use goodput_env::placement::ShareRequest;
 use goodput_env::time::SimTime;
 
@@ -102,18 +100,15 @@ pub(super) fn read_parts(source: &TraceSource<'_>, each: Each<'_>, most: usize) 
     }
     let mut tasks: JobTasks = JobParts::first(most);
     loop {
-        lines(Pieces::new(path, source.text()?), |_, line| {
-            let fields = fields(line);
-            if fields[0] != b"job_name" {
-                add(&mut tasks, &fields);
-            }
+        Pieces::new(path, source.text()?).lines(|_, line| {
+            row(line).into_iter().for_each(|fields| add(&mut tasks, &fields));
             Ok(())
         })?;
         let jobs = TraceSource::File(&jobs_path).text()?;
-        lines(Pieces::new(&jobs_path, jobs), |number, line| {
-            let fields = fields(line);
+        Pieces::new(&jobs_path, jobs).lines(|number, line| {
+            let Some(fields) = row(line) else { return Ok(()) };
             let key = key(fields[0]);
-            if fields[0] == b"job_name" || !tasks.has(key) {
+            if !tasks.has(key) {
                 return Ok(());
             }
             each(job(number, &fields, tasks.get(key)).map_err(|problem| (number, problem)))
@@ -124,21 +119,10 @@ pub(super) fn read_parts(source: &TraceSource<'_>, each: Each<'_>, most: usize) 
     }
 }
 
-/// Shows each line that is not blank, with its number from 1.
-fn lines(
-    mut pieces: Pieces<'_, impl Read>,
-    mut each: impl FnMut(u64, &[u8]) -> Result<(), DataError>,
-) -> Result<(), DataError> {
-    let mut number = 0;
-    while let Some(piece) = pieces.next()? {
-        for line in piece.strip_suffix(b"\n").unwrap_or(piece).split(|byte| *byte == b'\n') {
-            number += 1;
-            if !line.trim_ascii().is_empty() {
-                each(number, line.trim_ascii())?;
-            }
-        }
-    }
-    Ok(())
+/// Fields of a row; `None` for a blank line and for a header.
+fn row(line: &[u8]) -> Option<Vec<&[u8]>> {
+    let fields = fields(line);
+    (!line.is_empty() && fields[0] != b"job_name").then_some(fields)
 }
 
 /// Adds a task to the sums of its job. The first faulty task of a job is the problem of the job.

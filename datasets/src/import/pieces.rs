@@ -40,6 +40,20 @@ impl<'a, R: Read> Pieces<'a, R> {
     }
 }
 
+impl<R: Read> Pieces<'_, R> {
+    /// Shows each line without the blanks around it, with its number from 1.
+    pub(super) fn lines(mut self, mut each: impl FnMut(u64, &[u8]) -> Result<(), DataError>) -> Result<(), DataError> {
+        let mut number = 0;
+        while let Some(piece) = self.next()? {
+            for line in piece.strip_suffix(b"\n").unwrap_or(piece).split(|byte| *byte == b'\n') {
+                number += 1;
+                each(number, line.trim_ascii())?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +69,15 @@ mod tests {
         }
         assert_eq!(found.concat(), text);
         assert!(found.len() > 2);
+    }
+
+    #[test]
+    fn lines_have_numbers_through_all_pieces() {
+        let long = vec![b'a'; PIECE + 1];
+        let text = [long.as_slice(), b"\n \n b\r\nc"].concat();
+        let mut found: Vec<(u64, Vec<u8>)> = Vec::new();
+        let pieces = Pieces::new(Path::new("t"), text.as_slice());
+        pieces.lines(|number, line| Ok(found.push((number, line.to_vec())))).unwrap();
+        assert_eq!(found, [(1, long), (2, b"".to_vec()), (3, b"b".to_vec()), (4, b"c".to_vec())]);
     }
 }

@@ -1,15 +1,20 @@
 //! Jobs that Slurm put back into the queue, of which `sacct --duplicates` lists every run.
 //!
 //! A record ends in `PREEMPTED`, `NODE_FAIL`, `BOOT_FAIL`, `REQUEUED` or `RESIZING` where the job went on in a later
-//! record with that `JobID`; the submission of that record is the moment of the requeue. The records of a job
-//! become one job, which is reported as a repair with the line of the first record:
+//! record with that `JobID`; the submission of that record is the moment of the requeue or of the resize. The records
+//! of a job become one job, which is reported as a repair with the line of the first record. So is a job of which the
+//! last record ends in `REQUEUED` or `RESIZING`: a later run is not in the listing. A job that is refused is reported
+//! with the line of its last record.
 //!
 //! | of the job | from |
 //! |---|---|
 //! | submission | the first record |
 //! | accelerators, tenant | the last record that held accelerators |
 //! | run time | the sum of the runs; a run on another number of accelerators counts by its accelerator time |
-//! | time limit | that of the last run, which began anew with it, and the time of the runs before |
+//! | time limit | the time of the runs before the last one, and what was left of the limit when that one began |
+//!
+//! A limit begins anew with each requeue. It does not with a resize: the limit of a resized run counts from the start
+//! of the run that was resized first.
 //!
 //! Run times are added up, as those of the attempts of Philly are ([`super::philly_log`]): a job asks the cluster for
 //! the accelerator time of all of its runs, and one that saves checkpoints goes on where it was. For a job that began
@@ -25,13 +30,20 @@ use goodput_env::time::SimTime;
 
 use super::recognise::has;
 use super::rows::Each;
-use super::sacct::{GPUS, JOB_ID, LEAST_SECS, RECORDS, RUN_TIME, Record, is_step, is_unended, job, record, state};
+use super::sacct::{GPUS, JOB_ID, LEAST_SECS, RECORDS, RUN_TIME, Record, is_step, is_unended, record, state};
 use super::{ReadRow, Repair, TraceSource};
 use crate::csv_rows::first_line;
 use crate::error::{DataError, RowProblem};
 
-/// States of a run after which the job goes on.
-const INTERRUPTED: [&str; 5] = ["PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED", "RESIZING"];
+/// State of a run that a user put back into the queue.
+const REQUEUED: &str = "REQUEUED";
+
+/// State of a run that ended with a change of its size.
+const RESIZING: &str = "RESIZING";
+
+/// States of a run after which the job may go on. After the last two it does, and after the others where Slurm may put
+/// it back into the queue.
+const INTERRUPTED: [&str; 5] = ["PREEMPTED", "NODE_FAIL", "BOOT_FAIL", REQUEUED, RESIZING];
 
 /// Reads a listing: the jobs of one record in the order of the file, and then those of several.
 pub(super) fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataError> {
@@ -43,7 +55,7 @@ pub(super) fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataE
             Err(problem) => return each(Err(problem)),
         };
         let Some(name) = interrupted.get(row.bytes(JOB_ID)) else {
-            return each(job(&row).map_err(|problem| (row.line, problem)));
+            return each((RECORDS.job)(&row).map_err(|problem| (row.line, problem)));
         };
         match record(&row) {
             Ok(record) => runs.entry(&**name).or_default().push(record),
@@ -56,12 +68,12 @@ pub(super) fn read(source: &TraceSource<'_>, each: Each<'_>) -> Result<(), DataE
     for (name, mut records) in runs {
         let name = String::from_utf8_lossy(name);
         let has_ended = |record: &Record| !INTERRUPTED.contains(&record.state.as_str());
-        // A job that changes its size keeps its submission.
+        // Slurm counts in whole seconds: of the records of one second, the one that has ended is the last.
         records.sort_by_key(|record| (record.submit, has_ended(record), record.line));
         let ended = records.iter().position(has_ended);
         let others = records.split_off(ended.map_or(records.len(), |at| at + 1));
-        let line = records[0].line;
-        each(joined(&name, &records).map_err(|problem| (line, problem)))?;
+        let (line, last) = (records[0].line, records[records.len() - 1].line);
+        each(joined(&name, &records).map_err(|problem| (last, problem)))?;
         for other in others {
             each(Err((other.line, RowProblem::Duplicate { name: name.clone().into_owned(), first: line })))?;
         }
@@ -106,17 +118,25 @@ fn joined(name: &str, runs: &[Record]) -> Result<ReadRow, RowProblem> {
     let secs =
         |runs: &[Record]| -> f64 { runs.iter().map(|run| run.secs * f64::from(run.gpus) / f64::from(held.gpus)).sum() };
     let before = &runs[..runs.len() - 1];
-    let limit = last.limit.map(|limit| limit + SimTime::from_secs_f64(secs(before)));
+    // Seconds of the last run's limit that had gone when it began: those of the runs that were resized into it.
+    let anew = before.iter().rposition(|run| run.state != RESIZING).map_or(0, |at| at + 1);
+    let elapsed: f64 = before[anew..].iter().map(|run| run.secs).sum();
+    let limit = |limit: SimTime| SimTime::from_secs_f64(secs(before) + (limit.as_secs_f64() - elapsed).max(0.0));
+    let limit = last.limit.map(limit).filter(|limit| *limit > SimTime::ZERO);
     let job = Record { line: first.line, submit: first.submit, secs: secs(runs), limit, ..held.clone() }.job(name);
-    let requeued = || {
+    let mut said = Vec::new();
+    if !before.is_empty() {
         let ended: Vec<&str> = before.iter().map(|run| run.state.as_str()).collect();
         let sizes = match runs.iter().filter(ran).all(|run| run.gpus == held.gpus) {
             true => String::new(),
             false => format!(", as if all held {} accelerators", held.gpus),
         };
         let (count, ended, secs) = (runs.len(), ended.join(", "), secs(runs));
-        let what = format!("{count} runs, put back after {ended}: their run times are added up to {secs} s{sizes}");
-        Repair { kind: "requeues", what }
-    };
-    Ok(ReadRow { job, repairs: (!before.is_empty()).then(requeued).into_iter().collect() })
+        said.push(format!("{count} runs, put back after {ended}: their run times are added up to {secs:.0} s{sizes}"));
+    }
+    if [REQUEUED, RESIZING].contains(&last.state.as_str()) {
+        said.push(format!("the last run ended in {}, and the listing has no later one", last.state));
+    }
+    let repair = (!said.is_empty()).then(|| Repair { kind: "requeues", what: said.join("; ") });
+    Ok(ReadRow { job, repairs: repair.into_iter().collect() })
 }

@@ -1,7 +1,6 @@
 //! Formats of which every job is a piece of the file by itself, so that a file of any size is read in little memory.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +89,7 @@ pub(crate) enum Body {
     Text(ReadTrace),
 }
 
-/// A table with a header, of which every row is a job.
+/// A table with a header. A row is a job, where no other row is joined to it ([`Body::Joined`]).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Csv {
     /// Columns that are read.
@@ -99,7 +98,7 @@ pub(crate) struct Csv {
     pub(crate) required: usize,
     /// Byte between two fields.
     pub(crate) delimiter: u8,
-    /// Makes a job from the values of the columns.
+    /// Makes a job from the values of the columns in one row.
     pub(crate) job: fn(&CsvRow<'_, '_>) -> Result<ReadRow, RowProblem>,
 }
 
@@ -120,8 +119,10 @@ impl RowFormat {
             (Body::Parquet, TraceSource::Bytes(_, bytes)) => store::jobs::each(path, bytes.clone(), each),
             (Body::Csv(csv), _) => csv.each(source, each),
             (Body::Mapped(map), _) => map.each(path, Pieces::new(path, source.text()?), each),
-            (Body::Lines(row), _) => lines(Pieces::new(path, source.text()?), *row, each),
-            (Body::Steps(rows), _) => lines(Pieces::new(path, source.text()?), |line, text| rows.row(line, text), each),
+            (Body::Lines(row), _) => Pieces::new(path, source.text()?).lines(shown(*row, each)),
+            (Body::Steps(rows), _) => {
+                Pieces::new(path, source.text()?).lines(shown(|line, text| rows.row(line, text), each))
+            }
             (Body::Joined(_, read) | Body::Text(read), _) => read(source, each),
         }
     }
@@ -197,17 +198,7 @@ impl Csv {
     }
 }
 
-fn lines(
-    mut pieces: Pieces<'_, impl Read>,
-    row: impl Fn(u64, &[u8]) -> Option<Row>,
-    each: Each<'_>,
-) -> Result<(), DataError> {
-    let mut number = 0;
-    while let Some(piece) = pieces.next()? {
-        for line in piece.strip_suffix(b"\n").unwrap_or(piece).split(|byte| *byte == b'\n') {
-            number += 1;
-            row(number, line.trim_ascii()).map_or(Ok(()), &mut *each)?;
-        }
-    }
-    Ok(())
+/// A function of lines that shows their rows to `each`.
+fn shown(row: impl Fn(u64, &[u8]) -> Option<Row>, each: Each<'_>) -> impl FnMut(u64, &[u8]) -> Result<(), DataError> {
+    move |number, line| row(number, line).map_or(Ok(()), &mut *each)
 }

@@ -113,7 +113,7 @@ pub(super) fn record(row: &CsvRow<'_, '_>) -> Result<Record, RowProblem> {
 }
 
 /// Reads a row as a job of one run.
-pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<ReadRow, RowProblem> {
     if is_step(row) {
         return Err(row.problem(JOB_ID, "a job, not a step of one; give sacct --allocations"));
     }

@@ -11,8 +11,9 @@
 
 use goodput_env::time::SimTime;
 
+use super::batch_schedules::BatchMode;
+use super::gavel::{fields, number};
 use super::{Body, Clock, ReadRow, Repair, Row, RowFormat, WorkloadFormat};
-use crate::csv_rows::excerpt;
 use crate::error::RowProblem;
 use crate::jobs::JobRow;
 
@@ -39,11 +40,7 @@ pub(super) const ROWS: RowFormat =
 /// Whether a line has these fields.
 pub(super) fn recognises(line: &[u8]) -> bool {
     let fields = fields(line);
-    fields.len() == FIELDS.len() && matches!(fields[7], b"static" | b"accordion" | b"gns")
-}
-
-fn fields(line: &[u8]) -> Vec<&[u8]> {
-    line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect()
+    fields.len() == FIELDS.len() && BatchMode::parse(fields[7]).is_ok()
 }
 
 fn row(line: u64, text: &[u8]) -> Option<Row> {
@@ -54,29 +51,17 @@ fn job(line: u64, fields: &[&[u8]]) -> Result<ReadRow, RowProblem> {
     if fields.len() != FIELDS.len() {
         return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS.len() });
     }
-    let value = |at: usize, expected: &'static str, fits: fn(f64) -> bool| {
-        let number = std::str::from_utf8(fields[at]).ok().and_then(|text| text.parse().ok());
-        let wrong = || RowProblem::Value { column: FIELDS[at], value: excerpt(fields[at]), expected };
-        number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
-    };
+    let value = |at: usize, expected, fits| number(fields, at, FIELDS[at], expected, fits);
     let gpus = value(6, "accelerators, at least 1", |n| (1.0..=1e6).contains(&n) && n.fract() == 0.0)?;
     let weight = value(8, "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
     let slo = value(9, "a multiple of the duration, or -1", |n| n < 1e6)?;
     let duration = value(10, "a duration in seconds above 0", |n| (0.001..1e12).contains(&n))?;
     let arrival = value(11, "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
     let name = String::from_utf8_lossy(fields[0]);
-    let mode = match fields[7] {
-        b"static" => None,
-        b"accordion" => Some("accordion"),
-        b"gns" => Some("gns"),
-        other => {
-            let expected = "static, accordion or gns";
-            return Err(RowProblem::Value { column: FIELDS[7], value: excerpt(other), expected });
-        }
-    };
-    let first_batch = |mode| Repair {
+    let mode = BatchMode::parse(fields[7])?;
+    let first_batch = || Repair {
         kind: "mode",
-        what: format!("mode {mode} is not kept: the duration is that of all steps at the first batch size"),
+        what: format!("mode {} is not kept: the duration is that of all steps at the first batch size", mode.name()),
     };
     let job = JobRow {
         line,
@@ -90,7 +75,7 @@ fn job(line: u64, fields: &[&[u8]]) -> Result<ReadRow, RowProblem> {
         deadline: (slo >= 0.0).then(|| SimTime::from_secs_f64(arrival + slo * duration)),
         ..JobRow::default()
     };
-    Ok(ReadRow { job, repairs: mode.map(first_batch).into_iter().collect() })
+    Ok(ReadRow { job, repairs: (mode != BatchMode::Static).then(first_batch).into_iter().collect() })
 }
 
 /// Batch size of a type of job as `ResNet-18 (batch size 32)`.

@@ -9,10 +9,13 @@ use goodput_env::job::{BatchStage, Elasticity, JobClass, JobRequest, JobSpec, Wo
 use goodput_env::time::SimTime;
 
 use super::batch_schedules::{BatchMode, BatchSchedule, MODELS, Regimes};
-use super::gavel::{GavelTrace, number};
+use super::gavel::{GavelTrace, fastest, number};
 use super::shockwave::FIELDS;
 use crate::csv_rows::excerpt;
 use crate::error::RowProblem;
+
+/// Most epochs of a job. The published traces have some hundreds, and the batch size of each epoch is looked up.
+const MOST_EPOCHS: f64 = 1e6;
 
 /// Jobs and classes of a trace while it is read.
 pub(super) struct ShockwaveReader<'a> {
@@ -65,27 +68,23 @@ pub(super) fn job(
     let weight = value(8, "priority_weight", "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
     let slo = value(9, "SLO", "a multiple of the duration, or -1", |n| n < 1e6)?;
     let arrival = value(11, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
-    let mode = match fields[7] {
-        b"static" => BatchMode::Static,
-        b"accordion" => BatchMode::Accordion,
-        b"gns" => BatchMode::NoiseScale,
-        other => {
-            let expected = "static, accordion or gns";
-            return Err(RowProblem::Value { column: "mode", value: excerpt(other), expected });
-        }
-    };
+    let mode = BatchMode::parse(fields[7])?;
     let kind = String::from_utf8_lossy(fields[0]);
     let schedule = schedule_of(&kind, gpus, mode).ok_or_else(|| RowProblem::Value {
         column: "job_type",
         value: excerpt(fields[0]),
         expected: "a model of Shockwave's traces and its batch size, as in LM (batch size 20)",
     })?;
+    if steps > MOST_EPOCHS * f64::from(schedule.steps_per_epoch(schedule.first)) {
+        let expected = "steps of at most a million epochs";
+        return Err(RowProblem::Value { column: "total_steps", value: excerpt(fields[5]), expected });
+    }
     let Some(class) = staged(&schedule, measured, steps) else {
         let of_size = measured.iter().filter(|class| class.gpus == gpus).map(|class| class.name.as_str());
         let known = of_size.collect::<Vec<_>>().join(", ");
         return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
     };
-    let fastest = class.steps_per_sec.values().copied().fold(0.0, f64::max);
+    let fastest = fastest(&class);
     let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
         name: format!("shockwave-{line}"),
@@ -133,9 +132,8 @@ fn staged(schedule: &BatchSchedule, measured: &[JobClass], steps: f64) -> Option
         });
     }
     let mode = match schedule.mode {
-        BatchMode::Static => "",
-        BatchMode::Accordion => ", accordion",
-        BatchMode::NoiseScale => ", gns",
+        BatchMode::Static => String::new(),
+        changing => format!(", {}", changing.name()),
     };
     Some(JobClass {
         name: format!("{} (batch size {}{mode})", schedule.model.name, schedule.first),

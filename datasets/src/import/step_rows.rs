@@ -1,7 +1,7 @@
 //! Traces of Gavel and of Shockwave as rows of the job table, line by line, over the speeds of a file of throughputs.
 //!
-//! A job lasts as long as its steps take alone on the fastest type that was measured. One of Shockwave's that changes
-//! its batch size has the speed of each batch size in turn ([`super::staged_jobs`]). A line that cannot be used is
+//! A job lasts as long as its steps take alone on the fastest type that was measured. A Shockwave job that changes its
+//! batch size runs at the speed of each batch size in turn ([`super::staged_jobs`]). A line that cannot be used is
 //! refused.
 
 use std::path::Path;
@@ -10,7 +10,6 @@ use goodput_env::job::JobClass;
 use goodput_env::time::SimTime;
 
 use super::{Body, Clock, Row, RowFormat, TraceSource, WorkloadFormat, gavel, shockwave, staged_jobs};
-use crate::csv_rows::first_line;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -23,12 +22,15 @@ pub(crate) struct StepRows {
 }
 
 impl RowFormat {
-    /// The format of a trace that counts its jobs in steps, over the speeds of a file of throughputs.
+    /// The format of a trace that counts its jobs in steps, over the speeds of a file of throughputs. Its first line
+    /// tells by the number of fields whether it is one of Shockwave's.
     ///
     /// # Errors
     /// Where a file cannot be read, or that of throughputs is not of its format.
     pub(crate) fn of_steps(trace: &TraceSource<'_>, throughputs: &Path) -> Result<Self, DataError> {
-        let staged = shockwave::recognises(first_line(&trace.head()?));
+        let head = trace.head()?;
+        let first = head.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+        let staged = first.is_some_and(|line| gavel::fields(line).len() == shockwave::FIELDS.len());
         let format = if staged { WorkloadFormat::Shockwave } else { WorkloadFormat::Gavel };
         let rows = StepRows { measured: gavel::read_speeds(throughputs)?, staged };
         Ok(Self { format, clock: Clock::Start, body: Body::Steps(rows.into()) })

@@ -51,6 +51,8 @@ pub struct RateSeries {
     step: SimTime,
     /// Milli-requests per second by step.
     rates: Arc<[u32]>,
+    /// Whether further steps are to be recorded: the series of a live service.
+    open: bool,
 }
 
 /// Inference service. A policy may know all of it except the future rates.
@@ -121,7 +123,7 @@ pub enum ServiceError {
 impl Default for RateSeries {
     /// Empty series, without requests.
     fn default() -> Self {
-        Self { step: SimTime::from_secs(60), rates: Arc::new([]) }
+        Self { step: SimTime::from_secs(60), rates: Arc::new([]), open: false }
     }
 }
 
@@ -142,27 +144,32 @@ impl RateSeries {
             true => Ok((value * 1e3).round() as u32),
             false => Err(ServiceError::Rate { index, value }),
         };
-        Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()? })
+        Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()?, open: false })
     }
 
-    /// Records a measured rate, in thousandths of a request per second.
+    /// Records a measured rate, in thousandths of a request per second. The series is open from then on.
     ///
     /// The step of `at` becomes the last one. Steps without a record keep the rate before them, and
     /// steps before the first record get the first recorded rate. A rate measured before the last
     /// step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
-        // Skip the copy of the shared series where the record changes nothing.
         let steps = self.index_at(at) + 1;
-        if steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli) {
+        // Skip the copy of the shared series where the record changes nothing.
+        if self.open
+            && (steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli))
+        {
             return;
         }
-        self.record_all([(at, rate_milli)]);
+        self.record_all(&[(at, rate_milli)]);
     }
 
-    /// Records rates one after another, as [`Self::record`] does, with one copy of the series.
-    pub fn record_all(&mut self, records: impl IntoIterator<Item = (SimTime, u32)>) {
+    /// Records rates one after another, as [`Self::record`] does, and copies the series once for all of them.
+    pub fn record_all(&mut self, records: &[(SimTime, u32)]) {
+        if records.is_empty() {
+            return;
+        }
         let mut rates = self.rates.to_vec();
-        for (at, rate_milli) in records {
+        for &(at, rate_milli) in records {
             let steps = self.index_at(at) + 1;
             if steps < rates.len() {
                 continue;
@@ -171,7 +178,17 @@ impl RateSeries {
             rates.resize(steps, before);
             rates[steps - 1] = rate_milli;
         }
-        self.rates = rates.into();
+        (self.rates, self.open) = (rates.into(), true);
+    }
+
+    /// Ends a series that was open: no request comes after its last step.
+    pub fn close(&mut self) {
+        self.open = false;
+    }
+
+    /// Whether no request comes any more at `at`: the series has come to its end.
+    pub fn is_over(&self, at: SimTime) -> bool {
+        !self.open && self.index_at(at) >= self.rates.len()
     }
 
     /// Length of a step.

@@ -34,7 +34,7 @@ impl Simulator {
     pub fn bounded_slowdowns(&self) -> f64 {
         let (now, alone) = (self.state.now, self.state.scenario.alone_secs());
         let so_far = |job: JobId| {
-            let secs = alone.get(job.index()).copied().flatten()?;
+            let secs = alone[job.index()]?;
             Some(relative(now - self.records.jobs[job.index()].submit, secs))
         };
         self.records.slowdowns + self.state.jobs.active().filter_map(so_far).sum::<f64>()

@@ -164,8 +164,7 @@ impl<'a> ServiceView<'a> {
 
     /// Whether its series of rates has come to its end: no request comes any more.
     pub fn is_over(&self) -> bool {
-        let rates = &self.service().rates;
-        rates.index_at(self.known.now) >= rates.values().len()
+        self.service().rates.is_over(self.known.now)
     }
 
     /// [`Self::history`] of the steps to come, for policies that are told everything.

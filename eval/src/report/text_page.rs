@@ -1,6 +1,6 @@
 //! The look of all pages, and a page of text, tables and figures in it.
 
-use super::plots::{Figure, THEME_CSS};
+use super::plots::{Figure, THEME_CSS, escape};
 use super::{CHART_CSS, PAGE_CSS};
 
 /// Script that the pages share, without the chart library: elements and sorted tables.
@@ -184,10 +184,6 @@ impl TextPage {
             main = self.main,
         )
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

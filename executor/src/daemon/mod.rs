@@ -263,7 +263,7 @@ impl<E: Engine> Daemon<E> {
         let journal = Journal::open(&directory.join(JOURNAL))?;
         let observer = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
             Some(epoch_ms) => observer.since(epoch_ms),
-            // A load of the past is no load of a time before zero.
+            // Time zero lies before the loads that forecasts learn from.
             None => match loads::first_millis(&settings) {
                 Some(first_ms) => observer.since(first_ms),
                 None => observer,
@@ -386,11 +386,6 @@ impl<E: Engine> Daemon<E> {
     /// Health for those that watch over the daemon.
     pub fn health(&self) -> Arc<DaemonHealth> {
         self.health.clone()
-    }
-
-    /// Loads of a service that policies see, thousandths of a request per second by step.
-    pub fn recorded_loads(&self, service: &str) -> &[u32] {
-        self.observer.recorded_loads(service)
     }
 
     /// Metrics for monitoring.

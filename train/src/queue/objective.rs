@@ -41,16 +41,18 @@ pub(super) fn cost(objective: QueueObjective, scenario: &Scenario, outcome: &Out
         QueueObjective::BoundedSlowdown => mean(&outcome.jobs.iter().filter_map(bounded_slowdown).collect::<Vec<_>>()),
         QueueObjective::Utilization => {
             let facts = RunFacts::with_isolated(outcome, scenario.cluster.total_gpus(), &[], None);
-            facts.share_of_capacity(facts.held_gpu_secs).map_or(1.0, f64::recip)
+            let share = facts.share_of_capacity(facts.held_gpu_secs).filter(|share| *share > 0.0);
+            // A run in which no job held anything is the worst one.
+            share.map_or(f64::MAX, f64::recip)
         }
     }
 }
 
-/// Parts of the cost of a run by the times from which no choice changes them, in order of time. The bounded slowdown of
-/// a job stands when the job starts. All choices of a run share its utilisation.
-pub(super) fn steps(objective: QueueObjective, scenario: &Scenario, outcome: &Outcome) -> Vec<QueueStep> {
+/// Parts of the cost `cost` of a run by the times from which no choice changes them, in order of time. The bounded
+/// slowdown of a job stands when the job starts. All choices of a run share its utilisation.
+pub(super) fn steps(objective: QueueObjective, outcome: &Outcome, cost: f64) -> Vec<QueueStep> {
     if objective == QueueObjective::Utilization {
-        return vec![QueueStep { at: SimTime::NEVER, cost: cost(objective, scenario, outcome) }];
+        return vec![QueueStep { at: SimTime::NEVER, cost }];
     }
     let started = |job: &_| {
         let (slowdown, jct) = (bounded_slowdown(job)?, jct_secs(job)?);

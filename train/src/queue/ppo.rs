@@ -168,11 +168,8 @@ impl<'a> QueueLearning<'a> {
         let order = LearnedOrder::exploring(score, seed, log.clone());
         let outcome = self.runs.play(workload, self.runs.rule.policy(order))?;
         let objective = self.runs.objective;
-        Ok(ExploredRun {
-            choices: log.take(),
-            steps: steps(objective, workload, &outcome),
-            cost: cost(objective, workload, &outcome),
-        })
+        let cost = cost(objective, workload, &outcome);
+        Ok(ExploredRun { choices: log.take(), steps: steps(objective, &outcome, cost), cost })
     }
 
     fn update(&mut self, experience: &QueueExperience) -> Result<PpoStats, TrainError> {

@@ -57,8 +57,10 @@ pub fn run(args: &AdviseJob, verbosity: Verbosity) -> Result<ExitCode, CommandEr
                 StartError::Limit { .. } if args.job.is_none() => {
                     CommandError::input(error).with_help("add --limit-hours")
                 }
-                StartError::Limit { .. } | StartError::QueueLimit { .. } => CommandError::input(error)
-                    .with_help("choose a policy that does not plan by run times, such as fifo-backfill"),
+                StartError::Limit { .. } | StartError::QueueLimit { .. } => CommandError::input(error).with_help(
+                    "give each waiting and running job a time limit (under Slurm: `scontrol update JobId=JOB \
+                     TimeLimit=TIME`), or choose a policy that does not plan by run times, such as fifo-backfill",
+                ),
                 other => CommandError::failed(other),
             })?;
             let told = match (&queue, &asked) {

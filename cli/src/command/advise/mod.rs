@@ -51,15 +51,15 @@ pub fn run(args: &Advise, verbosity: Verbosity) -> Result<ExitCode, CommandError
     let answer = question.answer(&|done, total| meter.runs(done as usize, total as usize));
     meter.finish();
     let advice = answer.map_err(CommandError::failed)?;
-    if let Some(path) = &args.report {
-        write_page(&advice, trace, path)?;
-    }
     match args.output {
         OutputFormat::Table => page::print_page(&advice)?,
         OutputFormat::Json => {
             print(&(serde_json::to_string_pretty(&advice).map_err(CommandError::failed)? + "\n"))?;
         }
         other => page::figures(&advice).print(other)?,
+    }
+    if let Some(path) = &args.report {
+        write_page(&advice, trace, path)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,8 +75,10 @@ fn write_page(advice: &Advice, trace: &Path, path: &Path) -> Result<(), CommandE
         command: &origin.command,
         program: &origin.program(),
     };
-    fs::write(path, page.render())
-        .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
+    fs::write(path, page.render()).map_err(|error| {
+        CommandError::input(format!("cannot write {}: {error}", path.display()))
+            .with_help("the folder of --report must exist")
+    })?;
     say(&format!("page: {}", path.display()));
     Ok(())
 }

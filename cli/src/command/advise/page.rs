@@ -12,14 +12,19 @@ const MOST_TENANTS: usize = 8;
 
 /// Prints the answer as a page.
 pub fn print_page(advice: &Advice) -> Result<(), CommandError> {
+    let ranges = match advice.resamples {
+        0 => String::new(),
+        drawn => format!(
+            "Ranges in brackets: nine of ten of {drawn} traces, each drawn from {}-hour blocks of arrivals of yours.\n",
+            advice.block_hours
+        ),
+    };
     print(&format!(
-        "{} over {:.0} hours on {}.\nRanges in brackets: nine of ten of {} traces, each drawn from {}-hour blocks of \
-         arrivals of yours.\nThe wait of a job is all of its time without accelerators. Each start costs it 30 s.\n\n",
+        "{} over {:.0} hours on {}.\n{ranges}The wait of a job is all of its time without accelerators. Each start costs \
+         it 30 s.\n\n",
         counted(advice.jobs as u64, "job"),
         advice.span_hours,
         counted(advice.gpus.into(), "accelerator"),
-        advice.resamples,
-        advice.block_hours,
     ))?;
     let columns = [
         "policy",

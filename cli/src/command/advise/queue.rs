@@ -26,6 +26,10 @@ impl AskedQueue {
         let file = queue_file::read(path)?;
         let name = path.display().to_string();
         let fault = |problem: String| CommandError::input(format!("{name}: {problem}"));
+        if cluster.types.len() > 1 && file.nodes.iter().any(|node| node.accelerator.is_empty()) {
+            let problem = "it does not say which accelerators its nodes have, and --cluster has several types";
+            return Err(fault(problem.to_owned()).with_help("a snapshot of `goodput live plan --record` says it"));
+        }
         let places = places(&file, cluster).map_err(fault)?;
         let mut seen = SeenQueue {
             nodes: (0..cluster.nodes.len()).map(|node| format!("node {node}")).collect(),
@@ -75,12 +79,23 @@ impl AskedQueue {
     pub fn asked(&self, job: Option<&str>, new: &JobRequest) -> Result<AskedJob, CommandError> {
         let Some(asked) = job else { return Ok(AskedJob::New(new.clone())) };
         let found = |by: &dyn Fn(&FileJob) -> bool| self.file.jobs.iter().position(by);
-        let place = found(&|job| job.key == asked).or_else(|| found(&|job| job.name == asked && job.run.is_none()));
-        match place {
+        let waits = |job: &FileJob| job.name == asked && job.run.is_none();
+        let place = found(&|job| job.key == asked);
+        let named: Vec<&str> = self.file.jobs.iter().filter(|job| waits(job)).map(|job| job.key.as_str()).collect();
+        if place.is_none() && named.len() > 1 {
+            let problem = format!("--job {asked}: {} waiting jobs have that name", named.len());
+            return Err(CommandError::input(problem).with_help(format!("ask by number: {}", named.join(", "))));
+        }
+        match place.or_else(|| found(&waits)).or_else(|| found(&|job| job.name == asked)) {
             Some(place) if self.file.jobs[place].run.is_none() => Ok(AskedJob::Waits(place)),
             Some(_) => Err(CommandError::input(format!("--job {asked}: it runs"))),
             None => {
-                Err(CommandError::input(format!("--job {asked}: no job of {} that may start has that name", self.name)))
+                let problem =
+                    format!("--job {asked}: no job of {} that may start has that number, key or name", self.name);
+                Err(CommandError::input(problem).with_help(
+                    "jobs that a person holds, and those that wait for another job, a time, a limit or a partition, \
+                     are left out",
+                ))
             }
         }
     }
@@ -88,17 +103,18 @@ impl AskedQueue {
 
 /// Number of the tenant of that name.
 fn tenant(name: &str, trace: &mut Workload) -> Result<u32, CommandError> {
-    let known: Vec<String> = trace.tenants.iter().map(|tenant| tenant.name.clone()).collect();
-    if let Some(place) = known.iter().position(|of| of == name) {
+    if let Some(place) = trace.tenants.iter().position(|of| of.name == name) {
         return Ok(place as u32);
     }
     // A trace without tenants has one for all jobs.
-    if known.len() < 2 || name.is_empty() {
+    if trace.tenants.len() < 2 || name.is_empty() {
         return Ok(0);
     }
-    let place = known.len() as u32;
-    trace.tenants = sim_inputs::equals([known, vec![name.to_owned()]].concat())?;
-    Ok(place)
+    let mut known: Vec<String> = trace.tenants.iter().map(|tenant| tenant.name.clone()).collect();
+    known.push(name.to_owned());
+    let place = known.len() - 1;
+    trace.tenants = sim_inputs::equals(known)?;
+    Ok(place as u32)
 }
 
 fn request(job: &FileJob, tenant: u32) -> JobRequest {
@@ -119,20 +135,18 @@ fn places(file: &QueueFile, cluster: &Cluster) -> Result<Vec<NodeId>, String> {
     if file.lists_nodes && listed != all {
         return Err(format!("it lists {listed} nodes, and --cluster has {all}"));
     }
-    let mut order: Vec<usize> = (0..listed).collect();
-    order.sort_by_key(|&node| natural(&file.nodes[node].name));
     let mut taken = vec![false; all];
-    let mut places = vec![NodeId(0); listed];
-    for at in order {
-        let node = &file.nodes[at];
+    let mut places = Vec::with_capacity(listed);
+    for node in &file.nodes {
         // An accelerator may be out of service, so a larger node will do.
         let may = (0..all).filter(|&place| !taken[place] && fits(node, cluster, place));
         let place = may.min_by_key(|&place| cluster.nodes[place].gpus).ok_or_else(|| {
-            let QueueNode { name, gpus, .. } = node;
-            format!("--cluster has no node left that can be {name}, with {gpus} accelerators in use or service")
+            let QueueNode { name, gpus, accelerator, .. } = node;
+            let kind = if cluster.types.len() > 1 { format!(" of type {accelerator}") } else { String::new() };
+            format!("--cluster has no node left that can be {name}, with {gpus} accelerators{kind} in use or service")
         })?;
         taken[place] = true;
-        places[at] = NodeId(place as u32);
+        places.push(NodeId(place as u32));
     }
     Ok(places)
 }
@@ -140,14 +154,6 @@ fn places(file: &QueueFile, cluster: &Cluster) -> Result<Vec<NodeId>, String> {
 /// Whether a node of the queue may be that node of the cluster.
 fn fits(node: &QueueNode, cluster: &Cluster, place: usize) -> bool {
     let there = &cluster.nodes[place];
-    let is_of_type = cluster.types.len() == 1
-        || node.accelerator.is_empty()
-        || cluster.types[there.accelerator.index()].name == node.accelerator;
+    let is_of_type = cluster.types.len() == 1 || cluster.types[there.accelerator.index()].name == node.accelerator;
     is_of_type && there.gpus >= node.gpus
-}
-
-/// Sorts `n2` before `n10`.
-fn natural(name: &str) -> (String, u64, String) {
-    let digits = name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
-    (name[..digits].to_owned(), name[digits..].parse().unwrap_or(0), name.to_owned())
 }

@@ -4,6 +4,7 @@ use goodput_agents::start_time::{end_words, span};
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, print};
 use goodput_env::job::JobRequest;
 use goodput_eval::studies::starts::{AskedJob, StartAnswer};
+use goodputd::queue_file::QueueFile;
 use serde::Serialize;
 
 use super::job::json;
@@ -30,6 +31,9 @@ struct ToldQueue<'a> {
     file: &'a str,
     /// Moment of the queue, milliseconds of the Unix epoch.
     at_ms: i64,
+    /// The moment in words, where the clock is a real one.
+    #[serde(skip)]
+    moment: Option<String>,
     /// Waiting jobs that may not start.
     left_out: usize,
 }
@@ -49,7 +53,8 @@ impl<'a> ToldAnswer<'a> {
             }
             AskedJob::New(request) => (None, request),
         };
-        let told = ToldQueue { file: &queue.name, at_ms: queue.file.at_ms, left_out: queue.file.left_out };
+        let QueueFile { at_ms, left_out, .. } = queue.file;
+        let told = ToldQueue { file: &queue.name, at_ms, moment: queue.file.moment(), left_out };
         Self { gpus: request.gpus, job, queue: Some(told), answer }
     }
 
@@ -78,7 +83,10 @@ impl<'a> ToldAnswer<'a> {
         let gpus = counted(self.gpus.into(), "accelerator");
         let job = self.job.map_or_else(|| format!("A job of {gpus}"), |job| format!("Job {job} ({gpus})"));
         let place = match &self.queue {
-            Some(queue) => format!("in the queue of {} at {} UTC", queue.file, moment(queue.at_ms)),
+            Some(queue) => {
+                let at = queue.moment.as_ref().map_or_else(String::new, |moment| format!(" at {moment} UTC"));
+                format!("in the queue of {}{at}", queue.file)
+            }
             None => format!("submitted at {:.1} h", self.answer.now_hours),
         };
         let mut text = format!(
@@ -92,7 +100,10 @@ impl<'a> ToldAnswer<'a> {
         );
         if let Some(left_out) = self.queue.as_ref().map(|queue| queue.left_out).filter(|count| *count > 0) {
             let jobs = counted(left_out as u64, "job");
-            text += &format!("Left out: {jobs} that may not start, because a person or another job holds them back.\n");
+            text += &format!(
+                "Left out: {jobs} that may not start yet: a person holds them, or they wait for another job, a time, a \
+                 limit or a partition.\n"
+            );
         }
         text.push('\n');
         if wait.high == 0.0 {
@@ -127,12 +138,16 @@ impl<'a> ToldAnswer<'a> {
 
     /// Jobs that are likely to start before it.
     fn ahead(&self) -> String {
+        let StartAnswer { frees, room, .. } = self.answer;
+        let has_room = frees.is_empty() || room.is_some_and(|room| room.jobs == 0);
         let mut text = match (self.answer.ahead_in_most, self.answer.overtaking) {
+            (0, later) if later < 0.5 && has_room => "No waiting job is likely to start before it.\n".to_owned(),
             (0, later) if later < 0.5 => {
                 "It waits for running jobs to end, and no waiting job is likely to start before it.\n".to_owned()
             }
             (ahead, later) => format!(
-                "{ahead} of the waiting jobs are likely to start before it, and {later:.1} jobs that come later.\n"
+                "Likely to start before it: {ahead} of the waiting jobs, and on average {later:.1} of the jobs that \
+                 come later.\n"
             ),
         };
         for ahead in &self.answer.ahead {
@@ -155,17 +170,12 @@ impl<'a> ToldAnswer<'a> {
             None if frees.is_empty() => return String::new(),
             None => "Running jobs that are likely to end before it starts:\n".to_owned(),
         };
-        let at_ms = self.queue.as_ref().map(|queue| queue.at_ms).filter(|at| *at > 0);
+        // The clock of a trace is a simulated one.
+        let at_ms = self.queue.as_ref().map_or(0, |queue| queue.at_ms);
         for job in frees {
             let on: Vec<(&str, u32)> = job.on.iter().map(|on| (on.node.as_str(), on.gpus)).collect();
             text += &format!("  {}\n", end_words(&job.job, &on, &job.ends, at_ms));
         }
         text
     }
-}
-
-/// Milliseconds of the Unix epoch as a date and a time of day, UTC.
-fn moment(at_ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(at_ms)
-        .map_or_else(|_| at_ms.to_string(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }

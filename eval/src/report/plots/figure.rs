@@ -48,6 +48,7 @@ impl Figure {
     }
 }
 
-fn escape(text: &str) -> String {
+/// Text as it stands in markup.
+pub(in crate::report) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

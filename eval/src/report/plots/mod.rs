@@ -25,6 +25,7 @@ mod waits;
 pub use cdf::{CdfSeries, CompletionTimes, cdf};
 pub use contributions::{ContributionBar, contributions};
 pub use figure::Figure;
+pub(in crate::report) use figure::escape;
 pub use forecast::{Fan, calibration, fan, frontier};
 pub use forest::{ForestRow, forest};
 pub use gantt::{GANTT_MOST_JOBS, GanttFrame, gantt};

@@ -28,7 +28,7 @@ pub struct AdvicePage<'a> {
 const COLUMNS: [(&str, &str, usize); 8] = [
     (WAIT, "mean wait, h", 2),
     ("wait_median_hours", "median wait, h", 2),
-    ("wait_p95_hours", "95 of 100 wait less than, h", 2),
+    ("wait_p95_hours", "95 of 100 wait at most, h", 2),
     ("turnaround_mean_hours", "mean turnaround, h", 2),
     ("slowdown_mean", "slowdown", 2),
     ("utilisation_percent", "used, %", 1),
@@ -64,6 +64,11 @@ impl AdvicePage<'_> {
         let sides = [("Mean wait by size", true), ("Mean wait by tenant", false)];
         let sides = sides.map(|(heading, sizes)| Some((format!("{heading}, hours"), groups(advice, sizes)?)));
         page.side_by_side(&sides.into_iter().flatten().collect::<Vec<_>>());
+        let tenants = advice.rows_of_first().filter(|row| matches!(row.group, JobGroup::Tenant(_))).count();
+        if tenants > MOST_TENANTS {
+            let more = tenants - MOST_TENANTS;
+            page.note(&format!("{more} tenants with fewer jobs are not shown; `--output csv` has them all."));
+        }
         page.heading("All figures");
         page.table(&all(advice));
         page.note(

@@ -1,6 +1,7 @@
 //! Sentences about advice.
 
 use goodput_agents::compose::NamedPolicy;
+use goodput_agents::start_time;
 
 use super::change::ClusterChange;
 use super::figures::JobGroup;
@@ -15,12 +16,8 @@ impl Advice {
     pub fn verdict(&self) -> Vec<String> {
         let about = |policy: &String, kind: &str| {
             let less = self.plain(policy, &JobGroup::All)?.difference.as_ref()?.get(WAIT)?;
-            let sure = less.ci.is_some_and(|ci| ci.high < 0.0);
-            let how = if sure { "also in nine of ten traces drawn" } else { "but not in nine of ten traces drawn" };
-            Some(format!(
-                "Of {kind}, {policy} has the shortest mean wait: {:.2} hours less than {}, {how}.",
-                -less.value, self.policies[0]
-            ))
+            let beside = against(less, &format!("under {}", self.policies[0]));
+            Some(format!("Of {kind}, {policy} has the shortest mean wait: {beside}."))
         };
         let without =
             self.best_without_stops.as_ref().and_then(|policy| about(policy, "the policies that never stop a job"));
@@ -70,7 +67,7 @@ impl Advice {
             .map_or_else(String::new, |less| format!(", {}", against(less, &format!("under {}", self.policies[0]))));
         let longest = row.figures.get("wait_p95_hours");
         let longest =
-            longest.map_or_else(String::new, |p95| format!(" Of 100 jobs, 95 wait for less than {}.", span(p95.value)));
+            longest.map_or_else(String::new, |p95| format!(" Of 100 jobs, 95 wait for at most {}.", span(p95.value)));
         format!("A job waits for {}{beside}.{longest}", around(wait))
     }
 
@@ -108,13 +105,12 @@ fn rule(policy: &str) -> String {
 
 /// Use of the cluster.
 fn used(row: &AdviceRow) -> String {
-    let of = |name: &str| row.figures.get(name).map_or(f64::NAN, |figure| figure.value);
+    let of = |name: &str| row.figures.get(name).map(|figure| figure.value);
+    let figures = of("utilisation_percent").zip(of("idle_gpu_hours")).zip(of("fragmentation_percent"));
+    let Some(((used, idle), pieces)) = figures else { return String::new() };
     format!(
-        " Jobs hold {:.1}\u{a0}% of the accelerators, {:.0} accelerator-hours are idle, and {:.1}\u{a0}% of all accelerator time is \
-         free in pieces too small for a job that waits.",
-        of("utilisation_percent"),
-        of("idle_gpu_hours"),
-        of("fragmentation_percent")
+        " Jobs hold {used:.1}\u{a0}% of the accelerators, {idle:.0} accelerator-hours are idle, and {pieces:.1}\u{a0}% of all \
+         accelerator time is free in pieces too small for a job that waits."
     )
 }
 
@@ -131,8 +127,9 @@ fn against(less: &Estimate, other: &str) -> String {
     let size = |hours: f64| span(hours.abs());
     let range = match less.ci {
         None => String::new(),
-        Some(Interval { low, high }) if low >= 0.0 || high <= 0.0 => {
-            let (near, far) = if low >= 0.0 { (low, high) } else { (high, low) };
+        Some(Interval { low: 0.0, high: 0.0 }) => String::new(),
+        Some(Interval { low, high }) if low > 0.0 || high < 0.0 => {
+            let (near, far) = if low > 0.0 { (low, high) } else { (high, low) };
             format!(" ({} to {} {})", size(near), size(far), side(near + far))
         }
         Some(Interval { low, high }) => format!(" ({} less to {} more, which may be chance)", size(low), size(high)),
@@ -146,12 +143,7 @@ fn against(less: &Estimate, other: &str) -> String {
 
 /// A span of time as people say it.
 fn span(hours: f64) -> String {
-    match 3600.0 * hours {
-        secs if secs < 60.0 => format!("{secs:.0} s"),
-        secs if secs < 7200.0 => format!("{:.0} min", secs / 60.0),
-        secs if secs < 172_800.0 => format!("{:.1} h", secs / 3600.0),
-        secs => format!("{:.1} days", secs / 86_400.0),
-    }
+    start_time::span(3600.0 * hours)
 }
 
 fn capital(text: &str) -> String {
@@ -173,6 +165,9 @@ mod tests {
         assert_eq!(of(-1.0, -3.0, -0.5), "60 min less than under fifo (30 min to 3.0 h less)");
         assert_eq!(of(2.0, 1.0, 3.0), "2.0 h more than under fifo (60 min to 3.0 h more)");
         assert_eq!(of(-1.0, -3.0, 0.5), "60 min less than under fifo (3.0 h less to 30 min more, which may be chance)");
+        // A range that touches no difference at all may be chance, and one without a width says nothing.
+        assert_eq!(of(1.0, 0.0, 3.0), "60 min more than under fifo (0 s less to 3.0 h more, which may be chance)");
+        assert_eq!(of(0.0, 0.0, 0.0), "as long as under fifo");
         assert_eq!(against(&Estimate { value: 0.0, ci: None }, "without it"), "as long as without it");
     }
 

@@ -80,11 +80,13 @@ impl StartStudy {
             AskedJob::Waits(place) => jobs[*place].1 = true,
             AskedJob::New(request) => jobs.push((SeenJob { request: request.clone(), ..SeenJob::default() }, true)),
         }
-        if let Some((job, is_asked)) = jobs.iter().find(|(job, _)| job.request.limit.is_none())
+        let unlimited: Vec<_> = jobs.iter().filter(|(job, _)| job.request.limit.is_none()).collect();
+        if let [(job, is_asked), ..] = unlimited[..]
             && self.plans_by_run_times()
         {
-            let (policy, job) = (self.policy.to_string(), job.request.name.clone());
-            return Err(if *is_asked { StartError::Limit { policy } } else { StartError::QueueLimit { policy, job } });
+            let (policy, job, count) = (self.policy.to_string(), job.request.name.clone(), unlimited.len());
+            let of_queue = StartError::QueueLimit { policy: policy.clone(), job, count };
+            return Err(if *is_asked { StartError::Limit { policy } } else { of_queue });
         }
         // The sort is stable, and a job that is submitted now comes last.
         jobs.sort_by_key(|(job, _)| std::cmp::Reverse(job.age));

@@ -46,13 +46,17 @@ pub enum StartError {
         /// Name of the policy.
         policy: String,
     },
-    /// The policy plans by run times, and nothing says how long a job of the queue runs.
-    #[error("policy {policy} plans by run times, and job {job} of the queue has no time limit")]
+    /// The policy plans by run times, and nothing says how long some jobs of the queue run.
+    #[error(
+        "policy {policy} plans by run times, and no time limit is known of {count} jobs of the queue, such as {job}"
+    )]
     QueueLimit {
         /// Name of the policy.
         policy: String,
-        /// Name of the job.
+        /// Name of the first one.
         job: String,
+        /// Number of jobs of the queue without a time limit.
+        count: usize,
     },
     /// A run failed.
     #[error("policy {policy}: {source}")]

@@ -91,7 +91,7 @@ impl Rule {
                 "the engine cannot start or end replicas of services; scale the service by its own means"
             }
             Self::LoadUnknown => {
-                "the replicas of a service report no load, so none of them is ended and no node is lent"
+                "the load of a service is not known, so none of its replicas is ended and no node is lent"
             }
             Self::NoRoom => "there is no room without the changes that were left out",
             Self::Quota => "the tenant would hold more than is available to it",

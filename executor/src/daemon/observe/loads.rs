@@ -1,15 +1,15 @@
 //! Loads of services that a Prometheus knows.
 //!
-//! A task of its own asks, so that a silent Prometheus delays no cycle. The first look goes back by the history that
-//! the file names, and every later one to the last value that is known: what Prometheus has measured while it did not
-//! answer comes in when it answers again.
+//! A task for each service asks, so that a silent Prometheus delays no cycle, and a slow query no other service. The
+//! first look goes back by the history that the file names, and every later one to the last value that is known: what
+//! Prometheus has measured while it did not answer comes in when it answers again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::services::ServiceLoadConfig;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use super::ClusterObserver;
 use crate::engine::{ClusterSnapshot, EngineProblem};
@@ -20,62 +20,77 @@ use crate::prometheus::{MOST_STEPS, Prometheus, PrometheusError};
 /// Shortest and longest time between two looks.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 
-/// Steps for which a value holds.
+/// Steps for which a value holds. A step without a value is asked for again for so long.
 const HOLDS_STEPS: i64 = 2;
+
+/// Steps of the history in one call, at most; a day of minutes.
+const CALL_STEPS: i64 = 1440;
+const _: () = assert!(CALL_STEPS <= MOST_STEPS, "Prometheus answers a call");
+
+/// Query for the load of one service.
+#[derive(Clone, Debug)]
+struct LoadQuery {
+    text: String,
+    step_millis: i64,
+    /// End of the first step that is not known, milliseconds of the Unix epoch.
+    next_millis: i64,
+}
 
 /// Load of one service.
 #[derive(Clone, Debug)]
 struct MeasuredLoad {
     service: String,
-    query: String,
-    step_millis: i64,
-    /// End of the first step that is not known, milliseconds of the Unix epoch.
-    next_millis: i64,
-    /// Last value: end of its step, and requests per second.
+    query: LoadQuery,
+    /// Last value: end of its step by the clock of Prometheus, and requests per second.
     last: Option<(i64, f64)>,
     /// Values that the observation has not seen.
     fresh: Vec<(i64, f64)>,
     problem: Option<PrometheusError>,
+    /// Milliseconds by which the clock of Prometheus is ahead of that of this host.
+    ahead_millis: i64,
 }
 
 impl MeasuredLoad {
-    /// Takes in the answer to a look at the steps up to `last_millis`.
-    fn take(&mut self, answer: Result<Vec<(i64, f64)>, PrometheusError>) {
-        match answer {
-            Ok(values) => {
-                self.problem = None;
-                let values = values.into_iter().filter(|(at, _)| *at >= self.next_millis);
-                self.fresh.extend(values.map(|(at, load)| (at, load.max(0.0))));
-                self.last = self.fresh.last().copied().or(self.last);
-                self.next_millis = self.last.map_or(self.next_millis, |(at, _)| at + self.step_millis);
-            }
-            Err(problem) => self.problem = Some(problem),
+    /// Takes in the values of the steps up to `end_millis`.
+    fn take(&mut self, values: Vec<(i64, f64)>, end_millis: i64) {
+        let query = &mut self.query;
+        let values = values.into_iter().filter(|(at, _)| *at >= query.next_millis);
+        let before = self.fresh.len();
+        self.fresh.extend(values.map(|(at, load)| (at, load.max(0.0))));
+        if let Some(&(at, load)) = self.fresh[before..].last() {
+            self.last = self.last.filter(|(known, _)| *known > at).or(Some((at, load)));
+            query.next_millis = at + query.step_millis;
         }
+        // A value may still come for the last steps, and for no earlier one.
+        query.next_millis = query.next_millis.max(end_millis - (HOLDS_STEPS - 1) * query.step_millis);
     }
 
-    /// Requests per second at `now_millis`; `None` where the last value is older than two steps and `patience_millis`.
-    fn rate(&self, now_millis: i64, patience_millis: i64) -> Option<f64> {
+    /// Judges the query, where its steps are over at `last_millis`.
+    fn judge(&mut self, last_millis: i64) {
+        self.problem = self.rate_at(last_millis, 0).is_none().then_some(PrometheusError::NoValue);
+    }
+
+    /// Requests per second at a time of the clock of Prometheus; `None` where the last value is older than two steps
+    /// and `patience_millis`.
+    fn rate_at(&self, millis: i64, patience_millis: i64) -> Option<f64> {
         let (at, load) = self.last?;
-        (now_millis - at <= HOLDS_STEPS * self.step_millis + patience_millis).then_some(load)
+        (millis - at <= HOLDS_STEPS * self.query.step_millis + patience_millis).then_some(load)
+    }
+
+    /// Age of the last value, milliseconds.
+    fn age_millis(&self) -> Option<i64> {
+        self.last.map(|(at, _)| wall_ms() + self.ahead_millis - at)
     }
 }
 
 /// Loads of all services that have a query.
 pub(in crate::daemon) struct ServiceLoads {
     prometheus: Arc<Prometheus>,
-    known: Arc<Mutex<Vec<MeasuredLoad>>>,
+    known: Vec<Arc<Mutex<MeasuredLoad>>>,
     /// Time after the end of a step before the step is asked for, milliseconds.
     settle_millis: i64,
-    /// Handle of the task; `None` before the first cycle.
-    task: Option<AbortHandle>,
-}
-
-impl Drop for ServiceLoads {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
-    }
+    /// A task for each service; none before the first cycle.
+    tasks: JoinSet<()>,
 }
 
 impl ServiceLoads {
@@ -88,97 +103,109 @@ impl ServiceLoads {
         let services = settings.services().unwrap_or_default();
         let pairs = settings.services.iter().zip(&services);
         let queried = pairs.filter_map(|(config, service)| Some((config.load.as_ref()?, service)));
-        let measured = queried.map(|(load, service)| {
-            let step_millis = (service.rates.step().as_millis() as f64 / settings.cycle.speedup).round() as i64;
-            let step_millis = step_millis.max(1);
-            let first = (wall_ms() - history_millis(load)).max(first_millis.unwrap_or(i64::MIN));
-            MeasuredLoad {
-                service: service.name.clone(),
-                query: load.query.clone(),
-                step_millis,
-                next_millis: first.div_euclid(step_millis) * step_millis,
-                last: None,
-                fresh: Vec::new(),
-                problem: None,
-            }
-        });
-        let measured: Vec<MeasuredLoad> = measured.collect();
-        if measured.is_empty() {
+        let known: Vec<_> = queried
+            .map(|(load, service)| {
+                let step_millis = (service.rates.step().as_millis() as f64 / settings.cycle.speedup).round() as i64;
+                let step_millis = step_millis.max(1);
+                let first = (wall_ms() - history_millis(load)).max(first_millis.unwrap_or(i64::MIN));
+                Arc::new(Mutex::new(MeasuredLoad {
+                    service: service.name.clone(),
+                    query: LoadQuery {
+                        text: load.query.clone(),
+                        step_millis,
+                        next_millis: first.div_euclid(step_millis) * step_millis,
+                    },
+                    last: None,
+                    fresh: Vec::new(),
+                    problem: None,
+                    ahead_millis: 0,
+                }))
+            })
+            .collect();
+        if known.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self {
-            prometheus: Arc::new(Prometheus::new(config)?),
-            known: Arc::new(Mutex::new(measured)),
-            settle_millis: (config.settle_secs * 1e3).round() as i64,
-            task: None,
-        }))
+        let settle_millis = (config.settle_secs * 1e3).round() as i64;
+        Ok(Some(Self { prometheus: Arc::new(Prometheus::new(config)?), known, settle_millis, tasks: JoinSet::new() }))
     }
 
     /// Puts the loads of now into `snapshot`, and hands to `observer` what is new. A load that is not known now stays
     /// out of the snapshot. The first call begins to ask.
     pub fn show(&mut self, snapshot: &mut ClusterSnapshot, observer: &mut ClusterObserver) {
-        self.begin();
-        for load in lock(&self.known).iter_mut() {
-            observer.note_loads(&load.service, std::mem::take(&mut load.fresh));
+        if self.tasks.is_empty() {
+            self.begin();
+        }
+        for load in &self.known {
+            let mut load = lock(load);
+            let fresh = std::mem::take(&mut load.fresh);
+            observer.note_loads(&load.service, fresh);
         }
         self.put(snapshot);
     }
 
     fn put(&self, snapshot: &mut ClusterSnapshot) {
         let patience_millis = self.settle_millis + 1000;
-        for load in lock(&self.known).iter() {
+        for load in &self.known {
+            let load = lock(load);
             if let Some(seen) = snapshot.services.iter_mut().find(|seen| seen.name == load.service) {
-                seen.rate = load.rate(wall_ms(), patience_millis);
+                seen.rate = load.rate_at(wall_ms() + load.ahead_millis, patience_millis);
             }
         }
     }
 
     /// Age of the last value of each service, seconds; `None` before the first one.
     pub fn ages(&self) -> Vec<(String, Option<f64>)> {
-        let age = |at: i64| (wall_ms() - at) as f64 / 1e3;
-        lock(&self.known).iter().map(|load| (load.service.clone(), load.last.map(|(at, _)| age(at)))).collect()
+        let age = |load: &MeasuredLoad| load.age_millis().map(|millis| millis as f64 / 1e3);
+        self.known.iter().map(|load| lock(load)).map(|load| (load.service.clone(), age(&load))).collect()
     }
 
     /// Problems of the queries that are asked.
     pub fn problems(&self) -> Vec<EngineProblem> {
-        let known = lock(&self.known);
-        let troubled = known.iter().filter_map(|load| Some((load, load.problem.as_ref()?)));
-        troubled
-            .map(|(load, problem)| EngineProblem { kind: "load", text: format!("service {}: {problem}", load.service) })
-            .collect()
+        let problem = |load: &Arc<Mutex<MeasuredLoad>>| {
+            let load = lock(load);
+            let problem = load.problem.as_ref()?;
+            Some(EngineProblem { kind: "load", text: format!("service {}: {problem}", load.service) })
+        };
+        self.known.iter().filter_map(problem).collect()
     }
 
     fn begin(&mut self) {
-        if self.task.is_some() {
-            return;
+        for load in &self.known {
+            let (prometheus, load, settle_millis) =
+                (Arc::clone(&self.prometheus), Arc::clone(load), self.settle_millis);
+            let half = Duration::from_millis(lock(&load).query.step_millis.unsigned_abs() / 2);
+            self.tasks.spawn(async move {
+                loop {
+                    if let Err(problem) = look(&prometheus, &load, settle_millis).await {
+                        lock(&load).problem = Some(problem);
+                    }
+                    tokio::time::sleep(half.clamp(PAUSE.0, PAUSE.1)).await;
+                }
+            });
         }
-        let (prometheus, known, settle_millis) =
-            (Arc::clone(&self.prometheus), Arc::clone(&self.known), self.settle_millis);
-        let shortest = lock(&known).iter().map(|load| load.step_millis).min().unwrap_or_default();
-        let pause = Duration::from_millis(shortest.unsigned_abs() / 2).clamp(PAUSE.0, PAUSE.1);
-        let task = tokio::spawn(async move {
-            loop {
-                look(&prometheus, &known, settle_millis).await;
-                tokio::time::sleep(pause).await;
-            }
-        });
-        self.task = Some(task.abort_handle());
     }
 }
 
-/// Puts the loads of now into a snapshot that no daemon was there to see, and waits for Prometheus: for a plan.
+/// Puts the loads of now into a snapshot that a plan is made for, without a daemon. Returns the problems of queries.
 ///
 /// # Errors
 /// The certificates of the authorities cannot be read.
-pub async fn measure(settings: &Deployment, snapshot: &mut ClusterSnapshot) -> Result<(), IdentityError> {
-    let Some(loads) = ServiceLoads::of(settings, None)? else { return Ok(()) };
-    for load in lock(&loads.known).iter_mut() {
-        let steps = HOLDS_STEPS + 1 + loads.settle_millis / load.step_millis;
-        load.next_millis = (wall_ms() / load.step_millis - steps) * load.step_millis;
+pub async fn measure(
+    settings: &Deployment,
+    snapshot: &mut ClusterSnapshot,
+) -> Result<Vec<EngineProblem>, IdentityError> {
+    let Some(loads) = ServiceLoads::of(settings, None)? else { return Ok(Vec::new()) };
+    for load in &loads.known {
+        let asked = async {
+            let last = last_step(&loads.prometheus, load, loads.settle_millis).await?;
+            ask_now(&loads.prometheus, load, last).await
+        };
+        if let Err(problem) = asked.await {
+            lock(load).problem = Some(problem);
+        }
     }
-    look(&loads.prometheus, &loads.known, loads.settle_millis).await;
     loads.put(snapshot);
-    Ok(())
+    Ok(loads.problems())
 }
 
 /// History of a load, milliseconds.
@@ -192,68 +219,83 @@ pub(in crate::daemon) fn first_millis(settings: &Deployment) -> Option<i64> {
     loads.map(history_millis).max().map(|history| wall_ms() - history)
 }
 
-/// Asks for all loads. Each answer is kept when it comes, so that a slow query holds up no other's value.
-async fn look(prometheus: &Prometheus, known: &Mutex<Vec<MeasuredLoad>>, settle_millis: i64) {
-    let now = prometheus.now_millis().await;
-    let asked: Vec<MeasuredLoad> = lock(known).clone();
-    for (index, load) in asked.into_iter().enumerate() {
-        let answer = match &now {
-            Ok(now) => {
-                let last = (now - settle_millis).div_euclid(load.step_millis) * load.step_millis;
-                steps(prometheus, &load, last).await
-            }
-            Err(error) => Err(error.clone()),
-        };
-        lock(known)[index].take(answer);
+/// Asks for the load of one service: for the steps of now first, so that a history which Prometheus cannot give holds
+/// them up no longer than one call, and then for all steps that are not known.
+async fn look(prometheus: &Prometheus, load: &Mutex<MeasuredLoad>, settle_millis: i64) -> Result<(), PrometheusError> {
+    let last = last_step(prometheus, load, settle_millis).await?;
+    let LoadQuery { text, step_millis, next_millis } = lock(load).query.clone();
+    if next_millis < last - HOLDS_STEPS * step_millis {
+        ask_now(prometheus, load, last).await?;
     }
+    let mut first = next_millis;
+    while first <= last {
+        let end = last.min(first + (CALL_STEPS - 1) * step_millis);
+        let values = prometheus.range(&text, first, end, step_millis).await?;
+        lock(load).take(values, end);
+        first = end + step_millis;
+    }
+    lock(load).judge(last);
+    Ok(())
 }
 
-/// Values of the steps of `load` up to `last_millis`, in as many queries as it takes.
-async fn steps(
+/// End of the last step that Prometheus can be asked for, milliseconds of its clock.
+async fn last_step(
     prometheus: &Prometheus,
-    load: &MeasuredLoad,
-    last_millis: i64,
-) -> Result<Vec<(i64, f64)>, PrometheusError> {
-    let mut values = Vec::new();
-    let mut first = load.next_millis;
-    while first <= last_millis {
-        let end = last_millis.min(first + (MOST_STEPS - 1) * load.step_millis);
-        values.extend(prometheus.range(&load.query, first, end, load.step_millis).await?);
-        first = end + load.step_millis;
-    }
-    Ok(values)
+    load: &Mutex<MeasuredLoad>,
+    settle_millis: i64,
+) -> Result<i64, PrometheusError> {
+    let now = prometheus.now_millis().await?;
+    let mut load = lock(load);
+    load.ahead_millis = now - wall_ms();
+    Ok((now - settle_millis).div_euclid(load.query.step_millis) * load.query.step_millis)
 }
 
-fn lock(known: &Mutex<Vec<MeasuredLoad>>) -> MutexGuard<'_, Vec<MeasuredLoad>> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+/// Asks for the steps of now alone.
+async fn ask_now(prometheus: &Prometheus, load: &Mutex<MeasuredLoad>, last_millis: i64) -> Result<(), PrometheusError> {
+    let LoadQuery { text, step_millis, .. } = lock(load).query.clone();
+    let values = prometheus.range(&text, last_millis - HOLDS_STEPS * step_millis, last_millis, step_millis).await?;
+    let mut load = lock(load);
+    load.last = values.last().copied().or(load.last);
+    load.judge(last_millis);
+    Ok(())
+}
+
+fn lock(load: &Mutex<MeasuredLoad>) -> MutexGuard<'_, MeasuredLoad> {
+    load.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const STEP: i64 = 60_000;
+
     fn load() -> MeasuredLoad {
-        MeasuredLoad {
-            service: "web".into(),
-            query: "q".into(),
-            step_millis: 60_000,
-            next_millis: 0,
-            last: None,
-            fresh: Vec::new(),
-            problem: None,
-        }
+        let query = LoadQuery { text: "q".into(), step_millis: STEP, next_millis: 0 };
+        MeasuredLoad { service: "web".into(), query, last: None, fresh: Vec::new(), problem: None, ahead_millis: 0 }
     }
 
     #[test]
-    fn a_value_holds_for_two_steps_and_a_failure_takes_nothing_away() {
+    fn a_value_holds_for_two_steps_and_a_gap_stays_one() {
         let mut load = load();
-        load.take(Ok(vec![(0, 5.0), (60_000, 7.0)]));
-        assert_eq!((load.next_millis, load.rate(60_000 + 120_000, 0)), (120_000, Some(7.0)));
-        assert_eq!(load.rate(60_000 + 120_001, 0), None);
-        load.take(Err(PrometheusError::Series { count: 2 }));
-        assert_eq!((load.next_millis, load.fresh.len(), load.problem.is_some()), (120_000, 2, true));
-        // A gap of two steps, of which nothing is known: the value after it comes in alone.
-        load.take(Ok(vec![(240_000, 1.0)]));
-        assert_eq!((load.next_millis, load.last, load.problem), (300_000, Some((240_000, 1.0)), None));
+        load.take(vec![(0, 5.0), (STEP, 7.0)], STEP);
+        assert_eq!(load.query.next_millis, 2 * STEP);
+        assert_eq!((load.rate_at(3 * STEP, 0), load.rate_at(3 * STEP + 1, 0)), (Some(7.0), None));
+        // Of a gap of two steps nothing is known: the value after it comes in alone.
+        load.take(vec![(4 * STEP, 1.0)], 4 * STEP);
+        assert_eq!((load.query.next_millis, load.last), (5 * STEP, Some((4 * STEP, 1.0))));
+        assert_eq!(load.fresh, [(0, 5.0), (STEP, 7.0), (4 * STEP, 1.0)]);
+    }
+
+    #[test]
+    fn a_query_without_values_is_a_problem_and_its_past_is_asked_for_once() {
+        let mut load = load();
+        load.take(Vec::new(), 200 * STEP);
+        load.judge(200 * STEP);
+        assert_eq!((load.query.next_millis, load.problem.as_ref()), (199 * STEP, Some(&PrometheusError::NoValue)));
+        // A value that comes late is taken.
+        load.take(vec![(199 * STEP, 3.0)], 201 * STEP);
+        load.judge(201 * STEP);
+        assert_eq!((load.last, load.problem), (Some((199 * STEP, 3.0)), None));
     }
 }

@@ -98,8 +98,8 @@ impl ClusterObserver {
             self.ids.insert(seen.key.clone(), id);
             let scenario = Arc::make_mut(&mut self.scenario);
             Arc::make_mut(&mut scenario.workload).jobs.push(spec);
-            // The shapes were worked out without this job, so they are worked out again.
-            scenario.shapes = OnceLock::new();
+            // What was worked out without this job is worked out again.
+            (scenario.shapes, scenario.alone) = (OnceLock::new(), OnceLock::new());
         }
     }
 

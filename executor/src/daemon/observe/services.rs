@@ -99,38 +99,31 @@ impl ClusterObserver {
         self.loads.entry(service.to_owned()).or_default().extend(loads);
     }
 
-    /// Records the rate of a service and returns it, in thousandths of a request per second. A rate
-    /// that the engine does not measure stays what it was last; where it was never measured,
-    /// nothing is recorded. Of a rate that is measured outside the engine a silence is not recorded either,
-    /// because its values may still come.
+    /// Records the rate of a service and returns the rate of now, in thousandths of a request per second. A rate that
+    /// is not known stays what it was last. Of a service that is measured outside the engine only measured values are
+    /// recorded, each at its own step: those of a silence may still come.
     fn record_rate(&mut self, index: usize, seen: &ServiceSeen, at_ms: i64) -> u32 {
         let known = &self.scenario.workload.services[index];
-        if seen.retired {
-            return 0;
-        }
-        let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
         let mut rates = known.rates.clone();
-        let outside = self.loads.get_mut(&known.name);
-        let measured = outside.is_some();
-        if let Some(loads) = outside {
+        let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
+        let now = seen.rate.map(milli).or(rates.values().last().copied()).filter(|_| !seen.retired);
+        if seen.retired {
+            rates.close();
+        } else if let Some(loads) = self.loads.get_mut(&known.name) {
             let over = loads.partition_point(|(measured_ms, _)| *measured_ms <= at_ms);
             let loads: Vec<(i64, f64)> = loads.drain(..over).collect();
-            let since = |(measured_ms, load): (i64, f64)| (self.time(measured_ms), milli(load));
-            if !loads.is_empty() {
-                rates.record_all(loads.into_iter().map(since).filter(|(at, _)| *at >= SimTime::ZERO));
-            }
-        }
-        let last = rates.values().last().copied();
-        if let Some(rate_milli) = seen.rate.map(milli).or(last.filter(|_| !measured)) {
-            rates.record(self.now, rate_milli);
+            let since = loads.into_iter().map(|(measured_ms, load)| (self.time(measured_ms), milli(load)));
+            rates.record_all(&since.filter(|(at, _)| *at >= SimTime::ZERO).collect::<Vec<_>>());
+        } else if let Some(now) = now {
+            rates.record(self.now, now);
         }
         // Scenarios are shared with views: a copy is made only for a step or a rate that is new.
         if rates != known.rates {
             let scenario: &mut Scenario = Arc::make_mut(&mut self.scenario);
             let service = &mut Arc::make_mut(&mut scenario.workload).services[index];
-            Arc::make_mut(service).rates = rates.clone();
+            Arc::make_mut(service).rates = rates;
         }
-        rates.values().last().copied().unwrap_or(0)
+        now.unwrap_or(0)
     }
 
     /// Replica with the number of its node; `None` on a node that is not known. A start or an end
@@ -147,12 +140,6 @@ impl ClusterObserver {
             ReplicaStage::Draining { free_ms } => ReplicaPhase::Draining { until: until(free_ms, service.drain) },
         };
         Some(Replica { node, phase })
-    }
-
-    /// Rates of a service by step, thousandths of a request per second.
-    pub(in crate::daemon) fn recorded_loads(&self, service: &str) -> &[u32] {
-        let services = &self.scenario.workload.services;
-        services.iter().find(|known| known.name == service).map_or(&[], |known| known.rates.values())
     }
 
     /// Name of a service.
@@ -182,5 +169,67 @@ impl ClusterObserver {
                 })
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use goodput_env::scenario::SimOptions;
+    use goodput_env::service::Slo;
+
+    use super::*;
+    use crate::daemon::observe::Setting;
+    use crate::engine::ServiceSpec;
+
+    /// A snapshot with one service, a step of which is a second.
+    fn snapshot(at_ms: i64, rate: Option<f64>) -> ClusterSnapshot {
+        let spec = ServiceSpec {
+            tenant: String::new(),
+            gpus_per_replica: 1,
+            profiles: BTreeMap::new(),
+            reference: String::new(),
+            slo: Slo { class: "interactive".into(), latency: SimTime::from_secs(1), target: 0.99 },
+            cold_start_ms: 0,
+            drain_ms: 0,
+            min_replicas: 0,
+            max_replicas: 4,
+            arrival_cv2: 1.0,
+            work_cv2: 0.0,
+            rate_step_ms: 1000,
+        };
+        let service =
+            ServiceSeen { name: "web".into(), spec, rate, backlog: None, retired: false, replicas: Vec::new() };
+        ClusterSnapshot { version: at_ms as u64, at_ms, services: vec![service], ..ClusterSnapshot::default() }
+    }
+
+    fn recorded(observer: &mut ClusterObserver, at_ms: i64, rate: Option<f64>) -> Vec<u32> {
+        let state = observer.read(&snapshot(at_ms, rate), &[]).unwrap();
+        assert!(state.view().services().all(|service| !service.is_over()), "the service goes on");
+        observer.scenario.workload.services[0].rates.values().iter().map(|milli| milli / 1000).collect()
+    }
+
+    #[test]
+    fn loads_measured_outside_fill_the_past_and_a_silence() {
+        let setting = Setting {
+            applications: Vec::new(),
+            tenants: Arc::default(),
+            options: SimOptions::standard(),
+            speedup: 1.0,
+            start: SimTime::ZERO,
+        };
+        let mut observer = ClusterObserver::new(setting).since(0);
+        // What lies before time zero is left out.
+        observer.note_loads("web", vec![(-1000, 9.0), (0, 1.0), (1000, 2.0), (2000, 3.0)]);
+        assert_eq!(recorded(&mut observer, 2500, Some(3.0)), [1, 2, 3]);
+        // The last value holds for a while, and is no value of a later step.
+        assert_eq!(recorded(&mut observer, 4500, Some(3.0)), [1, 2, 3]);
+        assert_eq!(recorded(&mut observer, 5500, None), [1, 2, 3]);
+        observer.note_loads("web", vec![(3000, 4.0), (4000, 5.0), (7000, 8.0)]);
+        assert_eq!(recorded(&mut observer, 5600, Some(5.0)), [1, 2, 3, 4, 5], "a value ahead of the clock waits");
+        // A step that was never measured has the value before it.
+        assert_eq!(recorded(&mut observer, 7100, Some(8.0)), [1, 2, 3, 4, 5, 5, 5, 8]);
     }
 }

@@ -1,13 +1,10 @@
 //! A predicted start, for users and in words.
 
-pub use goodput_agents::start_time::RoomMade;
+pub use goodput_agents::start_time::{RoomMade, is_real_clock};
 use goodput_agents::start_time::{WaitInterval, end_words};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::OnNode;
-
-/// A clock of an engine beyond this is that of the Unix epoch, milliseconds: simulated clocks begin at zero.
-const REAL_CLOCK: i64 = 1_000_000_000_000;
 
 /// Predicted start of a job that waits. Times are seconds of the engine's clock from the moment of the prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -196,10 +193,9 @@ impl PredictedStart {
             let names: Vec<&str> = self.frees.iter().map(|job| job.name.as_str()).collect();
             text.push_str(&format!("\n  {}", room.words(self.free, &names)));
         }
-        let at_ms = Some(self.at_ms).filter(|at| *at > REAL_CLOCK);
         for FreeingJob { name, placement, ends, .. } in &self.frees {
             let on: Vec<(&str, u32)> = placement.iter().map(|on| (on.node.as_str(), on.gpus)).collect();
-            text.push_str(&format!("\n  {}", end_words(name, &on, &(*ends).into(), at_ms)));
+            text.push_str(&format!("\n  {}", end_words(name, &on, &(*ends).into(), self.at_ms)));
         }
         for note in &self.notes {
             text.push_str(&format!("\n  note: {note}"));

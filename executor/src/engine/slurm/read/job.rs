@@ -89,6 +89,8 @@ pub struct RawJob {
     /// Processors that it asks for, for each accelerator; 0 where it does not ask that way.
     pub cpus_per_gpu: u32,
     pub held: Vec<OnNode>,
+    /// Types of the accelerators of `held`, entry by entry; empty where `gres.conf` names none.
+    pub held_types: Vec<String>,
     pub comment: String,
     pub admin_comment: String,
     pub stated: CommentFacts,
@@ -96,6 +98,28 @@ pub struct RawJob {
     /// queue of the daemon has it.
     pub foreign: bool,
 }
+
+/// Beginnings of the reasons for which a job waits that do not pass when accelerators become free.
+const OTHER_REASONS: [&str; 18] = [
+    "Account",
+    "Assoc",
+    "BadConstraints",
+    "BeginTime",
+    "BurstBuffer",
+    "DeadLine",
+    "Dependency",
+    "Invalid",
+    "JobArrayTaskLimit",
+    "JobHeld",
+    "JobHoldMaxRequeue",
+    "JobLaunchFailure",
+    "Licenses",
+    "NodeDown",
+    "Partition",
+    "QOS",
+    "ReqNodeNotAvail",
+    "Reservation",
+];
 
 /// Reason why a job is left alone.
 const FOREIGN: &str =
@@ -144,6 +168,16 @@ impl RawJob {
     /// Whether the job is released and cannot start as it is.
     pub fn is_stuck(&self) -> bool {
         matches!(self.reason.as_str(), "BadConstraints" | "BeginTime" | "ReqNodeNotAvail")
+    }
+
+    /// Whether the job waits for something other than free accelerators: a person holds it, or it waits for another
+    /// job, a time, a limit, a reservation or a partition.
+    pub fn waits_for_else(&self) -> bool {
+        let is_other = || OTHER_REASONS.iter().any(|reason| self.reason.starts_with(reason));
+        match self.state {
+            RawState::Pending { held } => held || is_other(),
+            _ => false,
+        }
     }
 
     /// In the terms of the seam.
@@ -227,13 +261,11 @@ fn job(json: &Value) -> RawJob {
     let (per_job, per_node) = (gres(&text(&json["tres_per_job"])).1, gres(&text(&json["tres_per_node"])).1);
     let detail = json["gres_detail"].as_array().cloned().unwrap_or_default();
     let held = nodes.iter().zip(detail.iter()).filter_map(|(node, detail)| {
-        let (_, gpus) = gres(detail.as_str().unwrap_or_default());
-        (gpus > 0).then(|| OnNode {
-            node: node.clone(),
-            gpus,
-            accelerators: indices(detail.as_str().unwrap_or_default()),
-        })
+        let detail = detail.as_str().unwrap_or_default();
+        let (kind, gpus) = gres(detail);
+        (gpus > 0).then(|| (OnNode { node: node.clone(), gpus, accelerators: indices(detail) }, kind))
     });
+    let (held, held_types) = held.unzip();
     let reason = text(&json["state_reason"]);
     let held_now = number(&json["priority"]) == 0;
     let states = words(&json["job_state"]);
@@ -290,7 +322,8 @@ fn job(json: &Value) -> RawJob {
         cpus_per_task: number(&json["cpus_per_task"]).max(0) as u32,
         cpus_per_gpu: gres(&text(&json["cpus_per_tres"])).1,
         asked: [per_job, per_node * node_count].into_iter().find(|gpus| *gpus > 0).unwrap_or_else(|| counted(json)),
-        held: held.collect(),
+        held,
+        held_types,
         comment: text(&json["comment"]),
         admin_comment: text(&json["admin_comment"]),
         stated: CommentFacts::default(),
@@ -318,4 +351,38 @@ fn exit(value: &Value) -> Option<Exit> {
     }
     let status = value.as_i64()?;
     Some(if status & 0x7f > 0 { Exit::Signal((status & 0x7f) as i32) } else { Exit::Code((status >> 8) as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_waiting_jobs_do_not_wait_for_accelerators() {
+        let waits = |held: bool, reason: &str| {
+            let state = RawState::Pending { held };
+            RawJob { state, reason: reason.into(), ..RawJob::default() }.waits_for_else()
+        };
+        for reason in ["None", "Priority", "Resources", ""] {
+            assert!(!waits(false, reason) && waits(true, reason), "{reason}");
+        }
+        for reason in [
+            "Dependency",
+            "DependencyNeverSatisfied",
+            "BeginTime",
+            "QOSMaxGRESPerUser",
+            "AssocGrpGRES",
+            "JobArrayTaskLimit",
+            "Licenses",
+            "Reservation",
+            "BadConstraints",
+            "ReqNodeNotAvail, UnavailableNodes:n1",
+            "PartitionInactive",
+            "PartitionTimeLimit",
+        ] {
+            assert!(waits(false, reason), "{reason}");
+        }
+        let runs = RawJob { state: RawState::Running, reason: "Dependency".into(), ..RawJob::default() };
+        assert!(!runs.waits_for_else());
+    }
 }

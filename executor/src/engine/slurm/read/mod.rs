@@ -15,7 +15,7 @@ use super::facts_key::FactsKey;
 use crate::engine::EngineError;
 pub use job::{RawJob, RawState};
 pub(super) use lists::hostlist;
-pub use node::RawNode;
+pub use node::{RawNode, natural};
 
 /// Name of an answer about nodes, for errors.
 const NODES: &str = "sinfo --json or scontrol show nodes --json";
@@ -155,7 +155,7 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
         || EngineError::Unreadable { engine: "slurm", what: NODES, problem: "it has no list of nodes".into() };
     let StreamedEntries(mut nodes) = list.ok_or_else(missing)?;
     nodes.retain(|node| node.gpus > 0);
-    nodes.sort_by_key(|node| node::natural(&node.name));
+    nodes.sort_by_key(|node| natural(&node.name));
     nodes.dedup_by(|a, b| a.name == b.name);
     Ok(nodes)
 }

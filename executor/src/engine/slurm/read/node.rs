@@ -131,8 +131,8 @@ fn node(json: &Value) -> RawNode {
     }
 }
 
-/// So that n10 comes after n9.
-pub(super) fn natural(name: &str) -> (String, u64, String) {
+/// Key of the name of a node in the order of names, so that n10 comes after n9.
+pub fn natural(name: &str) -> (String, u64, String) {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (stem, number) = name.split_at(name.len() - digits);
     // The name itself tells n1 from n01.
