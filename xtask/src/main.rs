@@ -399,12 +399,17 @@ fn drill(kills: &str) -> bool {
         })
 }
 
+/// Tests of one program that run at once. Tests of the executor mostly wait for the programs that they start: on two
+/// cores, two tests at once leave the cores idle for half of the time.
+const TESTS_AT_ONCE: &str = "--test-threads=4";
+
 /// The test suite, by nextest where it is installed.
 fn suite() -> bool {
     if has(&["nextest", "--version"]) {
-        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast"])
+        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast", TESTS_AT_ONCE])
     } else {
-        run("cargo", &["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+        let test = ["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+        run("cargo", &[&test[..], &["--", TESTS_AT_ONCE]].concat())
     }
 }
 
