@@ -347,8 +347,15 @@ fn a_given_partition_is_the_daemons(site: &mut Site) {
     let plain = ["--parsable", "--chdir=/tmp", "--requeue", "--nodes=1", "--gpus=8", "--wrap=sleep 300"];
     let sbatch = |more: &[&str]| site.cluster.ask("sbatch", &[&plain[..], more].concat()).trim().to_string();
     let running: Vec<String> = (0..4).map(|_| sbatch(&[])).collect();
-    let (waits, held) = (sbatch(&["--comment=mine"]), sbatch(&["--hold"]));
     let told = |key: &str| site.cluster.ask("scontrol", &["show", "job", key]);
+    // Slurm starts them before there is a daemon, which would hold one that still waits and start another one.
+    let all_run = || running.iter().all(|key| told(key).contains("JobState=RUNNING"));
+    let began = Instant::now();
+    while !all_run() {
+        assert!(began.elapsed() < Duration::from_secs(90), "{running:?} do not run");
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    let (waits, held) = (sbatch(&["--comment=mine"]), sbatch(&["--hold"]));
     let mut settings = settings(site, &directory, "");
     let EngineConfig::Slurm(slurm) = &mut settings.engine else { panic!("it drives Slurm") };
     slurm.given_partitions = vec!["train".into()];
@@ -362,7 +369,6 @@ fn a_given_partition_is_the_daemons(site: &mut Site) {
             std::thread::sleep(Duration::from_millis(150));
         }
     };
-    until(&|| running.iter().all(|key| told(key).contains("JobState=RUNNING")));
     let taken = |key: &str| told(key).contains("AdminComment=goodput;submit_ms=");
     until(&|| taken(&waits) && told(&waits).contains("Reason=JobHeldUser"));
     assert!(told(&waits).contains("Comment=mine"), "{}", told(&waits));

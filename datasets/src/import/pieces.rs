@@ -77,7 +77,12 @@ mod tests {
         let text = [long.as_slice(), b"\n \n b\r\nc"].concat();
         let mut found: Vec<(u64, Vec<u8>)> = Vec::new();
         let pieces = Pieces::new(Path::new("t"), text.as_slice());
-        pieces.lines(|number, line| Ok(found.push((number, line.to_vec())))).unwrap();
+        pieces
+            .lines(|number, line| {
+                found.push((number, line.to_vec()));
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(found, [(1, long), (2, b"".to_vec()), (3, b"b".to_vec()), (4, b"c".to_vec())]);
     }
 }
