@@ -25,7 +25,9 @@ const FIGURES: f64 = 150.0;
 /// one, and grey is not told apart.
 pub fn waits(rows: &[WaitRow]) -> Figure {
     let height = 12.0 + ROW * rows.len() as f64 + 52.0;
-    let names = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(300.0);
+    // The first name is bold, and wider by a sixth.
+    let bold = rows.first().map_or(0.0, |row| text_width(&row.name) * 7.0 / 6.0);
+    let names = rows.iter().map(|row| text_width(&row.name)).fold(bold.max(60.0), f64::max).min(300.0);
     let panel = PlotPanel::inside(height, names + 20.0, FIGURES, 12.0, 52.0);
     let ends = |row: &WaitRow| row.hours.ci.unwrap_or(Interval { low: row.hours.value, high: row.hours.value });
     let high = rows.iter().map(|row| ends(row).high.max(row.hours.value)).fold(1e-3, f64::max) * 1.04;
