@@ -76,7 +76,8 @@ impl Kind {
     /// apart.
     pub fn of(has: impl Fn(&str) -> bool) -> Option<Self> {
         match () {
-            () if has("prometheus") => Some(Self::ForecastServer),
+            // A deployment may measure the loads of its services by Prometheus.
+            () if has("prometheus") && !has("engine") && !has("policy") => Some(Self::ForecastServer),
             () if has("loads") => Some(Self::WorthStudy),
             () if has("clusters") => Some(Self::Federation),
             () if has("forecaster") && ["series", "sources", "synthetic"].into_iter().any(&has) => {
@@ -135,5 +136,18 @@ impl Kind {
             Self::Deployment => "with [engine] it is a deployment: `goodput live run FILE`".into(),
             Self::NodeAgent => "with state_dir it is a node agent: `goodput live agent --config FILE`".into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deployment_that_measures_loads_is_a_deployment() {
+        let of = |keys: &[&str]| Kind::of(|key| keys.contains(&key));
+        assert_eq!(of(&["prometheus", "services", "engine"]), Some(Kind::Deployment));
+        assert_eq!(of(&["prometheus", "services", "policy"]), Some(Kind::Deployment));
+        assert_eq!(of(&["prometheus", "services", "listen"]), Some(Kind::ForecastServer));
     }
 }

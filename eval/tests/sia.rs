@@ -51,7 +51,7 @@ fn sia_is_ahead_of_every_rival_on_each_philly_workload() {
 }
 
 #[test]
-#[ignore = "half a minute; `goodput reproduce sia-deviations` prints the same"]
+#[ignore = "half a minute; `goodput reproduce sia-deviations` prints these figures"]
 fn the_departures_of_the_artifact_matter_little_but_for_moves() {
     let figures = figures("sia-deviations");
     let change = |case: &str| figures.iter().find(|figure| figure.case == case).unwrap().difference().unwrap();

@@ -399,17 +399,19 @@ fn drill(kills: &str) -> bool {
         })
 }
 
-/// Tests of one program that run at once. Tests of the executor mostly wait for the programs that they start: on two
-/// cores, two tests at once leave the cores idle for half of the time.
-const TESTS_AT_ONCE: &str = "--test-threads=4";
+/// Tests of one program that run at once, at least. Tests of the executor mostly wait for the programs that they start,
+/// so as many tests as there are cores leave two cores idle for most of the time.
+const LEAST_AT_ONCE: usize = 4;
 
 /// The test suite, by nextest where it is installed.
 fn suite() -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = format!("--test-threads={}", cores.max(LEAST_AT_ONCE));
     if has(&["nextest", "--version"]) {
-        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast", TESTS_AT_ONCE])
+        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast", &at_once])
     } else {
         let test = ["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
-        run("cargo", &[&test[..], &["--", TESTS_AT_ONCE]].concat())
+        run("cargo", &[&test[..], &["--", &at_once]].concat())
     }
 }
 

@@ -15,7 +15,7 @@ pub fn print_page(advice: &Advice) -> Result<(), CommandError> {
     let ranges = match advice.resamples {
         0 => String::new(),
         drawn => format!(
-            "Ranges in brackets: nine of ten of {drawn} traces, each drawn from {}-hour blocks of arrivals of yours.\n",
+            "A range in brackets holds nine of ten of {drawn} traces, each drawn from {}-hour blocks of your arrivals.\n",
             advice.block_hours
         ),
     };

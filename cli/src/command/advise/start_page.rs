@@ -101,8 +101,8 @@ impl<'a> ToldAnswer<'a> {
         if let Some(left_out) = self.queue.as_ref().map(|queue| queue.left_out).filter(|count| *count > 0) {
             let jobs = counted(left_out as u64, "job");
             text += &format!(
-                "Left out: {jobs} that may not start yet: a person holds them, or they wait for another job, a time, a \
-                 limit or a partition.\n"
+                "Left out: {jobs} that a person holds, or that another job, a time, a limit or a partition keeps \
+                 waiting.\n"
             );
         }
         text.push('\n');

@@ -255,7 +255,7 @@ async fn ask_now(prometheus: &Prometheus, load: &Mutex<MeasuredLoad>, last_milli
     let LoadQuery { text, step_millis, .. } = lock(load).query.clone();
     let values = prometheus.range(&text, last_millis - HOLDS_STEPS * step_millis, last_millis, step_millis).await?;
     let mut load = lock(load);
-    load.last = values.last().copied().or(load.last);
+    load.last = values.last().map(|&(at, load)| (at, load.max(0.0))).or(load.last);
     load.judge(last_millis);
     Ok(())
 }
