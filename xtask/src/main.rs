@@ -306,7 +306,6 @@ fn test() -> bool {
         && kubernetes()
         && pytorch()
         && suite()
-        && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
         && book()
         && deny()
@@ -399,20 +398,27 @@ fn drill(kills: &str) -> bool {
         })
 }
 
-/// Tests of one program that run at once, at least. Tests of the executor mostly wait for the programs that they start,
-/// so as many tests as there are cores leave two cores idle for most of the time.
-const LEAST_AT_ONCE: usize = 4;
+/// Packages that are tested without optimisation. Their tests mostly wait for programs that they start, and to optimise
+/// these packages takes longer than to test them.
+const UNOPTIMISED: [&str; 4] = ["goodput-cli", "goodput-executor", "goodput-testkit", "goodputd"];
 
-/// The test suite, by nextest where it is installed.
+/// Options of cargo that compile packages without optimisation.
+fn unoptimised(packages: &[&str]) -> Vec<String> {
+    packages.iter().map(|package| format!("--config=profile.release.package.{package}.opt-level=0")).collect()
+}
+
+/// The test suite, by nextest where it is installed, and the examples in the documentation.
 fn suite() -> bool {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = format!("--test-threads={}", cores.max(LEAST_AT_ONCE));
-    if has(&["nextest", "--version"]) {
-        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast", &at_once])
-    } else {
-        let test = ["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
-        run("cargo", &[&test[..], &["--", &at_once]].concat())
-    }
+    let options = unoptimised(&UNOPTIMISED);
+    let tests = |words: &[&str]| {
+        let all = words.iter().copied().chain(["--release", "--workspace"]);
+        run("cargo", &all.chain(options.iter().map(String::as_str)).collect::<Vec<_>>())
+    };
+    let units = match has(&["nextest", "--version"]) {
+        true => tests(&["nextest", "run", "--no-fail-fast"]),
+        false => tests(&["test", "--lib", "--bins", "--tests", "--no-fail-fast"]),
+    };
+    units && tests(&["test", "--doc", "--quiet"])
 }
 
 /// Packages of the repository that a program outside of it is built with.
@@ -437,9 +443,9 @@ const ROOMS: [&str; 13] = [
 fn example() -> bool {
     let target = root().join("target").display().to_string();
     let manifest = root().join("examples/own-policy/Cargo.toml").display().to_string();
-    let plain = ROOMS.map(|room| format!("--config=profile.release.package.{room}.opt-level=0"));
+    let options = unoptimised(&ROOMS);
     let words = ["test", "--release", "--manifest-path", &manifest, "--target-dir", &target];
-    run("cargo", &[&words[..], &plain.each_ref().map(String::as_str)].concat())
+    run("cargo", &words.into_iter().chain(options.iter().map(String::as_str)).collect::<Vec<_>>())
 }
 
 /// Builds the book, where mdBook is installed or can be.
