@@ -50,9 +50,14 @@ fn days(days: usize) -> Vec<f64> {
 }
 
 fn scenario(service: Arc<Service>) -> Arc<Scenario> {
+    beside(4, service)
+}
+
+/// An inference pool of `servers` servers beside two for training.
+fn beside(servers: u32, service: Arc<Service>) -> Arc<Scenario> {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add_to(Pool::Training, "gpu", 2, 4);
-    cluster.add_to(Pool::Inference, "gpu", 4, 4);
+    cluster.add_to(Pool::Inference, "gpu", servers, 4);
     let jobs =
         (0..80).map(|at| fixed(&format!("j{at}"), 1 + at % 4, 6000 + 100 * i64::from(at % 7), 4000 * i64::from(at)));
     let workload = Workload { services: vec![service], ..Workload::new(Vec::new(), jobs.collect()) };
@@ -117,7 +122,7 @@ fn decisions_do_not_move_with_the_future() {
     let mut other = rates.clone();
     other[change..].iter_mut().for_each(|rate| *rate = 700.0 - *rate);
     let until = SimTime::from_millis(STEP.as_millis() * change as i64);
-    for variant in ["forecast", "forecast:day", "forecast:holt_winters"] {
+    for variant in ["forecast", "forecast:day", "forecast:holt_winters", "objective"] {
         let [one, two] = [&rates, &other].map(|rates| plans(variant, &scenario(service(STEP, rates)), |_| {}));
         let before = |plans: &[(SimTime, String)]| plans.iter().take_while(|(at, _)| *at < until).count();
         let (known, all) = (before(&one), before(&two));
@@ -263,4 +268,32 @@ fn every_model_has_a_name_behind_the_policys() {
         assert!(by_name(&format!("aryl+forecast:{}", model.name()), 0).is_some());
     }
     assert_eq!(Variant::by_name("forecast:crystal_ball"), None);
+}
+
+/// Share of requests that are late, accelerator-hours of replicas, and accelerator-hours lent.
+fn served(variant: &str, scenario: &Arc<Scenario>) -> [f64; 3] {
+    let mut policy = Variant::by_name(variant).unwrap().around(by_name("fifo", 0).unwrap(), &Sharing::default());
+    let mut simulator = Simulator::new(scenario.clone());
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        let plan = policy.decide(&simulator.view());
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+    }
+    let outcome = simulator.outcome();
+    let web = &outcome.services[0];
+    let hours = |gpu_millis: i64| gpu_millis as f64 / 3.6e6;
+    [web.violated as f64 / web.requests as f64, hours(web.gpu_millis), hours(outcome.loans.lent_gpu_millis)]
+}
+
+#[test]
+fn the_objective_alone_takes_fewer_replicas_of_a_smooth_load_and_lends_more() {
+    let rates: Vec<f64> = days(14).iter().map(|rate| 8.0 * rate).collect();
+    let scenario = beside(24, service(STEP, &rates));
+    let [reactive, forecast, objective, bound] =
+        ["reactive", "forecast", "objective", "objective-oracle"].map(|variant| served(variant, &scenario));
+    for other in [reactive, forecast] {
+        assert!(objective[1] < 0.9 * other[1] && objective[2] > 1.05 * other[2], "{objective:?} {other:?}");
+    }
+    assert!(bound[1] < objective[1] && bound[2] > objective[2], "{objective:?} {bound:?}");
+    assert!(objective[0] <= 0.01 && bound[0] <= 0.01, "{objective:?} {bound:?}");
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::support::{fixed, random_workload};
 use goodput_agents::bundle::{Card, Model as Kind, PolicyBundle};
 use goodput_agents::compose::loaning::{Body, Composite, Orchestrator, Party, Sharing, Terms, Variant, lendable};
-use goodput_agents::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling};
+use goodput_agents::compose::serving::{
+    Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling, Sizing,
+};
 use goodput_agents::compose::{by_name, names};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
@@ -175,7 +177,7 @@ fn loaning_helps_training_and_returns_in_time() {
         ("none", None),
         ("reactive", Some(Box::new(Now))),
         ("forecast", Some(Box::new(Ahead::new(ForecastingOptions::by(Model::Day))))),
-        ("oracle", Some(Box::new(OracleOutlook))),
+        ("oracle", Some(Box::new(OracleOutlook(Sizing::Utilisation)))),
     ];
     let runs: Vec<(&str, Outcome)> = outlooks
         .into_iter()

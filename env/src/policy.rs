@@ -1,10 +1,15 @@
 //! The one interface of a scheduler: a view in, a plan out. Simulator, evaluation and live cluster
 //! all meet here.
 
+mod look;
+
 use crate::plan::Plan;
 use crate::scenario::{Batching, Information, Preset, SimOptions};
+use crate::service::ServiceId;
 use crate::time::SimTime;
 use crate::view::ClusterView;
+
+pub use look::{Look, SimulatedWay};
 
 /// Scope of a policy on a cluster with services or pools: the things that it decides about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +21,21 @@ pub enum Scope {
     Borrowing,
     /// Services and loans too.
     Everything,
+}
+
+/// The highest load of a service that a policy expects from a decision until a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedLoad {
+    /// Service that the load is of.
+    pub service: ServiceId,
+    /// Time of the decision.
+    pub from: SimTime,
+    /// End of the time that the forecast is about.
+    pub until: SimTime,
+    /// Highest load of the expected path, requests per second.
+    pub usual: f64,
+    /// Load that the highest one seldom exceeds, requests per second; no less than `usual`.
+    pub high: f64,
 }
 
 /// A scheduling policy, heuristic or learned.
@@ -52,6 +72,16 @@ pub trait Policy: Send {
     /// Latest time of the next decision, as of the last one. Where decisions fall on churn, the
     /// simulator keeps to it. Where decisions fall at rounds only, it waits for the next round.
     fn wake_at(&self) -> Option<SimTime> {
+        None
+    }
+
+    /// Forecasts of loads by the last decision about services; none of a service that nothing is forecast of.
+    fn expected_loads(&self) -> &[ExpectedLoad] {
+        &[]
+    }
+
+    /// The last look of the policy ahead; `None` for a policy that does not look ahead.
+    fn last_look(&self) -> Option<&Look> {
         None
     }
 

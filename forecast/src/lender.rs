@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::decide::{Decider, Objective};
+use crate::decide::{Decider, Objective, USUAL_AIM};
 use crate::lending::{LeaseTerms, LendingFleet, SettledLoan};
 use crate::{Adaptive, FitError, Series};
 
@@ -46,7 +46,7 @@ impl Lender {
         match self {
             Self::Decided(objective) => {
                 let known = series.slice(0..first.min(series.len())).unwrap_or_else(|_| series.clone());
-                let decider = Decider::new(model, &known, lease.lead..after, objective)?;
+                let decider = Decider::new(model, &known, lease.lead..after, objective, USUAL_AIM)?;
                 Ok(decided(decider, objective, &load, first, origins, after, settle))
             }
             Self::Reactive { headroom } => {

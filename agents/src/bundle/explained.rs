@@ -20,7 +20,7 @@ impl PolicyBundle {
             Model::Utility(utility) => {
                 return Ok(Explained::dividing(utility, Decoder::deserialize(&self.card.decoder)?));
             }
-            Model::Queue(queue) => return Ok(Explained::without_reasons(queue.policy())),
+            Model::Queue(queue) => return Ok(Explained::published(queue.policy())),
         };
         let scored = Scored { model, normaliser: self.normaliser.clone(), types: self.card.types.clone() };
         Ok(Explained::playing(self.playing()?.with_expected_peak(expected), scored))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use goodput_env::policy::Policy;
 
-use super::lookahead::{Lookahead, LookaheadParameters, RivalPolicy};
+use super::lookahead::{Lookahead, LookaheadParameters, Player, RivalPolicy};
 use super::naming::{PolicyNameError, parameters_text, parts, wrong};
 use super::registry::policies;
 use crate::heuristic::parameters::{ParameterValues, PolicyMaker, checked};
@@ -64,8 +64,10 @@ impl Planning {
 pub(super) fn lookahead(base: PolicyMaker, name: &str, parameters: &LookaheadParameters, seed: u64) -> Lookahead {
     let others = parameters.rivals.iter().map(|rival: &RivalPolicy| rival.name()).filter(|rival| *rival != name);
     let entries = others.filter_map(|rival| policies().find(|entry| entry.name == rival));
-    let makers = entries.map(|entry| -> PolicyMaker { Arc::new(move |seed| entry.build(seed)) });
-    Lookahead::new(base, makers.collect(), parameters.clone(), seed)
+    let rivals =
+        entries.map(|entry| Player { name: entry.name.to_owned(), make: Arc::new(move |seed| entry.build(seed)) });
+    let base = Player { name: name.to_owned(), make: base };
+    Lookahead::new(base, rivals.collect(), parameters.clone(), seed)
 }
 
 /// Text inside of a parenthesis that has been opened, and the text behind it.

@@ -50,6 +50,12 @@ impl ClusterView<'_> {
         }
     }
 
+    /// Applications of the run: see [`Self::catalogue`]. On a live cluster the list changes, because a job that reports
+    /// speeds has an application of its own.
+    pub fn applications(&self) -> &[Arc<Application>] {
+        &self.scenario.workload.applications
+    }
+
     /// Applications, classes and tenants of the run, with no jobs, services and requests. Applications are those of
     /// the catalog, so their speeds are secret where the information level is
     /// [`Profiled`](crate::scenario::Information::Profiled).

@@ -155,6 +155,12 @@ impl FittedAdaptive {
         self.past.len()
     }
 
+    /// Mean absolute load of the steps that are kept.
+    pub fn mean_size(&self) -> f64 {
+        let values = self.past.values();
+        values.iter().map(|load| load.abs()).sum::<f64>() / values.len().max(1) as f64
+    }
+
     /// Weighted median of the models' paths, without the correction by past errors: `steps` values.
     pub fn uncorrected(&self, steps: usize) -> Vec<f64> {
         self.point(steps)

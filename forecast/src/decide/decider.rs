@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Objective, OnlineLevel, PooledForecast};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
-/// Share of what may be missed that the level aims at: misses come in hours at a time, a window is decided about as a
-/// whole, and a week does not pay an hour back.
-const AIM: f64 = 0.2;
+/// Usual part of what may be missed that a level aims at: misses come in hours at a time, a window is decided about
+/// as a whole, and a week does not pay an hour back.
+pub const USUAL_AIM: f64 = 0.2;
 /// Change of the tail probability for a wholly missed decision, relative to the aim.
 pub(crate) const RATE: f64 = 0.2;
 /// Share of the known series on which the forecaster is fitted first; the rest teaches residual paths.
@@ -28,31 +28,51 @@ pub struct Decider {
 }
 
 impl Decider {
-    /// Decider for the steps `window` ahead, counted from 0, that knows the series `known`.
+    /// Decider for the steps `window` ahead, counted from 0, that knows the series `known`. It aims at the part `aim`,
+    /// in (0, 1], of what may be missed.
     ///
     /// # Errors
     /// A series that cannot be fitted.
-    pub fn new(model: &Adaptive, known: &Series, window: Range<usize>, objective: Objective) -> Result<Self, FitError> {
+    pub fn new(
+        model: &Adaptive,
+        known: &Series,
+        window: Range<usize>,
+        objective: Objective,
+        aim: f64,
+    ) -> Result<Self, FitError> {
         let first = ((known.len() as f64 * FITTED_SHARE) as usize).max(1).min(known.len());
         let head = known.slice(0..first).unwrap_or_else(|_| known.clone());
-        let forecaster = model.fit(&head)?;
         let mean = head.observed().map(|(_, load)| load.abs()).sum::<f64>() / head.observed_len().max(1) as f64;
+        let mut decider = Self::around(model.fit(&head)?, mean, model.day_steps, window, objective, aim);
+        known.values().iter().skip(first).for_each(|&load| decider.update(load));
+        Ok(decider)
+    }
+
+    /// Decider for the steps `window` ahead that goes on with `forecaster`, of a load of mean size `mean` with
+    /// `day_steps` steps a day. Of the errors of its forecasts nothing is known yet.
+    pub fn around(
+        forecaster: FittedAdaptive,
+        mean: f64,
+        day_steps: usize,
+        window: Range<usize>,
+        objective: Objective,
+        aim: f64,
+    ) -> Self {
         let aim = match objective {
-            Objective::Steps(_) | Objective::Leases(_) => AIM * objective.tail(),
+            Objective::Steps(_) | Objective::Leases(_) => aim * objective.tail(),
             Objective::Cost { .. } => objective.tail(),
         };
         let mut decider = Self {
-            pooled: PooledForecast::new(window.clone(), objective.statistic(), model.day_steps, mean, &[aim]),
+            pooled: PooledForecast::new(window.clone(), objective.statistic(), day_steps, mean, &[aim]),
             level: OnlineLevel::new(aim, RATE * aim),
             forecaster,
             objective,
             window,
-            day_steps: model.day_steps.max(1),
+            day_steps: day_steps.max(1),
             since_refresh: 0,
         };
         decider.look_ahead();
-        known.values().iter().skip(first).for_each(|&load| decider.update(load));
-        Ok(decider)
+        decider
     }
 
     /// Takes in the load of the step that has passed; one that is not finite is a gap.
@@ -105,7 +125,7 @@ mod tests {
     fn a_snapshot_goes_on_as_the_decider_does() {
         let load = |step: usize| if step % 17 == 3 { f64::NAN } else { 10.0 + (step % 12) as f64 };
         let series = Series::new(0, 1000, (0..120).map(load).collect()).unwrap();
-        let decider = Decider::new(&Adaptive::daily(12), &series, 0..3, Objective::Leases(0.05)).unwrap();
+        let decider = Decider::new(&Adaptive::daily(12), &series, 0..3, Objective::Leases(0.05), USUAL_AIM).unwrap();
         let text = serde_json::to_string(&decider).unwrap();
         let mut both = [serde_json::from_str(&text).unwrap(), decider];
         for step in 120..160 {

@@ -9,10 +9,13 @@
 //!   idle capacity. Each one is a quantile of another statistic of the scenarios ([`Scenarios::distribution`]).
 //! - **Level.** The share that is asked of the quantile follows the share that was missed ([`OnlineLevel`]).
 //! - [`Decider`] holds them together for one window ahead.
+//! - [`OnlineDecider`] begins with no load, and is steered by the steps that it missed: the decision of services on a
+//!   cluster and of the forecast server.
 
 mod decider;
 mod distribution;
 mod level;
+mod online;
 mod past;
 mod pooled;
 mod residuals;
@@ -22,10 +25,11 @@ mod steps;
 
 use serde::{Deserialize, Serialize};
 
-pub use decider::Decider;
 pub(crate) use decider::RATE;
+pub use decider::{Decider, USUAL_AIM};
 pub use distribution::Distribution;
 pub use level::OnlineLevel;
+pub use online::{OnlineDecider, OnlineTerms};
 pub(crate) use past::PastWindows;
 pub(crate) use pooled::PooledForecast;
 pub use residuals::ResidualPaths;

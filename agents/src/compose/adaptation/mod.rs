@@ -14,7 +14,7 @@ pub use shifts::Shifts;
 pub use terms::{Adaptation, PriorityTerms, QuotaTerms};
 
 use goodput_env::plan::Plan;
-use goodput_env::policy::{Policy, Scope};
+use goodput_env::policy::{ExpectedLoad, Look, Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Adapted, ClusterView};
@@ -58,6 +58,14 @@ impl Policy for Adapting {
 
     fn wake_at(&self) -> Option<SimTime> {
         earlier(self.wake, self.inner.wake_at())
+    }
+
+    fn expected_loads(&self) -> &[ExpectedLoad] {
+        self.inner.expected_loads()
+    }
+
+    fn last_look(&self) -> Option<&Look> {
+        self.inner.last_look()
     }
 
     fn scope(&self) -> Scope {

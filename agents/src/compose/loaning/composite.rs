@@ -6,7 +6,7 @@
 
 use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::plan::Plan;
-use goodput_env::policy::{Policy, Scope};
+use goodput_env::policy::{ExpectedLoad, Look, Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, TrainingViewBuffers};
@@ -160,6 +160,14 @@ impl Policy for Composite {
         let soonest = [self.training.wake_at(), loans].into_iter().flatten().min();
         // Zero means at once, which is no time to wake up at.
         soonest.filter(|at| *at > SimTime::ZERO)
+    }
+
+    fn expected_loads(&self) -> &[ExpectedLoad] {
+        self.autoscaler.expected_loads()
+    }
+
+    fn last_look(&self) -> Option<&Look> {
+        self.training.last_look()
     }
 
     fn round(&self) -> Option<SimTime> {

@@ -11,7 +11,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::{Occupant, Prices, RecallPricing, cheapest};
-use crate::compose::serving::{Claim, Outlook, kind_for, needed_for};
+use crate::compose::serving::{Claim, Outlook, beside_waiting, kind_for, needed_for};
 
 /// Terms of loans.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +154,8 @@ impl Orchestrator {
             let now = wanted.get(service.id().index()).map_or(0, |claim| claim.most);
             let soon = kind_for(view, &service).map_or(0, |kind| {
                 let expected = self.outlook.expect(&service, view.now + time + service.cold_start());
-                needed_for(&service, kind, self.judge.lending.expected(expected), utilisation)
+                let expected = beside_waiting(&service, self.judge.lending.expected(expected));
+                needed_for(&service, kind, expected, utilisation)
             });
             now.max(soon) * service.gpus_per_replica()
         };

@@ -7,7 +7,9 @@ use goodput_forecast::Model;
 
 use super::{Composite, Orchestrator, RecallPricing, Terms};
 use crate::allocation::expense::Expense;
-use crate::compose::serving::{Ahead, Autoscaler, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling};
+use crate::compose::serving::{
+    Ahead, Autoscaler, Decided, ForecastingOptions, Now, OracleOutlook, Outlook, Scaling, Sizing,
+};
 
 /// Settings of the three schedulers of a shared cluster, common to all variants.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,19 +33,25 @@ pub enum Variant {
     Forecast,
     /// By the load as one model alone forecasts it.
     ForecastBy(Model),
-    /// By the load as it will be.
+    /// By the load that the objectives of services ask for ([`Decided`]), without room for utilisation.
+    Objective,
+    /// By the load as it will be, with room for utilisation.
     Oracle,
+    /// By the load as it will be, without room for utilisation: the bound of [`Self::Objective`].
+    ObjectiveOracle,
     /// Reactive scaling on the accelerator types that take the least while objectives are kept; nothing is lent.
     Frugal(Expense),
 }
 
 impl Variant {
     /// All, with their names.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("none", Self::None),
         ("reactive", Self::Reactive),
         ("forecast", Self::Forecast),
+        ("objective", Self::Objective),
         ("oracle", Self::Oracle),
+        ("objective-oracle", Self::ObjectiveOracle),
         ("per-watt", Self::Frugal(Expense::Power)),
         ("per-dollar", Self::Frugal(Expense::Price)),
     ];
@@ -60,7 +68,8 @@ impl Variant {
     pub fn expense(self) -> Option<Expense> {
         match self {
             Self::Frugal(expense) => Some(expense),
-            Self::None | Self::Reactive | Self::Forecast | Self::ForecastBy(_) | Self::Oracle => None,
+            Self::None | Self::Reactive | Self::Forecast | Self::ForecastBy(_) => None,
+            Self::Objective | Self::Oracle | Self::ObjectiveOracle => None,
         }
     }
 
@@ -90,7 +99,9 @@ impl Variant {
             Self::None | Self::Reactive | Self::Frugal(_) => [Box::new(Now), Box::new(Now)],
             Self::Forecast => Ahead::new(forecasting.clone()).pair(),
             Self::ForecastBy(model) => Ahead::new(ForecastingOptions::by(model).at(forecasting.level)).pair(),
-            Self::Oracle => [Box::new(OracleOutlook), Box::new(OracleOutlook)],
+            Self::Objective => Decided::new(forecasting.clone()).pair(),
+            Self::Oracle => [Sizing::Utilisation; 2].map(|sizing| Box::new(OracleOutlook(sizing)) as _),
+            Self::ObjectiveOracle => [Sizing::Objective; 2].map(|sizing| Box::new(OracleOutlook(sizing)) as _),
         };
         let orchestrator = self.lends().then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
         let autoscaler = Autoscaler::new(of_services, sharing.scaling).on_types_by(self.expense());

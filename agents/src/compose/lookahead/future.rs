@@ -1,5 +1,6 @@
 //! One future of a cluster: its jobs with drawn work, and jobs that may come.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::application::Application;
@@ -57,7 +58,12 @@ impl<'a> Present<'a> {
             job.work = self.seen.history.possible(&job, 0.0, None, &self.seen.workload).draw(&mut random).work;
             jobs.push(job);
         }
-        let applications = self.hides_speeds().then(|| self.believed(&mut jobs, &mut start));
+        let all = &self.seen.workload.applications;
+        let applications = match self.hides_speeds() {
+            true => Some(self.believed(&mut jobs, &mut start)),
+            false if self.seen.applications.is_that_of_the_run(all.len()) => None,
+            false => Some(used(&mut jobs, all)),
+        };
         // What the simulator itself draws differs from future to future too.
         let seed = self.seed ^ u64::from(index + 1).rotate_left(40);
         let mut scenario = self.view.imagined(&start, applications, jobs, until, seed);
@@ -117,6 +123,22 @@ impl Future {
         let cost = run.job_millis() as f64 / 1e3 + left(&run.view()) + refused * span;
         Ok(PlayedFuture { cost, steps: run.steps() })
     }
+}
+
+/// The applications of these jobs, to which the work of the jobs is numbered anew.
+fn used(jobs: &mut [JobSpec], all: &[Arc<Application>]) -> Vec<Arc<Application>> {
+    let (mut places, mut few) = (BTreeMap::new(), Vec::new());
+    for job in jobs {
+        if let Work::Application { index, .. } = &mut job.work
+            && let Some(application) = all.get(usize::from(*index))
+        {
+            *index = *places.entry(*index).or_insert_with(|| {
+                few.push(application.clone());
+                (few.len() - 1) as u16
+            });
+        }
+    }
+    few
 }
 
 /// Takes out of a plan every change of a job that runs, every start beside another job, and every start for which too

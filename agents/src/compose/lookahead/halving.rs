@@ -22,14 +22,23 @@ pub(super) struct PlayedFuture {
     pub steps: u64,
 }
 
-/// The best of `count` candidates: number 0 unless another one costs less beyond chance. `play` plays a candidate in a
-/// future, and answers `None` where the candidate cannot be played.
+/// The candidates of a look, as their futures show them.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// The best candidate: number 0 unless another one costs less beyond chance.
+    pub best: usize,
+    /// Costs by candidate and future. A candidate that left early has met the first of the futures.
+    pub costs: Vec<Vec<f64>>,
+}
+
+/// Judges `count` candidates. `play` plays a candidate in a future, and answers `None` where the candidate cannot be
+/// played.
 ///
 /// Candidates meet futures in one order, so that their costs are paired. After each of the rounds the worse half of
 /// them goes (Karnin, Koren, Somekh, ICML 2013, algorithm 1), and the first stays to be compared with. Each round has
 /// an equal part of the budget. The best of many is good by chance as well, so the level is divided by the number of
 /// those that might have won (Bonferroni).
-pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<PlayedFuture>) -> usize {
+pub(super) fn judge(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32) -> Option<PlayedFuture>) -> Judged {
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); count];
     let mut left: Vec<usize> = (0..count).collect();
     let rounds = count.next_power_of_two().trailing_zeros().max(1);
@@ -60,11 +69,12 @@ pub(super) fn best(count: usize, bounds: Bounds, mut play: impl FnMut(usize, u32
         let pairs = costs[at].iter().zip(&costs[0]).map(|(cost, first)| cost - first);
         chance_of_less(&pairs.collect::<Vec<f64>>()) < level
     };
-    match left.as_slice() {
+    let best = match left.as_slice() {
         [0, best, ..] if better(best) => *best,
         // The first cannot be played in its own futures, so that nothing is known of it.
         _ => 0,
-    }
+    };
+    Judged { best, costs }
 }
 
 #[cfg(test)]
@@ -86,21 +96,25 @@ mod tests {
     #[test]
     fn the_best_is_found_where_it_is_better_beyond_chance() {
         let own = [5.0, 4.0, 6.0, 1.0, 5.0];
-        assert_eq!(best(5, BOUNDS, |at, future| cost(own[at], 1.0, at, future)), 3);
+        let judged = judge(5, BOUNDS, |at, future| cost(own[at], 1.0, at, future));
+        assert_eq!(judged.best, 3);
+        // The first and the best met every future; the worst one left after a third of them.
+        let met: Vec<usize> = judged.costs.iter().map(Vec::len).collect();
+        assert!(met[0] == 16 && met[3] == 16 && met[2] < 8, "{met:?}");
         // Differences that the noise hides leave the first in its place.
-        assert_eq!(best(5, BOUNDS, |at, future| cost(5.0 - 0.01 * at as f64, 50.0, at, future)), 0);
-        assert_eq!(best(1, BOUNDS, |at, future| cost(5.0, 1.0, at, future)), 0);
+        assert_eq!(judge(5, BOUNDS, |at, future| cost(5.0 - 0.01 * at as f64, 50.0, at, future)).best, 0);
+        assert_eq!(judge(1, BOUNDS, |at, future| cost(5.0, 1.0, at, future)).best, 0);
     }
 
     #[test]
     fn candidates_that_cannot_be_played_go_and_the_budget_is_kept() {
         let mut spent = 0;
         let bounds = Bounds { budget: 200, ..BOUNDS };
-        let found = best(4, bounds, |at, future| {
+        let found = judge(4, bounds, |at, future| {
             spent += 10;
             if at == 2 { None } else { cost([5.0, 4.0, 0.0, 3.0][at], 0.0, at, future) }
         });
-        assert_eq!(found, 3, "it costs less than the first by an equal amount in every future");
+        assert_eq!(found.best, 3, "it costs less than the first by an equal amount in every future");
         assert!(spent <= 240, "{spent}");
     }
 }

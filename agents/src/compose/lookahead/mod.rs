@@ -10,18 +10,21 @@
 //! - `parameters`: futures, horizon, budget.
 //! - `paired`: the test on paired differences.
 //! - `halving`: which candidate is played in which future.
-//! - `speeds`, `seen`: what the run has shown.
+//! - `applications`, `speeds`, `seen`: what the run has shown.
 //! - `future`: one future, and a policy played in it.
+//! - `told`: a look in words and numbers, for explanations.
 
+mod applications;
 mod future;
 mod halving;
 mod paired;
 mod parameters;
 mod seen;
 mod speeds;
+mod told;
 
 use goodput_env::plan::Plan;
-use goodput_env::policy::{Policy, Scope};
+use goodput_env::policy::{ExpectedLoad, Look, Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
@@ -39,20 +42,30 @@ pub struct Lookahead {
     seed: u64,
     /// Seed of the futures.
     draws: u64,
-    /// Makers of the policies that may be played; the base is the first.
-    players: Vec<PolicyMaker>,
+    /// Policies that may be played; the base is the first.
+    players: Vec<Player>,
     /// The policy that is played.
     played: Box<dyn Policy>,
     way: WayOn,
     seen: SeenRun,
     next_look: SimTime,
     looks: u64,
+    last_look: Option<Look>,
     keeps_allocation: bool,
     needs: Information,
     information: Information,
     batching: Batching,
     scope: Scope,
     round: Option<SimTime>,
+}
+
+/// A policy that may be played.
+#[derive(Clone)]
+pub struct Player {
+    /// Name of the policy.
+    pub name: String,
+    /// Maker of the policy, by the seed of the run.
+    pub make: PolicyMaker,
 }
 
 /// A way to go on.
@@ -74,9 +87,9 @@ impl std::fmt::Debug for Lookahead {
 }
 
 impl Lookahead {
-    /// Lookahead around the policy that `base` makes, with `rivals` beside it, and the seed of the run.
-    pub fn new(base: PolicyMaker, rivals: Vec<PolicyMaker>, parameters: LookaheadParameters, seed: u64) -> Self {
-        let played = base(seed);
+    /// Lookahead around `base`, with `rivals` beside it, and the seed of the run.
+    pub fn new(base: Player, rivals: Vec<Player>, parameters: LookaheadParameters, seed: u64) -> Self {
+        let played = (base.make)(seed);
         Self {
             seed,
             draws: seed ^ parameters.seed.rotate_left(32),
@@ -93,6 +106,7 @@ impl Lookahead {
             seen: SeenRun::default(),
             next_look: SimTime::ZERO,
             looks: 0,
+            last_look: None,
         }
     }
 
@@ -101,7 +115,7 @@ impl Lookahead {
         let now = WayOn { held: false, ..self.way };
         let mut found = vec![now];
         found.extend((0..self.players.len()).filter(|&player| player != now.player).filter_map(|player| {
-            let policy = (self.players[player])(self.seed);
+            let policy = (self.players[player].make)(self.seed);
             let may = view.information.allows(policy.needs()) && (!self.keeps_allocation || policy.keeps_allocation());
             may.then_some(WayOn { player, held: false })
         }));
@@ -111,24 +125,24 @@ impl Lookahead {
         found
     }
 
-    /// The way to go on that costs least in futures of this moment.
-    fn look(&self, view: &ClusterView<'_>) -> WayOn {
+    /// The way to go on that costs least in futures of this moment, and what the futures showed.
+    fn look(&self, view: &ClusterView<'_>) -> (WayOn, Look) {
         let candidates = self.candidates(view);
         let seed = self.draws.wrapping_add(self.looks.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let present = Present::new(view, &self.seen, &self.parameters, seed);
         let LookaheadParameters { futures, budget, level, .. } = self.parameters;
         let until = view.now + self.parameters.every;
         let mut drawn: Option<(u32, Future)> = None;
-        let best = halving::best(candidates.len(), Bounds { futures, budget, level }, |at, index| {
+        let judged = halving::judge(candidates.len(), Bounds { futures, budget, level }, |at, index| {
             let (_, future) = match drawn.take().filter(|(of, _)| *of == index) {
                 Some(known) => drawn.insert(known),
                 None => drawn.insert((index, present.future(index))),
             };
             let WayOn { player, held } = candidates[at];
-            let mut policy = (self.players[player])(self.seed);
+            let mut policy = (self.players[player].make)(self.seed);
             future.play(&mut *policy, if held { until } else { SimTime::ZERO }).ok()
         });
-        candidates[best]
+        (candidates[judged.best], self.told(view.now, &candidates, &judged))
     }
 }
 
@@ -136,9 +150,10 @@ impl Policy for Lookahead {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.seen.observe(view);
         if view.now >= self.next_look {
-            let found = self.look(view);
+            let (found, told) = self.look(view);
+            self.last_look = Some(told);
             if found.player != self.way.player {
-                self.played = (self.players[found.player])(self.seed);
+                self.played = (self.players[found.player].make)(self.seed);
             }
             self.way = found;
             self.looks += 1;
@@ -154,6 +169,14 @@ impl Policy for Lookahead {
 
     fn wake_at(&self) -> Option<SimTime> {
         self.played.wake_at()
+    }
+
+    fn expected_loads(&self) -> &[ExpectedLoad] {
+        self.played.expected_loads()
+    }
+
+    fn last_look(&self) -> Option<&Look> {
+        self.last_look.as_ref()
     }
 
     fn round(&self) -> Option<SimTime> {

@@ -7,14 +7,16 @@ use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
+use super::applications::SeenApplications;
 use super::speeds::MeasuredSpeeds;
 use crate::futures::{PossibleWork, RunTimeHistory, ToldWork};
 
 /// Memory of what a run has shown.
 #[derive(Debug, Default)]
 pub(super) struct SeenRun {
-    /// Jobs that came, with the kind of their work and no amount.
+    /// Jobs that came, with the kind of their work and no amount, and all applications that were seen.
     pub workload: Workload,
+    pub applications: SeenApplications,
     pub history: RunTimeHistory,
     pub speeds: MeasuredSpeeds,
     /// Ids of the jobs that came, ascending, in the order of those of the workload.
@@ -37,8 +39,10 @@ impl SeenRun {
     /// Takes note of what has changed since the last decision.
     pub fn observe(&mut self, view: &ClusterView<'_>) {
         if self.ids.is_empty() {
-            self.workload = view.catalogue();
+            self.workload = Workload { applications: Vec::new(), ..view.catalogue() };
+            self.applications = SeenApplications::default();
         }
+        self.applications.observe(view.applications(), &mut self.workload.applications);
         // Policies are not told of completions: a job that ran and is gone is taken to be complete.
         let elapsed = (view.now - self.at).as_secs_f64();
         for progress in std::mem::take(&mut self.active) {
@@ -51,14 +55,19 @@ impl SeenRun {
             }
         }
         for job in view.jobs() {
-            if self.ids.last().is_none_or(|last| *last < job.id()) {
-                self.ids.push(job.id());
-                self.workload.jobs.push(JobSpec { request: job.request().clone(), work: job.work_kind() });
+            let work = self.applications.placed(job.work_kind());
+            match self.ids.binary_search(&job.id()) {
+                // A live job has an application once it reports.
+                Ok(at) => self.workload.jobs[at].work = work,
+                Err(at) => {
+                    self.ids.insert(at, job.id());
+                    self.workload.jobs.insert(at, JobSpec { request: job.request().clone(), work });
+                }
             }
             let runs = job.state.phase == Phase::Running;
             let rate = if runs { job.rate(job.gpus()).unwrap_or(0.0) } else { 0.0 };
             self.active.push(JobProgress { job: job.id(), done: job.state.done(view.now), rate });
-            self.speeds.observe(&job);
+            self.speeds.observe(work, &job.state.profile);
         }
         self.at = view.now;
     }
@@ -76,7 +85,7 @@ impl SeenRun {
 
     /// Work that an active job may have in all, in units of the simulator.
     pub fn possible(&self, view: &ClusterView<'_>, job: &JobView<'_>) -> PossibleWork {
-        let spec = JobSpec { request: job.request().clone(), work: job.work_kind() };
+        let spec = JobSpec { request: job.request().clone(), work: self.applications.placed(job.work_kind()) };
         let sigma = match view.information {
             Information::Profiled => None,
             Information::Estimate { sigma } => Some(sigma),

@@ -7,7 +7,6 @@ use goodput_env::cluster::{AcceleratorType, TypeId};
 use goodput_env::job::Work;
 use goodput_env::model::{GradientStats, ThroughputParams};
 use goodput_env::state::Profile;
-use goodput_env::view::JobView;
 
 /// Gradients of a job that was never measured: every sample is worth as much as any other.
 const UNMEASURED: GradientStats = GradientStats { sqr: 0.0, var: 1.0 };
@@ -21,10 +20,9 @@ pub(super) struct MeasuredSpeeds {
 }
 
 impl MeasuredSpeeds {
-    /// Takes note of what the agent of a job has measured.
-    pub fn observe(&mut self, job: &JobView<'_>) {
-        let Work::Application { index, .. } = job.work_kind() else { return };
-        let profile = &job.state.profile;
+    /// Takes note of what the agent of a job with this work has measured.
+    pub fn observe(&mut self, work: Work, profile: &Profile) {
+        let Work::Application { index, .. } = work else { return };
         if profile.stats().is_some() && self.applications.get(&index).is_none_or(|known| reach(known) < reach(profile))
         {
             self.applications.insert(index, profile.clone());

@@ -1,25 +1,20 @@
 //! The load ahead by a forecaster that is told every new value and nothing else.
 //!
 //! Of each service one forecaster is kept. It knows the steps of the series up to now, and what it
-//! answers depends on them alone, not on when it was asked. Steps shorter than five minutes are
-//! taken together, the highest rate standing for all: a day of minutes would cost the regressions a
-//! hundred times more and tell them little. It sees logarithms, because what a load does is
-//! relative: a burst at noon is ten times that at night, and an error kept in requests per second
-//! would be too large for one and too small for the other. Quantiles and maxima survive the way
-//! back. A forecaster made before sees the steps and the load that it was made for. It is estimated
-//! anew when its series has doubled, up to four days, and refreshed once a day from then on.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! answers depends on them alone, not on when it was asked. It sees logarithms, because what a load
+//! does is relative: a burst at noon is ten times that at night, and an error kept in requests per
+//! second would be too large for one and too small for the other. Quantiles and maxima survive the
+//! way back. A forecaster made before sees the load that it was made for. It is estimated anew when
+//! its series has doubled, up to four days, and refreshed once a day from then on.
 
 use goodput_env::time::SimTime;
 use goodput_env::view::ServiceView;
 use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Predict, Series};
 
+use super::outlook::Shared;
+use super::steps::ForecastSteps;
 use super::{Expected, ForecastingOptions, Outlook, SavedForecaster};
 
-/// Shortest step of a forecaster.
-const SHORTEST: SimTime = SimTime::from_secs(300);
-const DAY: SimTime = SimTime::from_secs(86_400);
 /// Days of series until which it is estimated anew at every doubling.
 const YOUNG_DAYS: usize = 4;
 /// Nothing beyond so many times the highest rate so far is expected: while few errors are known,
@@ -41,8 +36,7 @@ impl Ahead {
 
     /// Two that share their forecasters, for an autoscaler and an orchestrator.
     pub fn pair(self) -> [Box<dyn Outlook>; 2] {
-        let shared = Shared(Arc::new(Mutex::new(self)));
-        [Box::new(shared.clone()), Box::new(shared)]
+        Shared::pair(self)
     }
 
     fn watched(&mut self, service: &ServiceView<'_>) -> &mut Watched {
@@ -56,18 +50,17 @@ impl Ahead {
 }
 
 impl Outlook for Ahead {
-    fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
-        let rate = service.rate();
+    fn forecast(&mut self, service: &ServiceView<'_>, until: SimTime) -> Option<Expected> {
         // Past the end of its series a service has no new values, and yesterday's would be expected
         // for ever.
         if service.is_over() {
-            return Expected::sure(rate);
+            return None;
         }
         let level = self.forecasting.level.clamp(0.001, 0.999);
         let watched = self.watched(service);
         watched.reach(until - service.now());
         watched.take(service.history());
-        watched.expect(until, level).map_or(Expected::sure(rate), |expected| expected.at_least(rate))
+        watched.expect(until, level)
     }
 }
 
@@ -79,9 +72,7 @@ struct Watched {
     /// Whether the forecaster sees logarithms of the load. A saved forecaster sees the load itself.
     logarithms: bool,
     fitted: Option<FittedAdaptive>,
-    /// Length of the forecaster's steps, and steps of the service's series in each.
-    step: SimTime,
-    taken_together: usize,
+    steps: ForecastSteps,
     /// Number of steps that the forecaster knows, and the highest rate in them.
     known: usize,
     highest: f64,
@@ -93,31 +84,17 @@ struct Watched {
 
 impl Watched {
     fn new(forecasting: &ForecastingOptions, service: &ServiceView<'_>) -> Self {
-        let own = service.history_step();
-        let saved = forecasting.saved.get(service.name()).filter(|saved| saved.step_millis() == own.as_millis());
-        let taken_together = match saved {
-            // A saved forecaster was fitted to the steps of the load, so its steps stay as they
-            Some(_) => 1,
-            // are.
-            None => (SHORTEST.as_millis() as u64).div_ceil(own.as_millis().max(1) as u64) as usize,
-        };
-        let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
-        let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
-        let (models, nets) = match saved {
-            Some(SavedForecaster::Trained { net, .. }) => (Vec::new(), vec![(**net).clone()]),
-            _ => (forecasting.models.clone(), Vec::new()),
-        };
-        let settings = Adaptive { models, nets, horizon_steps: 1, ..Adaptive::daily(day_steps) };
+        let saved = forecasting.saved_for(service);
+        let steps = ForecastSteps::of(service, saved);
         let (settings, fitted) = match saved {
             Some(SavedForecaster::Fitted(snapshot)) => (None, Some(snapshot.forecaster.clone())),
-            _ => (Some(settings), None),
+            _ => (Some(forecasting.adaptive_for(service, steps.a_day())), None),
         };
         Self {
             settings,
             fitted,
             logarithms: saved.is_none(),
-            step,
-            taken_together,
+            steps,
             known: 0,
             highest: 0.0,
             windows: Vec::new(),
@@ -128,7 +105,7 @@ impl Watched {
     /// Makes sure that it learns the maximum over so long a time. Whatever the moment, that is one
     /// of two numbers of steps.
     fn reach(&mut self, time: SimTime) {
-        let steps = (time.as_millis() / self.step.as_millis()) as usize;
+        let steps = (time.as_millis() / self.steps.length.as_millis()) as usize;
         for steps in [steps.max(1), steps + 1] {
             if self.windows.contains(&steps) {
                 continue;
@@ -156,21 +133,17 @@ impl Watched {
 
     /// Takes in what is new of the service's history, in requests per second and thousandths.
     fn take(&mut self, history: &[u32]) {
-        let together = self.taken_together;
-        let logarithms = self.logarithms;
-        let rate = |step: usize| {
-            let of_step = &history[step * together..(step + 1) * together];
-            f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3
-        };
+        let (steps, logarithms) = (self.steps, self.logarithms);
+        let rate = |step: usize| steps.rate(history, step);
         let value = |step: usize| if logarithms { rate(step).ln_1p() } else { rate(step) };
-        while (self.known + 1) * together <= history.len() {
+        while self.known < steps.complete(history) {
             let (at, count) = (self.known, self.known + 1);
             (self.known, self.highest) = (count, self.highest.max(rate(at)));
             self.answers.clear();
             let Some(settings) = &self.settings else {
                 if let Some(fitted) = &mut self.fitted {
                     fitted.update(&[value(at)]);
-                    if count.is_multiple_of((DAY.as_millis() / self.step.as_millis()).max(1) as usize) {
+                    if count.is_multiple_of(steps.a_day()) {
                         fitted.refresh();
                     }
                 }
@@ -179,7 +152,7 @@ impl Watched {
             if count.is_power_of_two() && count <= YOUNG_DAYS * settings.day_steps {
                 // With doublings, all estimates together cost about twice the last one.
                 let values: Vec<f64> = (0..count).map(value).collect();
-                let series = Series::new(0, self.step.as_millis(), values.into());
+                let series = Series::new(0, steps.length.as_millis(), values.into());
                 self.fitted = series.ok().and_then(|series| settings.fit(&series).ok());
             } else if let Some(fitted) = &mut self.fitted {
                 fitted.update(&[value(at)]);
@@ -192,7 +165,7 @@ impl Watched {
 
     fn expect(&mut self, until: SimTime, level: f64) -> Option<Expected> {
         let fitted = self.fitted.as_mut()?;
-        let steps = super::steps_until(self.step, self.known, until).min(fitted.horizon().get());
+        let steps = super::steps_until(self.steps.length, self.known, until).min(fitted.horizon().get());
         if steps == 0 {
             return None;
         }
@@ -207,18 +180,8 @@ impl Watched {
         // A forecaster that was fitted before knows its errors, so it needs no limit.
         let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };
         let rate = |value: f64| if self.logarithms { value.exp_m1() } else { value }.min(most);
-        let expected = Expected { usual: rate(usual), high: rate(high) };
+        let expected = Expected::forecast(rate(usual), rate(high));
         self.answers.push((steps, expected));
         Some(expected)
-    }
-}
-
-/// One for two.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Ahead>>);
-
-impl Outlook for Shared {
-    fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).expect(service, until)
     }
 }

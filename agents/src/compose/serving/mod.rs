@@ -1,7 +1,7 @@
 //! Inference services on a cluster: how many replicas each should have, and where they go.
 //!
-//! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]),
-//!   or as it will be ([`OracleOutlook`]).
+//! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]), as the objective of a
+//!   service asks ([`Decided`]), or as it will be ([`OracleOutlook`]).
 //! - [`ForecastingOptions`]: the forecasters, and the level of their quantiles.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
 //! - [`FrugalTypes`]: the accelerator types that keep objectives with the least power, or at the least price.
@@ -12,20 +12,23 @@
 mod ahead;
 mod allotment;
 mod autoscaler;
+mod decided;
 mod forecasting;
 mod outlook;
 mod replicas;
 mod saved;
+mod steps;
 mod types;
 
 use goodput_env::time::SimTime;
 
 pub use ahead::Ahead;
 pub use allotment::{Claim, allot};
-pub(crate) use autoscaler::kind_for;
 pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
+pub(crate) use autoscaler::{beside_waiting, kind_for};
+pub use decided::Decided;
 pub use forecasting::ForecastingOptions;
-pub use outlook::{Expected, Now, OracleOutlook, Outlook};
+pub use outlook::{Expected, Now, OracleOutlook, Outlook, Sizing};
 pub use replicas::Replicas;
 pub use saved::{Misfit, SavedForecaster};
 pub use types::FrugalTypes;

@@ -2,7 +2,7 @@
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Look, Policy};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
@@ -28,6 +28,7 @@ pub(super) enum Reasons {
     Rounds(Box<Played>),
     Utilities(UtilityReasons),
     Actions(Vec<ChosenAction>),
+    Look(Look),
     None,
 }
 
@@ -41,12 +42,20 @@ impl Decision {
         }
     }
 
+    /// The last look of the policy ahead; `None` for other policies.
+    pub fn look(&self) -> Option<&Look> {
+        match &self.reasons {
+            Reasons::Look(look) => Some(look),
+            _ => None,
+        }
+    }
+
     /// The score of `job` taken apart; `None` where it has none.
     pub fn explain(&self, job: JobId) -> Option<Explanation> {
         match &self.reasons {
             Reasons::Rounds(played) => played.explain(job),
             Reasons::Utilities(seen) => seen.explain(job),
-            Reasons::Actions(_) | Reasons::None => None,
+            Reasons::Actions(_) | Reasons::Look(_) | Reasons::None => None,
         }
     }
 }
@@ -58,7 +67,7 @@ enum Inner {
     Rounds(Box<Rounds>),
     Utilities(Box<Utilities>),
     Program(Box<ExternalPolicy>),
-    WithoutReasons(Box<dyn Policy>),
+    Published(Box<dyn Policy>),
 }
 
 impl Explained {
@@ -77,16 +86,16 @@ impl Explained {
         Self(Inner::Program(Box::new(program)))
     }
 
-    /// Policy that gives no reasons: its decisions alone are shown.
-    pub fn without_reasons(policy: Box<dyn Policy>) -> Self {
-        Self(Inner::WithoutReasons(policy))
+    /// Published policy: its decisions alone are shown, and what it simulated where it looks ahead.
+    pub fn published(policy: Box<dyn Policy>) -> Self {
+        Self(Inner::Published(policy))
     }
 
     /// Decides without a word.
     pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         match &mut self.0 {
             Inner::Program(program) => program.decide(view),
-            Inner::WithoutReasons(policy) => policy.decide(view),
+            Inner::Published(policy) => policy.decide(view),
             Inner::Rounds(rounds) => rounds.policy.decide(view),
             Inner::Utilities(utilities) => utilities.decide(view),
         }
@@ -96,7 +105,7 @@ impl Explained {
     pub fn wake_at(&self) -> Option<SimTime> {
         match &self.0 {
             Inner::Program(program) => program.wake_at(),
-            Inner::WithoutReasons(policy) => policy.wake_at(),
+            Inner::Published(policy) => policy.wake_at(),
             Inner::Rounds(rounds) => rounds.policy.wake_at(),
             Inner::Utilities(utilities) => utilities.policy.wake_at(),
         }
@@ -113,7 +122,10 @@ impl Explained {
                 let (plan, actions) = program.explain(view);
                 unscored(plan, Reasons::Actions(actions))
             }
-            Inner::WithoutReasons(policy) => unscored(policy.decide(view), Reasons::None),
+            Inner::Published(policy) => {
+                let plan = policy.decide(view);
+                unscored(plan, policy.last_look().cloned().map_or(Reasons::None, Reasons::Look))
+            }
             Inner::Rounds(rounds) => rounds.explain(view),
             Inner::Utilities(utilities) => utilities.explain(view),
         }
