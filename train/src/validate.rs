@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::Setup;
@@ -42,10 +43,8 @@ impl Validation {
     /// [`TrainError`] where one is unknown or fails.
     pub fn new(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let mut validation = Self::without_heuristics(experiment, setup)?;
-        // The genetic search of Pollux costs more than the whole training; it is compared in the
-        // end.
-        let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries = quick.map(|name| entries::heuristic(experiment, name, setup)).collect::<Result<Vec<_>, _>>()?;
+        let entries = quick_heuristics(experiment).map(|name| entries::heuristic(experiment, name, setup));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.iter().map(|score| score.jct_secs).fold(f64::INFINITY, f64::min);
@@ -105,6 +104,14 @@ impl Validation {
         };
         Ok((0..evaluation.layout.policies.len()).map(score).collect())
     }
+}
+
+/// Heuristics of the comparison, but for the genetic search of Pollux: it costs more than the whole training, and is
+/// compared in the end.
+pub(crate) fn quick_heuristics(experiment: &Experiment) -> impl Iterator<Item = &String> {
+    const GENETIC: [&str; 2] = ["pollux", "pollux-noavoid"];
+    let genetic = |name: &str| name.parse::<NamedPolicy>().is_ok_and(|named| GENETIC.contains(&named.entry().name));
+    experiment.evaluate.policies.iter().filter(move |name| !genetic(name))
 }
 
 /// Completion times of a run, seconds, in order of job; jobs cut off by the horizon count up to it,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
-use goodput_configs::experiment::{AgentConfig, Experiment};
+use goodput_configs::experiment::{AgentConfig, Experiment, GateRivals};
 use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 use goodput_eval::entries;
 use goodput_eval::entries::learned_entry;
@@ -25,6 +25,7 @@ fn experiment() -> Experiment {
     experiment.cluster.groups[0].nodes = 4;
     experiment.train.loads = vec![0.5, 1.0];
     experiment.train.validation_seeds = 1;
+    experiment.train.gate = GateRivals::Teacher;
     experiment.evaluate.loads = vec![0.5, 1.0];
     let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
     (agent.population, agent.generations, agent.episodes, agent.validate_every) = (4, 3, 2, 2);
@@ -91,9 +92,34 @@ fn what_is_worse_than_its_teacher_does_not_pass() {
     let bad = PolicyBundle { model: Model::Utility(utility), ..good };
     let verdict = judge(&experiment(), &bad).unwrap().unwrap();
     assert!(!verdict.passes(), "{verdict:?}");
-    assert_eq!(verdict.teacher, "pollux-fast");
-    let itself = goodput_train::gate::GateVerdict { learned_jct_secs: verdict.teacher_jct_secs, ..verdict };
+    assert_eq!(verdict.rival, "pollux-fast");
+    let itself = goodput_train::gate::GateVerdict { learned_jct_secs: verdict.rival_jct_secs, ..verdict };
     assert!(itself.passes());
+}
+
+#[test]
+fn the_best_heuristic_stands_at_the_gate_and_shares_what_jobs_measure() {
+    let folder = tempfile::tempdir().unwrap();
+    let learned = bundle(run(&folder.path().join("run"), None));
+    let mut experiment = experiment();
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    agent.teacher = "fifo".into();
+    let taught = judge(&experiment, &learned).unwrap().unwrap();
+    assert_eq!(taught.rival, "fifo");
+    experiment.train.gate = GateRivals::Heuristics;
+    // The genetic search would take minutes, under whatever name.
+    experiment.evaluate.policies = ["pollux", "pollux(population=50)", "tiresias", "sia"].map(String::from).to_vec();
+    let best = judge(&experiment, &learned).unwrap().unwrap();
+    assert_eq!(best.rival, "sia");
+    assert!(best.rival_jct_secs < taught.rival_jct_secs);
+    // Sia, told what other jobs measured.
+    (experiment.train.gate, experiment.environment.shared_profiles) = (GateRivals::Teacher, true);
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    agent.teacher = "sia".into();
+    let told = judge(&experiment, &learned).unwrap().unwrap();
+    assert_eq!((told.rival_jct_secs, told.learned_jct_secs), (best.rival_jct_secs, best.learned_jct_secs));
+    experiment.environment.shared_profiles = false;
+    assert_ne!(judge(&experiment, &learned).unwrap().unwrap().rival_jct_secs, told.rival_jct_secs);
 }
 
 #[test]
