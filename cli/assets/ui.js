@@ -19,11 +19,11 @@
   };
   // A table that is drawn anew keeps the order that its reader chose.
   const put = (host, made) => {
-    const heads = host.querySelector("thead tr")?.cells ?? [];
-    const at = [...heads].findIndex(head => head.getAttribute("aria-sort") !== "none");
-    const clicks = at < 0 ? 0 : heads[at].getAttribute("aria-sort") === "ascending" ? 1 : 2;
+    const heads = () => [...(host.querySelector("thead tr")?.cells ?? [])];
+    const chosen = heads().find(head => head.getAttribute("aria-sort") !== "none");
+    const clicks = !chosen ? 0 : chosen.getAttribute("aria-sort") === "ascending" ? 1 : 2;
     host.replaceChildren(made);
-    for (let click = 0; click < clicks; click++) host.querySelector("thead tr")?.cells[at]?.click();
+    for (let click = 0; click < clicks; click++) heads().find(head => head.textContent === chosen.textContent)?.click();
   };
   // A choice in `host` stays while the rest is drawn anew, so that it keeps the focus of the keyboard.
   const select = (host, label, options, chosen, choose) => {
@@ -51,12 +51,12 @@
     select(by("compare").querySelector(".controls"), "metric", keys, metric, key => { metric = key; compare(); });
     const workloads = summary => summary.workloads.map(({ name, seeds }) => `${name}, ${seeds.length} seeds`).join("; ");
     put(by("grid"), table(
-      [["run", 1], ["policy", 1], ["information", 1], [metric], ["low"], ["high"], ["workloads", 1]],
+      [["run", 1], ["policy", 1], [metric], ["low"], ["high"], ["information", 1], ["workloads", 1]],
       rows.map(({ run, summary, policy, at }) => {
         const { value, ci } = policy.metrics[metric] ?? {};
         const name = element("span", { className: "name" }, dot(`--s${at % 8}`), policy.name);
-        return [[run], [name], [policy.information], [number(value), value ?? "–"],
-          [number(ci?.low), ci?.low ?? "–"], [number(ci?.high), ci?.high ?? "–"], [workloads(summary)]];
+        return [[run], [name], [number(value), value ?? "–"], [number(ci?.low), ci?.low ?? "–"],
+          [number(ci?.high), ci?.high ?? "–"], [policy.information], [workloads(summary)]];
       })));
   };
 
@@ -85,10 +85,11 @@
     });
   };
 
+  const ago = secs => `${duration(secs).replace(/\.\d+/, "")} ago`;
   let listed = "";
   const list = async () => {
     const { folder, runs } = await get("/api/runs");
-    by("folder").textContent = `Runs in ${folder}`;
+    by("folder").textContent = `Folder ${folder}`;
     by("empty").hidden = runs.length > 0;
     by("empty").textContent = "There is no run yet: goodput train and goodput eval write them here.";
     if (!runs.length) return;
@@ -97,7 +98,7 @@
     if (facts === listed) {
       for (const age of by("list").querySelectorAll("[data-age]")) {
         const secs = runs.find(run => run.name === age.dataset.age)?.age_secs;
-        age.textContent = `${duration(secs)} ago`;
+        age.textContent = ago(secs);
         age.closest("td").dataset.value = secs;
       }
       return;
@@ -113,36 +114,54 @@
       const report = run.report ? element("a", { href: `/report?run=${encodeURIComponent(run.name)}` }, "report") : "";
       const watch = run.progress ? element("button", { type: "button" }, "training") : "";
       if (watch) watch.addEventListener("click", () => follow(run.name));
-      const age = element("span", { "data-age": run.name }, `${duration(run.age_secs)} ago`);
-      return [[tick, run.summary ? 1 : 0], [run.name], [element("span", { className: "controls" }, report, watch)], [run.state],
-        [age, run.age_secs], [run.best ?? "–"], [number(run.jct_secs), run.jct_secs ?? "–"]];
+      const age = element("span", { "data-age": run.name }, ago(run.age_secs));
+      return [[tick, run.summary ? 1 : 0], [run.name], [element("span", { className: "controls" }, report, watch)],
+        [run.best ?? "–"], [number(run.jct_secs), run.jct_secs ?? "–"], [run.state], [age, run.age_secs]];
     };
     put(by("list"), table(
-      [["compare", 1], ["run", 1], ["open", 1], ["state", 1], ["changed"], ["best policy", 1], ["mean JCT, s"]], runs.map(row)));
+      [["compare", 1], ["run", 1], ["open", 1], ["best policy", 1], ["mean JCT, s"], ["state", 1], ["changed"]], runs.map(row)));
     root.dataset.runs = runs.length;
     const running = runs.find(run => run.state === "running" && run.progress);
     if (running && !stream) follow(running.name);
   };
 
+  // Cells about the forecast of a service, and how often the load rose above the high one.
+  const ahead = forecast => !forecast ? [["–"], ["–"], ["–"], ["–"]] : [
+    [number(forecast.usual), forecast.usual], [number(forecast.high), forecast.high],
+    [`${forecast.above_high} of ${forecast.windows}`, forecast.above_high],
+    [new Date(forecast.until_ms).toLocaleTimeString(), forecast.until_ms]];
+
   const daemon = async () => {
-    const status = await get("/api/daemon");
+    const { status, nodes, services, queue } = await get("/api/daemon");
     by("cluster").hidden = false;
     const leads = status.term == null ? "stands by" : `leads, term ${status.term}`;
     by("daemon").textContent = `${status.engine} ${status.engine_release} · ${status.mode} · ${leads} · policy ` +
-      `${status.fallback ? `FALLBACK ${status.fallback}` : status.policy} · ${status.decisions} decisions`;
-    by("machines").replaceChildren(...status.nodes.map(node => element("div", { title: node.note },
+      `${status.undecided ? `${status.policy}, NOTHING IS DECIDED: ${status.undecided}` : status.fallback ? `FALLBACK ${status.fallback}` : status.policy} · ${status.decisions} decisions`;
+    by("machines").replaceChildren(...nodes.map(node => element("div", { title: node.note },
       element("b", {}, node.name), ` ${node.accelerator} `,
       element("span", { className: "held" }, "■".repeat(node.gpus - Math.min(node.free, node.gpus))),
       element("span", { className: "free" }, "■".repeat(node.free)),
       ...(node.health === "up" ? [] : [element("div", { className: "bad" }, `${node.health}: ${node.note}`)]))));
     const places = job => job.placement.map(on => `${on.node}:${on.gpus}`).join(" ");
-    put(by("queue"), status.queue.length ? table(
-      [["job", 1], ["tenant", 1], ["phase", 1], ["accelerators"], ["on", 1], ["age"], ["reason", 1]],
-      status.queue.map(job => [[job.name || job.key], [job.tenant], [job.phase], [job.gpus[1]], [places(job)],
+    // Jobs have no tenant where the deployment declares none.
+    const tenants = queue.some(job => job.tenant);
+    put(by("queue"), queue.length ? table(
+      [["job", 1], ...(tenants ? [["tenant", 1]] : []), ["phase", 1], ["accelerators"], ["on", 1], ["age"], ["reason", 1]],
+      queue.map(job => [[job.name || job.key], ...(tenants ? [[job.tenant]] : []), [job.phase], [job.gpus[1]], [places(job)],
         [duration(job.age_secs), job.age_secs], [job.detail || job.reason]])) : "The queue is empty.");
+    const ready = service => service.replicas.filter(replica => replica.phase === "ready").length;
+    const rate = value => value == null ? "unknown" : number(value);
+    by("services").hidden = !services.length;
+    const forecast = services.some(service => service.forecast);
+    by("ahead").hidden = !forecast;
+    put(by("served"), table(
+      [["service", 1], ["replicas ready"], ["load, 1/s"],
+        ...(forecast ? [["usual, 1/s"], ["high, 1/s"], ["above high"], ["forecast until", 1]] : [])],
+      services.map(service => [[service.name], [`${ready(service)} of ${service.replicas.length}`, ready(service)],
+        [rate(service.rate), service.rate ?? "–"], ...(forecast ? ahead(service.forecast) : [])])));
     by("alerts").hidden = !status.alerts.length;
     by("alerts").textContent = status.alerts.slice(-3).join(" · ");
-    root.dataset.nodes = status.nodes.length;
+    root.dataset.nodes = nodes.length;
   };
 
   const again = (work, millis) => {

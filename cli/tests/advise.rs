@@ -105,7 +105,7 @@ fn a_page_says_in_sentences_what_each_policy_would_have_done() {
     let page = fs::read_to_string(dir.path().join("advice.html")).unwrap();
     for sentence in [
         "<title>Other schedulers for the jobs of jobs.csv</title>",
-        "<b>fifo</b> Oldest first, at the requested size; no job passes one that does not fit. It never stops a job. A \
+        "<b>fifo:</b> Oldest first, at the requested size; no job passes one that does not fit. It never stops a job. A \
          job waits for 30 min on average. ",
         "A job waits for 30 min on average, as long as under fifo.",
         "Jobs hold 100.0\u{a0}% of the accelerators, 0 accelerator-hours are idle, and 0.0\u{a0}% of all accelerator",

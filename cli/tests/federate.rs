@@ -88,7 +88,11 @@ fn mistakes_are_named() {
     says("nodes = 2", "nodes = 0", &["clusters, east: cluster.groups.nodes is 0"]);
     says("pool = \"training\"", "pool = \"inference\"", &["clusters, east: groups.pool is inference"]);
     says("aryl+forecast", "arul", &["clusters, east: there is no policy \"arul\"", "did you mean \"aryl\"?"]);
-    says("aryl+forecast", "aryl+forecst", &["did you mean \"forecast\"?", "none, reactive, forecast, oracle"]);
+    says(
+        "aryl+forecast",
+        "aryl+forecst",
+        &["did you mean \"forecast\"?", "none, reactive, forecast, objective, oracle"],
+    );
     says("aryl+forecast", "gandiva(quantm_secs=1)", &["did you mean \"quantum_secs\"?", "list policies --parameters"]);
     says("aryl+forecast", "srtf@replica", &["clusters, east: policy is \"srtf@replica\"", "a training policy"]);
     says("information = \"oracle\"", "information = \"profiled\"", &["clusters, east: policy", "profiled"]);

@@ -9,6 +9,9 @@ use crate::support::{plain, run};
 
 const REPLICA: &str = "Llama-3.1-70B-fp8/vllm/h100_sxm/tp4";
 const START: &str = "fixed_ms = 10.0\nsequence_ms = 0.02\ncontext_ms = 1e-4\nprompt_ms = 0.05\npair_ms = 1e-7\n";
+/// Costs to begin with where each token uses 8 of 128 experts.
+const MIXTURE: &str = "fixed_ms = 10.0\nexperts_ms = 18.2\nexpert_share = 0.0625\nsequence_ms = 0.0199\n\
+                       context_ms = 1e-4\nprompt_ms = 0.05\npair_ms = 4.3e-7\n";
 
 /// Figures of a replay, and their relative difference from the measured ones.
 fn replay(dir: &Path, args: &[&str]) -> BTreeMap<String, (f64, Option<f64>)> {
@@ -75,4 +78,10 @@ fn costs_fitted_to_a_run_of_vllm_replay_it() {
     assert!(moved["preemptions"].0 > 100.0);
     let bounds = [("tpot_secs_mean", 0.02), ("ttft_secs_mean", 0.05), ("tpot_secs_p99", 0.1), ("ttft_secs_p99", 0.1)];
     within(&moved, bounds);
+    // The mixture of experts ran as two copies that share the requests.
+    fs::write(dir.path().join("mixture.toml"), MIXTURE).unwrap();
+    let copies = format!("{runs}/RTXPRO6000-Qwen3-30B-A3B-Instruct-2507/requests.jsonl");
+    let settings = ["--kv-tokens", "500000", "--sequences", "128", "--budget", "2048", "--replicas", "2", "--check"];
+    let args = [&[copies.as_str(), "--costs", "mixture.toml", "--fit", "mixture-costs.toml"][..], &settings].concat();
+    within(&replay(dir.path(), &args), bounds);
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::ui::Page;
+
 /// A process that ends with the test.
 struct Service(Child);
 
@@ -73,9 +75,9 @@ fn a_copied_program_runs_the_demonstration_on_fake_accelerators() {
     );
     fs::write(lone.path().join("node.toml"), node).unwrap();
     let deployment = format!(
-        "mode = \"act\"\n[engine.agents]\nfolder = \"{folder}/jobs\"\nnodes = [{{ name = \"n0\", address = \"127.0.0.1:{agent}\" }}]\n\
+        "mode = \"observe\"\n[engine.agents]\nfolder = \"{folder}/jobs\"\nnodes = [{{ name = \"n0\", address = \"127.0.0.1:{agent}\" }}]\n\
          [engine.agents.tls]\n{}[policy]\nname = \"tiresias\"\n[state]\ndirectory = \"{folder}/state\"\n[api]\n\
-         listen = \"127.0.0.1:{api}\"\n[[api.tokens]]\nname = \"me\"\nverbs = [\"read\"]\nsha256 = \"{hash}\"\n",
+         listen = \"127.0.0.1:{api}\"\n[[api.tokens]]\nname = \"me\"\nverbs = [\"read\", \"submit\"]\ntenants = [\"*\"]\nsha256 = \"{hash}\"\n",
         tls("goodput-daemon")
     );
     fs::write(lone.path().join("deployment.toml"), deployment).unwrap();
@@ -94,6 +96,22 @@ fn a_copied_program_runs_the_demonstration_on_fake_accelerators() {
         std::thread::sleep(Duration::from_millis(100));
     };
     assert!(seen.contains(",up"), "{seen}");
+    let words = ["live", "submit", "--name", "a", "--gpus", "8", "--url", &url, "--token-file", "token", "--", "true"];
+    let (taken, said) = lone.output(&words);
+    assert!(taken, "{said}");
+    let token = lone.path().join("token");
+    let page = Page::serve(lone.path(), &["--daemon", &url, "--token-file", token.to_str().unwrap()]);
+    // The page shows the job once the daemon has looked again, and the daemon starts nothing in this mode.
+    let state = loop {
+        let state = page.json("/api/daemon");
+        if state["queue"].as_array().is_some_and(|queue| !queue.is_empty()) {
+            break state;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "{state}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!((&state["queue"][0]["name"], &state["queue"][0]["phase"]), (&"a".into(), &"held".into()), "{state}");
+    assert_eq!((&state["nodes"][0]["name"], &state["nodes"][0]["gpus"]), (&"n0".into(), &8.into()), "{state}");
     let log = fs::read_to_string(lone.path().join("agent.log")).unwrap();
     assert!(log.contains("accelerators=8"), "{log}");
 }

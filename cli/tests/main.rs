@@ -5,6 +5,7 @@ mod cli;
 mod closed_pipes;
 mod dist;
 mod env_serve;
+mod explain;
 mod export;
 mod external;
 mod federate;

@@ -6,9 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::run;
 
@@ -41,7 +42,8 @@ impl Page {
         self.asked(path, "127.0.0.1")
     }
 
-    fn json(&self, path: &str) -> Value {
+    /// An answer in JSON.
+    pub fn json(&self, path: &str) -> Value {
         let (status, text) = self.get(path);
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).unwrap()
@@ -106,24 +108,79 @@ fn a_training_is_told_as_it_is_written() {
     assert_eq!(lines.next().unwrap(), "data: 200,40", "only what is new");
 }
 
+/// A daemon that is asked by a page, and its questions so far.
+pub struct AskedDaemon {
+    /// Address of the daemon.
+    pub url: String,
+    questions: Arc<Mutex<Vec<String>>>,
+}
+
+impl AskedDaemon {
+    /// A daemon that answers until the tests end.
+    pub fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let questions: Arc<Mutex<Vec<String>>> = Arc::default();
+        let asked = questions.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut bytes = [0; 4096];
+                let length = stream.read(&mut bytes).unwrap();
+                let question = String::from_utf8_lossy(&bytes[..length]).to_lowercase();
+                let body = Self::answer(question.split(' ').nth(1).unwrap_or_default());
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                asked.lock().unwrap().push(question);
+                let _ = write!(stream, "{head}{body}");
+            }
+        });
+        Self { url, questions }
+    }
+
+    /// The status has no nodes, services and jobs: each of them has a path of its own.
+    fn answer(path: &str) -> String {
+        let answer = match path {
+            "/v1/status" => json!({
+                "engine": "agents", "policy": "srtf+forecast", "mode": "act", "term": 1, "fallback": "", "now_secs": 0.0,
+                "at_ms": 0, "decisions": 7, "decision_ms": 1.0, "open_orders": 0, "alerts": [], "nodes": [], "queue": [],
+            }),
+            "/v1/nodes" => json!([{
+                "name": "n0", "accelerator": "a100", "gpus": 8, "free": 3, "pool": "shared", "lent": false, "health": "up",
+            }]),
+            "/v1/services" => json!([{
+                "name": "web", "rate": 12.5, "replicas": [{ "node": "n0", "phase": "ready" }],
+                "spec": {
+                    "tenant": "", "gpus_per_replica": 1, "profiles": {}, "reference": "",
+                    "slo": { "class": "interactive", "latency": 1000, "target": 0.99 }, "cold_start_ms": 0, "drain_ms": 0,
+                    "min_replicas": 0, "max_replicas": 4, "arrival_cv2": 1.0, "work_cv2": 0.0, "rate_step_ms": 60000,
+                },
+                "forecast": {
+                    "made_ms": 0, "until_ms": 60000, "usual": 14.0, "high": 21.0, "windows": 40, "above_high": 2,
+                },
+            }]),
+            "/v1/queue" => json!([{
+                "key": "1", "name": "a", "tenant": "", "phase": "held", "gpus": [1, 1, 1], "placement": [], "starts": 0,
+                "age_secs": 5.0, "attained_gpu_secs": 0.0, "progress": null, "reason": "no-capacity",
+                "detail": "it waits", "score": null,
+            }]),
+            path => panic!("{path} is not asked for"),
+        };
+        answer.to_string()
+    }
+}
+
 #[test]
-fn the_daemon_is_asked_with_the_token_and_its_status_is_handed_on() {
+fn the_daemon_is_asked_with_the_token_and_its_state_is_handed_on() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("token"), "secret\n").unwrap();
-    let daemon = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", daemon.local_addr().unwrap());
-    let asked = thread::spawn(move || {
-        let (mut stream, _) = daemon.accept().unwrap();
-        let mut bytes = [0; 4096];
-        let length = stream.read(&mut bytes).unwrap();
-        let body = "{\"queue\":[{\"name\":\"a\",\"detail\":\"it waits\"}]}";
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
-        String::from_utf8_lossy(&bytes[..length]).to_lowercase()
-    });
     let token = dir.path().join("token");
-    let page = Page::serve(dir.path(), &["--daemon", &address, "--token-file", token.to_str().unwrap()]);
-    assert_eq!(page.json("/api/daemon")["queue"][0]["detail"], "it waits");
-    let asked = asked.join().unwrap();
-    assert!(asked.starts_with("get /v1/status ") && asked.contains("authorization: bearer secret"), "{asked}");
+    fs::write(&token, "secret\n").unwrap();
+    let daemon = AskedDaemon::serve();
+    let page = Page::serve(dir.path(), &["--daemon", &daemon.url, "--token-file", token.to_str().unwrap()]);
+    let state = page.json("/api/daemon");
+    assert_eq!((&state["queue"][0]["detail"], &state["status"]["decisions"]), (&"it waits".into(), &7.into()));
+    assert_eq!((&state["nodes"][0]["name"], &state["services"][0]["forecast"]["high"]), (&"n0".into(), &21.0.into()));
+    let asked = daemon.questions.lock().unwrap();
+    let with_token = |asked: &String| asked.contains("authorization: bearer secret");
+    assert!(asked.len() == 4 && asked.iter().all(with_token), "{asked:?}");
     assert!(!page.get("/").1.contains("secret"), "the token stays with the program");
 }

@@ -12,6 +12,7 @@ pub mod markdown;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use serde::Serialize;
 
 pub use error::{CommandError, install};
 pub use listing::{Cell, Listing};
@@ -39,6 +40,30 @@ pub enum OutputFormat {
     Json,
     /// Comma-separated values with a header.
     Csv,
+}
+
+/// Form of an answer that is not a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum AnswerFormat {
+    /// Sentences for people.
+    #[default]
+    Text,
+    /// One object with all figures.
+    Json,
+}
+
+impl AnswerFormat {
+    /// Writes an answer to standard output: its sentences, or all its figures.
+    ///
+    /// # Errors
+    /// A write that fails, other than by a closed pipe.
+    pub fn print(self, sentences: impl FnOnce() -> String, figures: &impl Serialize) -> Result<(), CommandError> {
+        let text = match self {
+            Self::Text => sentences(),
+            Self::Json => serde_json::to_string_pretty(figures).map_err(CommandError::failed)?,
+        };
+        print(&format!("{}\n", text.trim_end_matches('\n')))
+    }
 }
 
 /// Writes text to standard output.

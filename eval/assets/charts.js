@@ -33,7 +33,7 @@ const goodput = (() => {
     if (value == null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
     const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 || size === 0 ? 2 : 3;
-    return value.toFixed(digits);
+    return value.toFixed(digits).replace("-", "−");
   };
 
   // The largest unit of time that an axis up to `secs` reads well in: its name and its size.
@@ -52,6 +52,19 @@ const goodput = (() => {
     const fine = inside([1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 108000, 345600, 1036800, 3456000]);
     return coarse.length > 3 ? coarse : fine.length > 1 ? fine
       : Array.from({ length: 5 }, (_, at) => low + (high - low) * at / 4);
+  };
+
+  // The text of a tick, without the zeros that say how exact a value is.
+  const plain = text => text.replace(/^(−?\d+)\.(\d*?)0*(?= |$)/, (_, whole, part) => part ? `${whole}.${part}` : whole);
+
+  // Places for ticks of which no two are closer than a label is wide.
+  const apart = (places, low, high, width, log) => {
+    const at = place => (log ? Math.log(place / low) / Math.log(high / low) : (place - low) / (high - low)) * width;
+    const kept = [];
+    for (const place of places) {
+      if (!kept.length || at(place) - at(kept[kept.length - 1]) >= 64) kept.push(place);
+    }
+    return kept;
   };
 
   // Rows go by the number that a cell begins with, and by its text where there is none; no value comes last. Each
@@ -98,7 +111,7 @@ const goodput = (() => {
     const axis = (label, text) => ({
       label, labelFont: font, font, labelSize: 22, stroke: () => color("--muted"),
       grid: { stroke: () => color("--grid"), width: 1 }, ticks: { show: false },
-      values: (_, ticks) => ticks.map(tick => tick == null ? "" : text(tick)),
+      values: (_, ticks) => ticks.map(tick => tick == null ? "" : plain(text(tick))),
     });
     const series = ({ name, color: variable, points, step }) => ({
       label: name, stroke: () => color(variable), width: points ? 1 : 2, spanGaps: true,
@@ -112,10 +125,15 @@ const goodput = (() => {
         x: { time: false, distr: xLog ? 3 : 1 },
         y: yFromZero ? { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.04, low + 1e-9)] } : {},
       },
-      axes: [{ ...axis(xName, xText), space: 70, splits, filter: splits && ((_, found) => found) }, { ...axis(yName, yText), size: 62 }],
+      axes: [{
+        ...axis(xName, xText), size: 26, space: 70, filter: splits && ((_, found) => found),
+        splits: splits && ((plot, at, low, high) => apart(splits(plot, at, low, high), low, high, plot.width - 100, xLog)),
+      }, { ...axis(yName, yText), size: 62 }],
       series: [{ label: xName, value: (_, value) => value == null ? "–" : xText(value) }, ...lines.map(series)],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 } },
-      legend: { live: true },
+      // Colours of the page's style, so that the legend follows its theme.
+      legend: { live: true, markers: Object.fromEntries(["stroke", "fill"].map(part =>
+        [part, (_, at) => `var(${lines[at - 1].color})`])) },
     };
     host.chart = new uPlot(options, [x, ...lines.map(line => line.values)], host);
     charts.add(host.chart);

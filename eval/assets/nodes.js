@@ -2,7 +2,7 @@
 "use strict";
 goodput.nodes = (() => {
   const { color, element, duration, timeUnit, number, root } = goodput;
-  const LEFT = 46, BOTTOM = 34, TOP = 4;
+  const LEFT = 46, BOTTOM = 42, TOP = 4;
 
   // The columns of `eval/src/report/node_chart.rs`.
   const unpack = async chart => {

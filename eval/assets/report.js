@@ -10,6 +10,7 @@
     const [workload, seed] = data.scenarios[at];
     return (state.workload < 0 || workload === state.workload) && (state.seed === "" || String(seed) === state.seed);
   });
+  const ofRun = ([workload, seed]) => data.workloads.length > 1 ? `workload ${data.workloads[workload]}, seed ${seed}` : `seed ${seed}`;
   const mean = values => values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
   const followers = [];
   const changed = () => followers.forEach(follow => follow());
@@ -61,11 +62,12 @@
       };
       const unit = metric.unit ? `, ${metric.unit}` : "";
       chart(plot, {
-        x: runs.map((_, at) => at), xName: "seed", yName: metric.name + unit, height: 300,
+        // An empty place at either end keeps points off the frame.
+        x: [-0.5, ...runs.map((_, at) => at), runs.length - 0.5], xName: "seed", yName: metric.name + unit, height: 300,
         xText: at => Number.isInteger(at) ? name(at) : "", yText: number,
         splits: runs.length < 12 ? () => runs.map((_, at) => at) : undefined,
         lines: shown().map(policy => ({ name: data.policies[policy].name, color: data.policies[policy].color, points: true,
-          values: runs.map(run => values[policy][run] == null ? null : values[policy][run] / metric.per) })),
+          values: [null, ...runs.map(run => values[policy][run] == null ? null : values[policy][run] / metric.per), null] })),
       });
       about.textContent = `${metric.about}; ${metric.higher ? "larger" : "smaller"} is better. A point is a run. ` +
         "Drag to zoom, double-click to see all.";
@@ -81,7 +83,8 @@
         element("thead", {}, element("tr", {}, ...heads.map(head => element("th", {}, head)))),
         element("tbody", {}, ...rows.map(([policy, ...numbers]) => element("tr", {},
           element("td", {}, element("span", { className: "name" }, dot(data.policies[policy].color), data.policies[policy].name)),
-          ...numbers.map((value, at) => cell(value, at === 4 ? String(value) : number(value)))))));
+          ...numbers.map((value, at) => cell(value, at === 4 ? String(value) : at < 3 ? number(value)
+            : policy === data.reference ? "reference" : `${value > 0 ? "+" : ""}${number(value)}`))))));
       sortable(table);
       grid.replaceChildren(table);
     });
@@ -122,8 +125,8 @@
   };
 
   const held = () => {
-    const host = data.held ? inFigure("utilisation", `Share of accelerators that jobs hold, of workload ` +
-      `${data.workloads[data.scenarios[0][0]]}, seed ${data.scenarios[0][1]}. Holding is not progress: compare goodput in the table.`) : null;
+    const host = data.held ? inFigure("utilisation", `Share of accelerators that jobs hold, of ` +
+      `${ofRun(data.scenarios[0])}. Holding is not progress: compare goodput in the table.`) : null;
     if (!host) return;
     const { until_secs: until, shares } = data.held, [unit, size] = timeUnit(until);
     const x = shares[0].map((_, at) => until / size * at / shares[0].length);
@@ -144,13 +147,13 @@
     const list = element("select", {}, ...with_chart.map(at => element("option", { value: at }, data.policies[at].name)));
     list.value = focus;
     const host = element("div", { className: "nodes" }), keys = element("p", { className: "keys" });
-    const note = element("p", { className: "note" }), [workload, seed] = data.scenarios[0];
+    const note = element("p", { className: "note" });
     const show = () => {
       const one = data.nodes[list.value], names = one.applications;
       keys.replaceChildren(...(names.length < 2 ? [] : names.slice(0, 8).map((name, at) => element("span", {}, dot(`--s${at}`), name))));
       const cut = one.bars < one.all_bars ? ` The page holds the first ${one.bars} of ${one.all_bars} stays.` : "";
       const left = data.crowded_out.length ? ` It has no room for ${data.crowded_out.join(", ")}.` : "";
-      note.textContent = `${one.bars} stays of ${one.jobs} jobs on ${one.nodes} nodes, of workload ${data.workloads[workload]}, seed ${seed}. A row ` +
+      note.textContent = `${one.bars} stays of ${one.jobs} jobs on ${one.nodes} nodes, of ${ofRun(data.scenarios[0])}. A row ` +
         `is a node and a bar is as high as the job has accelerators there.${cut}${left} Drag to zoom, double-click to see all.`;
       return goodput.nodes.show(host, one);
     };

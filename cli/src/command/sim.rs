@@ -79,7 +79,8 @@ pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     if shares {
         columns.extend(["compute_percent", "memory_mib"]);
     }
-    let mut rows = Listing::new(&columns);
+    let mut rows =
+        Listing::new(&columns).brief(&["job_id", "application", "submit_secs", "finish_secs", "jct_secs", "restarts"]);
     for record in &outcome.jobs {
         let secs = |time: SimTime| Cell::Number(time.as_secs_f64(), 3);
         let request = &jobs[record.job.index()].request;

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_configs::scenario::{SetupError, known_speeds, too_large};
-use goodput_console::CommandError;
+use goodput_configs::names::did_you_mean;
+use goodput_configs::scenario::{ANY_TYPE, SetupError, known_speeds, too_large};
+use goodput_console::{CommandError, say};
 use goodput_datasets::{Accelerators, Catalog, DataError, LoadedWorkload, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
@@ -65,6 +66,19 @@ pub fn workload(args: &Sim, cluster: &Cluster) -> Result<Workload, CommandError>
     Ok(workload)
 }
 
+/// Warns of accelerator types that no catalog knows. Jobs of which only a duration is known run on every type.
+fn warn_of_types(cluster: &Cluster, named: &str) {
+    let known = Accelerators::shipped();
+    let names = cluster.types.iter().map(|of| of.name.as_str());
+    for name in names.filter(|name| *name != ANY_TYPE && known.get(name).is_none()) {
+        let near = did_you_mean(name, known.rows().iter().map(|row| row.accelerator.name.as_str()));
+        say(&format!(
+            "warning: --cluster {named}: no catalog knows the accelerator type {name:?}{near}. Jobs of a known duration \
+             run on it as on any type; `goodput list accelerators` names the types"
+        ));
+    }
+}
+
 /// Checks that every job has a known speed on `cluster`, which the command line calls `named`, and that the cluster is
 /// large enough for the job.
 pub fn fits(cluster: &Cluster, named: &str, workload: &Workload) -> Result<(), CommandError> {
@@ -74,6 +88,7 @@ pub fn fits(cluster: &Cluster, named: &str, workload: &Workload) -> Result<(), C
         }
         error => setup_error(error),
     })?;
+    warn_of_types(cluster, named);
     let Some(request) = too_large(cluster, workload) else { return Ok(()) };
     let (name, needs, has) = (&request.name, request.min_gpus(), cluster.total_gpus());
     let problem =

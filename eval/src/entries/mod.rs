@@ -11,5 +11,5 @@ mod scenarios;
 
 pub use error::EntryError;
 pub use heuristic::{by_preset, heuristic, heuristic_entry, named};
-pub use policy::{LearnedPolicy, external, learned_entry, policy};
+pub use policy::{LearnedPolicy, ahead_of_learned, external, learned_entry, policy};
 pub use scenarios::{held_out, scenarios, seeds};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::compose::{NamedPolicy, lookahead_around, lookahead_base};
-use goodput_agents::heuristic::parameters::PolicyMaker;
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::experiment::Experiment;
@@ -60,12 +59,14 @@ pub fn policy(
         return external(program, experiment, setup);
     }
     if let Some(learned) = LearnedPolicy::by_name(name)? {
-        return learned_here(&learned, name, experiment, setup);
+        suits(&learned, name, setup)?;
+        return learned_entry(&learned.label, &learned.bundle, experiment.expected_peak(setup), setup.sharing());
     }
     if let Some((base, parameters)) = lookahead_base(name)
         && let Some(learned) = LearnedPolicy::by_name(base)?
     {
-        return ahead_of_learned(learned, base, parameters, experiment, setup);
+        suits(&learned, base, setup)?;
+        return ahead_of_learned(&learned, parameters, experiment.expected_peak(setup), setup.sharing());
     }
     let named: NamedPolicy = name.parse()?;
     if !named.is_replica() {
@@ -75,29 +76,25 @@ pub fn policy(
     Ok(by_preset(&experiment.environment, entry))
 }
 
-/// A trained policy called `name` on the cluster of the experiment.
-fn learned_here(
-    LearnedPolicy { label, bundle }: &LearnedPolicy,
-    name: &str,
-    experiment: &Experiment,
-    setup: &Setup,
-) -> Result<PolicyEntry, EntryError> {
-    let types = bundle.check_types(setup.cluster());
-    types.map_err(|source| EntryError::Types { name: name.to_owned(), source })?;
-    learned_entry(label, bundle, experiment.expected_peak(setup), setup.sharing())
+/// Refuses a trained policy called `name` that tells other accelerator types apart than the cluster has.
+fn suits(learned: &LearnedPolicy, name: &str, setup: &Setup) -> Result<(), EntryError> {
+    let types = learned.bundle.check_types(setup.cluster());
+    types.map_err(|source| EntryError::Types { name: name.to_owned(), source })
 }
 
-/// A lookahead with `parameters` around the trained policy called `base`.
-fn ahead_of_learned(
-    learned: LearnedPolicy,
-    base: &str,
+/// A lookahead with `parameters` around a trained policy.
+///
+/// # Errors
+/// [`EntryError::Decoder`] where the bundle does not say how it is to be run, and [`EntryError::Policy`] for parameters
+/// that there are not.
+pub fn ahead_of_learned(
+    LearnedPolicy { label, bundle }: &LearnedPolicy,
     parameters: &str,
-    experiment: &Experiment,
-    setup: &Setup,
+    expected: ExpectedPeak,
+    sharing: &Arc<Sharing>,
 ) -> Result<PolicyEntry, EntryError> {
-    let entry = learned_here(&learned, base, experiment, setup)?;
-    let base: PolicyMaker = Arc::from(entry.make);
-    let (name, make) = lookahead_around(base, &learned.label, parameters)?;
+    let entry = learned_entry(label, bundle, expected, sharing)?;
+    let (name, make) = lookahead_around(Arc::from(entry.make), label, parameters)?;
     Ok(PolicyEntry { name, make: Box::new(move |seed| make(seed)), ..entry })
 }
 

@@ -1,20 +1,24 @@
-//! The policy that is asked why: a bundle, an external program, or a published policy.
+//! The policy that is asked why: a bundle, an external program, a published policy, or a lookahead.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::loaning::Sharing;
-use goodput_agents::compose::{self, NamedPolicy, PolicyNameError};
+use goodput_agents::compose::{self, NamedPolicy, PolicyNameError, lookahead_base};
+use goodput_agents::heuristic::parameters::PolicyMaker;
 use goodput_agents::policies::explain::Explained;
 use goodput_agents::policies::external::{ExternalPolicy, ExternalProgram};
 use goodput_agents::zoo;
 use goodput_configs::names::nearest;
 use goodput_console::CommandError;
+use goodput_env::cluster::Cluster;
 use goodput_env::gym::{ExpectedPeak, Layout};
 use goodput_env::scenario::{Batching, Information, Scenario};
+use goodput_eval::entries::{LearnedPolicy, ahead_of_learned};
+use goodput_eval::run::PolicyEntry;
 
-use crate::command::study::unnamed;
+use crate::command::study::{self, unnamed};
 use crate::command::{programs, sim};
 
 /// Policy that was found by its name.
@@ -23,8 +27,48 @@ pub enum AskedPolicy {
     Bundle(Box<PolicyBundle>),
     /// A program in another process.
     Program(ExternalProgram),
-    /// A rule, which gives no reasons.
-    Published(NamedPolicy),
+    /// A rule, or a lookahead.
+    Made(MadePolicy),
+}
+
+/// A policy of a name alone: a published policy, or a lookahead around a published or a trained one.
+pub struct MadePolicy {
+    name: String,
+    make: PolicyMaker,
+    kind: MadeKind,
+}
+
+/// Policy behind a name.
+enum MadeKind {
+    /// A published policy, or a lookahead around one.
+    Published(Box<NamedPolicy>),
+    /// A lookahead around this trained policy.
+    AheadOf(Box<PolicyBundle>),
+}
+
+impl MadePolicy {
+    /// The policy called `name`.
+    fn open(name: &str) -> Result<Self, CommandError> {
+        if let Some((base, parameters)) = lookahead_base(name)
+            && let Some(learned) = LearnedPolicy::by_name(base).map_err(CommandError::input)?
+        {
+            // Explained runs have no services, so nothing is expected of a load.
+            let entry = ahead_of_learned(&learned, parameters, ExpectedPeak::default(), &Arc::default());
+            let PolicyEntry { name, make, .. } = entry.map_err(|error| study::fault(error.into()))?;
+            return Ok(Self { name, make: Arc::from(make), kind: MadeKind::AheadOf(Box::new(learned.bundle)) });
+        }
+        let named: NamedPolicy = name.parse().map_err(|error| absent(&error))?;
+        let (name, kind) = (named.to_string(), MadeKind::Published(Box::new(named.clone())));
+        Ok(Self { name, make: Arc::new(move |seed| named.build(seed, &Sharing::default())), kind })
+    }
+
+    /// Lack of a cluster for the policy, in words; `None` where it lacks nothing.
+    pub fn lacks(&self, cluster: &Cluster) -> Option<String> {
+        match &self.kind {
+            MadeKind::Published(named) => named.lacks(cluster).map(|problem| format!("{} {problem}", self.name)),
+            MadeKind::AheadOf(_) => None,
+        }
+    }
 }
 
 /// Run in which a policy is asked.
@@ -48,15 +92,16 @@ impl AskedPolicy {
         if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
             return Ok(Self::Bundle(Box::new(sim::bundle(name)?)));
         }
-        name.parse().map(Self::Published).map_err(|error| absent(&error))
+        MadePolicy::open(name).map(Self::Made)
     }
 
-    /// Kind of the policy: that of the bundle, `program`, or `published`.
+    /// Kind of the policy: that of the bundle, `program`, `published`, or `lookahead` around a trained policy.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bundle(bundle) => bundle.kind(),
             Self::Program(_) => "program",
-            Self::Published(_) => "published",
+            Self::Made(MadePolicy { kind: MadeKind::Published(_), .. }) => "published",
+            Self::Made(MadePolicy { kind: MadeKind::AheadOf(_), .. }) => "lookahead",
         }
     }
 
@@ -68,8 +113,8 @@ impl AskedPolicy {
                 (policy.batching(), policy.information())
             }
             Self::Program(_) => (Batching::Requested, Information::Profiled),
-            Self::Published(named) => {
-                let policy = named.build(0, &Sharing::default());
+            Self::Made(made) => {
+                let policy = (made.make)(0);
                 (policy.batching(), policy.information())
             }
         })
@@ -79,23 +124,16 @@ impl AskedPolicy {
     pub fn check(&self, situation: &Situation) -> Result<(), CommandError> {
         let given = situation.scenario.options.information;
         match self {
-            Self::Bundle(bundle) => {
-                bundle.check_types(&situation.scenario.cluster).map_err(CommandError::input)?;
-                let meant = self.conventions()?.1;
-                if std::mem::discriminant(&given) != std::mem::discriminant(&meant) {
-                    return Err(CommandError::input(format!(
-                        "the policy was trained at information level {meant}, this run gives {given}"
-                    ))
-                    .with_help("give a run whose `information` is that of the training; its model card has it"));
-                }
-                Ok(())
-            }
+            Self::Bundle(bundle) => check_bundle(bundle, self.conventions()?.1, situation),
             Self::Program(program) => programs::check(program, &situation.layout, &situation.types),
-            Self::Published(named) => {
-                let needs = named.build(0, &Sharing::default()).needs();
+            Self::Made(MadePolicy { make, kind: MadeKind::AheadOf(bundle), .. }) => {
+                check_bundle(bundle, make(0).information(), situation)
+            }
+            Self::Made(MadePolicy { name, make, .. }) => {
+                let needs = make(0).needs();
                 match given.allows(needs) {
                     true => Ok(()),
-                    false => Err(CommandError::input(format!("{named} cannot run at information level {given}"))
+                    false => Err(CommandError::input(format!("{name} cannot run at information level {given}"))
                         .with_help(format!("give a run whose `information` is at least {needs}"))),
                 }
             }
@@ -111,7 +149,7 @@ impl AskedPolicy {
                 let policy = ExternalPolicy::new(program.clone(), layout, types, scenario.seed);
                 Explained::of_program(policy.with_expected_peak(expected.clone()))
             }
-            Self::Published(named) => Explained::without_reasons(named.build(scenario.seed, &Sharing::default())),
+            Self::Made(made) => Explained::published((made.make)(scenario.seed)),
         })
     }
 
@@ -119,7 +157,8 @@ impl AskedPolicy {
     pub fn fault(&self) -> Option<String> {
         match self {
             Self::Bundle(bundle) => bundle.fault(),
-            Self::Program(_) | Self::Published(_) => None,
+            Self::Made(MadePolicy { kind: MadeKind::AheadOf(bundle), .. }) => bundle.fault(),
+            Self::Program(_) | Self::Made(_) => None,
         }
     }
 
@@ -131,8 +170,24 @@ impl AskedPolicy {
                 "{} gives no reasons: an external program gives the reasons that it sends with its actions.",
                 program.name()
             ),
-            Self::Published(named) => format!("{named} gives no reasons. Its rule: {}.", named.entry().about),
+            Self::Made(MadePolicy { name, kind: MadeKind::Published(named), .. }) => {
+                format!("{name} gives no reasons. Its rule: {}.", named.entry().about)
+            }
+            Self::Made(MadePolicy { name, .. }) => format!("{name} gives no reasons."),
         }
+    }
+}
+
+/// Refuses a run of a trained policy on other accelerator types, or at another information level, than it was made for.
+fn check_bundle(bundle: &PolicyBundle, meant: Information, situation: &Situation) -> Result<(), CommandError> {
+    bundle.check_types(&situation.scenario.cluster).map_err(CommandError::input)?;
+    let given = situation.scenario.options.information;
+    match std::mem::discriminant(&given) == std::mem::discriminant(&meant) {
+        true => Ok(()),
+        false => Err(CommandError::input(format!(
+            "the policy was trained at information level {meant}, this run gives {given}"
+        ))
+        .with_help("give a run whose `information` is that of the training; its model card has it")),
     }
 }
 

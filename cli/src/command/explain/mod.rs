@@ -72,7 +72,7 @@ fn situation(args: &Explain, asked: &AskedPolicy) -> Result<Situation, CommandEr
         return Ok(Situation {
             // The run of a published policy is that of `goodput eval`.
             scenario: match asked {
-                AskedPolicy::Published(_) => {
+                AskedPolicy::Made(_) => {
                     let entry = entries::policy(&args.policy, None, &experiment, &setup);
                     entry.map_err(|error| study::fault(error.into()))?.under(&scenario)
                 }
@@ -88,10 +88,10 @@ fn situation(args: &Explain, asked: &AskedPolicy) -> Result<Situation, CommandEr
     let options = SimOptions { batching, information, ..SimOptions::standard() };
     let workload = read_workload(path, Catalog::shipped()).map_err(sim::data_fault)?.workload;
     let cluster = sim_inputs::cluster(&args.cluster)?;
-    if let AskedPolicy::Published(named) = asked
-        && let Some(problem) = named.lacks(&cluster)
+    if let AskedPolicy::Made(made) = asked
+        && let Some(problem) = made.lacks(&cluster)
     {
-        return Err(CommandError::input(format!("{named} {problem}")).with_help(FIGURES));
+        return Err(CommandError::input(problem).with_help(FIGURES));
     }
     Ok(Situation {
         scenario: Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0)),
@@ -151,12 +151,16 @@ fn why(
     decision: &Decision,
     compared: &ComparedDecision,
 ) -> Result<Why, CommandError> {
+    if let Some(look) = decision.look() {
+        args.job.as_deref().map(|name| active(name, compared)).transpose()?;
+        return Ok(Why::Simulated(look.clone()));
+    }
     match asked {
         AskedPolicy::Bundle(_) => {
             let (job, explanation) = taken_apart(args, decision, compared)?;
             Ok(Why::TakenApart { job, explanation })
         }
-        AskedPolicy::Program(_) | AskedPolicy::Published(_) => {
+        AskedPolicy::Program(_) | AskedPolicy::Made(_) => {
             let asked_for = args.job.as_deref().map(|name| active(name, compared)).transpose()?;
             let of_job = |action: &&ChosenAction| asked_for.is_none_or(|row| action.id == Some(row.id));
             let silence = asked.silence();

@@ -3,6 +3,7 @@
 use goodput_agents::policies::explain::{Contribution, Explanation};
 use goodput_agents::policies::external::ChosenAction;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
+use goodput_env::policy::{Look, SimulatedWay};
 use goodput_env::view::ClusterView;
 use goodput_eval::report::plots::ContributionBar;
 use goodput_eval::studies::explain::{ComparedDecision, ExplainPage, JobStanding};
@@ -33,6 +34,8 @@ pub enum Why {
         /// Contributions of the features.
         explanation: Explanation,
     },
+    /// The ways that a lookahead simulated.
+    Simulated(Look),
     /// Actions of an external program with the reasons that it sent; no actions of a published policy.
     Told {
         /// Actions in the order of the round.
@@ -46,6 +49,7 @@ impl Why {
     fn sentence(&self) -> String {
         match self {
             Self::TakenApart { job, explanation } => question(job, explanation),
+            Self::Simulated(look) => look.sentence(),
             Self::Told { actions, .. } if actions.iter().any(|action| !action.reason.is_empty()) => {
                 "The program gave these reasons.".to_owned()
             }
@@ -56,6 +60,7 @@ impl Why {
     fn table(&self) -> Option<Listing> {
         match self {
             Self::TakenApart { explanation, .. } => Some(features(explanation)),
+            Self::Simulated(look) => Some(simulated(look)),
             Self::Told { actions, .. } if actions.is_empty() => None,
             Self::Told { actions, .. } => Some(told(actions)),
         }
@@ -67,10 +72,11 @@ impl Shown<'_> {
     pub fn page(&self, policy: &str) -> String {
         let bars = match &self.why {
             Why::TakenApart { explanation, .. } => sorted(explanation).map(bar).collect(),
-            Why::Told { .. } => Vec::new(),
+            Why::Simulated(_) | Why::Told { .. } => Vec::new(),
         };
         let said = match &self.why {
             Why::TakenApart { .. } => Vec::new(),
+            Why::Simulated(look) => look.ways.iter().map(SimulatedWay::words).collect(),
             Why::Told { actions, .. } => actions.iter().map(line).collect(),
         };
         let page = ExplainPage {
@@ -142,6 +148,7 @@ impl Why {
                 });
                 ("explained", explained)
             }
+            Self::Simulated(look) => ("look", json!(look)),
             Self::Told { actions, .. } => ("actions", json!(actions)),
         }
     }
@@ -153,6 +160,24 @@ fn line(action: &ChosenAction) -> String {
     let job = job.as_ref().map(|job| format!("{job}: ")).unwrap_or_default();
     let reason = if reason.is_empty() { String::new() } else { format!(", because: {reason}") };
     format!("{job}{action}{reason}")
+}
+
+/// The ways that were simulated, the way that was played until then first.
+fn simulated(look: &Look) -> Listing {
+    let mut rows = Listing::new(&["way", "futures", "cost_secs", "difference_secs", "low", "high", "chosen"]);
+    for way in &look.ways {
+        let difference = |at: usize| Cell::option(way.difference_secs, |all| Cell::Number(all[at], 0));
+        rows.push(vec![
+            way.name.as_str().into(),
+            Cell::Whole(i64::from(way.futures)),
+            Cell::Number(way.cost_secs, 0),
+            difference(0),
+            difference(1),
+            difference(2),
+            if way.chosen { "yes" } else { "" }.into(),
+        ]);
+    }
+    rows
 }
 
 fn told(actions: &[ChosenAction]) -> Listing {

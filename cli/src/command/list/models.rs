@@ -11,9 +11,20 @@ use crate::command::sim::data_fault;
 
 /// Listing of `goodput list accelerators`.
 pub fn accelerators() -> Listing {
-    const BRIEF: &[&str] =
-        &["accelerator", "kind", "memory_mib", "watts", "watts_kind", "dollars_per_hour", "benchmarks", "models"];
-    let mut rows = Listing::new(&[BRIEF, &["unchecked", "sources"]].concat()).brief(BRIEF);
+    const COLUMNS: &[&str] = &[
+        "accelerator",
+        "kind",
+        "memory_mib",
+        "watts",
+        "watts_kind",
+        "dollars_per_hour",
+        "benchmarks",
+        "models",
+        "unchecked",
+        "sources",
+    ];
+    let brief = ["accelerator", "memory_mib", "watts", "dollars_per_hour", "benchmarks", "models"];
+    let mut rows = Listing::new(COLUMNS).brief(&brief);
     for row in Accelerators::shipped().rows() {
         rows.push(vec![
             row.accelerator.name.as_str().into(),
@@ -33,8 +44,8 @@ pub fn accelerators() -> Listing {
 
 /// Listing of `goodput list llm-replicas`: configurations of language models and the costs of a step, milliseconds.
 pub fn llm_replicas() -> Listing {
-    const BRIEF: &[&str] = &["replica", "devices", "rows", "kv_tokens", "fixed_ms", "context_ms", "prompt_ms"];
-    const MORE: &[&str] = &["experts_ms", "expert_share", "sequence_ms", "pair_ms", "source"];
+    const BRIEF: &[&str] = &["replica", "devices", "rows", "kv_tokens", "fixed_ms", "prompt_ms"];
+    const MORE: &[&str] = &["context_ms", "experts_ms", "expert_share", "sequence_ms", "pair_ms", "source"];
     let catalog = ReplicaCatalog::shipped();
     let mut rows = Listing::new(&[BRIEF, MORE].concat()).brief(BRIEF);
     let source = catalog.sources.values().map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -46,8 +57,8 @@ pub fn llm_replicas() -> Listing {
             Cell::Whole(i64::from(replica.rows)),
             Cell::Whole(replica.kv_tokens as i64),
             Cell::Number(step.fixed_ms, 3),
-            Cell::Number(step.context_ms, 9),
             Cell::Number(step.prompt_ms, 6),
+            Cell::Number(step.context_ms, 9),
             Cell::Number(step.experts_ms, 3),
             Cell::Number(step.expert_share, 4),
             Cell::Number(step.sequence_ms, 6),
@@ -61,9 +72,11 @@ pub fn llm_replicas() -> Listing {
 /// Listing of `goodput list applications`. A fixed batch size holds under every policy; another one is the batch size
 /// that a policy may change.
 pub fn applications() -> Result<Listing, CommandError> {
-    const BRIEF: &[&str] = &["application", "batch", "batch_size", "sample", "gpus", "tuned_gpus", "types"];
+    const COLUMNS: &[&str] =
+        &["application", "batch", "batch_size", "sample", "gpus", "tuned_gpus", "types", "sources"];
+    let brief = ["application", "batch", "batch_size", "gpus", "tuned_gpus", "types"];
     let models = LanguageModels::shipped().map_err(data_fault)?;
-    let mut rows = Listing::new(&[BRIEF, &["sources"]].concat()).brief(BRIEF);
+    let mut rows = Listing::new(COLUMNS).brief(&brief);
     for application in &Catalog::shipped().applications {
         let model = models.models().iter().find(|model| model.name == application.name);
         let tuned = Catalog::shipped().tuned(&application.name).iter().map(|tuned| tuned.replicas.to_string());

@@ -84,7 +84,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
-        let GateVerdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent, late_excess } = verdict;
+        let GateVerdict { rival, rival_jct_secs, learned_jct_secs, allowed_percent, late_excess } = verdict;
         let late = match late_excess > 0.0 {
             true => format!(
                 "; {:.1} % more requests are late than the objective or the teacher allows",
@@ -93,7 +93,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
             false => String::new(),
         };
         say(&format!(
-            "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {teacher_jct_secs:.1} s with its teacher {teacher}; \
+            "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {rival_jct_secs:.1} s with {rival}; \
              train.gate_percent = {allowed_percent} says how much longer it may be{late}"
         ));
         return Ok(ExitCode::from(GATE));

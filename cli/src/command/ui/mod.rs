@@ -22,6 +22,7 @@ use goodput_console::{CommandError, print, say};
 use goodput_eval::report::{CHART_JS, page_style};
 use goodputd::args::DaemonAddress;
 use goodputd::client::Client;
+use goodputd::top::Reading;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -130,15 +131,15 @@ async fn follow(State(served): State<Arc<ServedPage>>, Query(asked): Query<Named
     }
 }
 
-/// Status of the daemon with its nodes and its queue. The token stays on this side.
+/// State of the daemon with its nodes, its services and its queue. The token stays on this side.
 async fn daemon(State(served): State<Arc<ServedPage>>) -> Response {
-    let status = tokio::task::spawn_blocking(move || {
+    let reading = tokio::task::spawn_blocking(move || {
         let address = served.daemon.as_ref()?;
-        let status = Client::new(address, LIVE).and_then(|client| client.get::<Value>("/v1/status"));
-        Some(status.map_err(|error| error.message().to_owned()))
+        let reading = Client::new(address, LIVE).and_then(|client| Reading::of(&client));
+        Some(reading.map_err(|error| error.message().to_owned()))
     });
-    match status.await {
-        Ok(Some(Ok(status))) => Json(status).into_response(),
+    match reading.await {
+        Ok(Some(Ok(reading))) => Json(reading).into_response(),
         Ok(Some(Err(error))) => problem(StatusCode::BAD_GATEWAY, &error),
         Ok(None) => problem(StatusCode::NOT_FOUND, "no daemon was named: start the page with --daemon URL"),
         Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),

@@ -26,12 +26,14 @@ impl Advice {
         if sentences.is_empty() {
             sentences.push(format!("No policy has a shorter mean wait than {}.", self.policies[0]));
         }
-        let outside =
-            self.rows_of_first().filter_map(|row| row.figures.get(WAIT)).any(|wait| wait.excludes(wait.value));
-        if outside {
+        let lies_outside = |row: &AdviceRow| {
+            let differences = row.difference.as_ref().and_then(|figures| figures.get(WAIT));
+            row.figures.get(WAIT).into_iter().chain(differences).any(|wait| wait.excludes(wait.value))
+        };
+        if self.rows.iter().filter(|row| row.group == JobGroup::All).any(lies_outside) {
             sentences.push(
-                "A wait of the trace lies outside its range: busy blocks follow one another in the trace, and not in \
-                 those drawn. Longer blocks keep more of this (--block-hours)."
+                "A wait or a difference of the trace lies outside its range: busy blocks follow one another in the \
+                 trace, and not in those drawn. Longer blocks keep more of this (--block-hours)."
                     .into(),
             );
         }
@@ -55,7 +57,7 @@ impl Advice {
     pub(super) fn told(&self) -> Vec<(String, String)> {
         let row = |policy: &String| {
             let row = self.plain(policy, &JobGroup::All)?;
-            Some((policy.clone(), [rule(policy), self.waits(row), used(row)].concat()))
+            Some((format!("{policy}:"), [rule(policy), self.waits(row), used(row)].concat()))
         };
         self.policies.iter().filter_map(row).collect()
     }
@@ -169,6 +171,42 @@ mod tests {
         assert_eq!(of(1.0, 0.0, 3.0), "60 min more than under fifo (0 s less to 3.0 h more, which may be chance)");
         assert_eq!(of(0.0, 0.0, 0.0), "as long as under fifo");
         assert_eq!(against(&Estimate { value: 0.0, ci: None }, "without it"), "as long as without it");
+    }
+
+    #[test]
+    fn a_difference_outside_its_range_is_explained() {
+        let row = |policy: &str, wait: Estimate, less: Option<Estimate>| AdviceRow {
+            policy: policy.into(),
+            change: ClusterChange::Nothing,
+            group: JobGroup::All,
+            jobs: 9,
+            figures: [(WAIT, wait)].into(),
+            difference: less.map(|less| [(WAIT, less)].into()),
+        };
+        let verdict = |less: Estimate| {
+            let rows =
+                vec![row("fifo", estimate(5.0, 1.0, 6.0), None), row("srtf", estimate(2.0, 1.0, 3.0), Some(less))];
+            let advice = Advice {
+                jobs: 9,
+                span_hours: 72.0,
+                gpus: 8,
+                resamples: 20,
+                block_hours: 24.0,
+                tenants: Vec::new(),
+                policies: vec!["fifo".into(), "srtf".into()],
+                best: "srtf".into(),
+                best_without_stops: Some("fifo".into()),
+                rows,
+            };
+            advice.verdict()
+        };
+        let inside = verdict(estimate(-3.0, -4.0, -1.0));
+        assert_eq!(
+            inside,
+            ["Of all policies, srtf has the shortest mean wait: 3.0 h less than under fifo (60 min to 4.0 h less)."]
+        );
+        let outside = verdict(estimate(-3.0, -2.5, -1.0));
+        assert!(outside.len() == 2 && outside[1].contains("--block-hours"), "{outside:?}");
     }
 
     #[test]
