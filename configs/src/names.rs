@@ -9,10 +9,10 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (letters <= 1 + lower.chars().count() / 4).then_some(nearest)
 }
 
-/// Question after an unknown name in a message: ` (did you mean "fifo"?)`. Empty where no known name is
-/// close.
+/// Question after an unknown name in a message: ` (did you mean "fifo"?)`. Empty where no other known name is close.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, known).map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
+    let others = known.into_iter().filter(|known| *known != name);
+    nearest(name, others).map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
 }
 
 #[cfg(test)]
@@ -28,5 +28,7 @@ mod tests {
         assert_eq!(nearest("zebra", ["hours", "jobs"]), None);
         assert_eq!(nearest("any", []), None);
         assert_eq!(did_you_mean("srft", ["fifo", "srtf"]), " (did you mean \"srtf\"?)");
+        // A name that is known, and wrong for another reason, is not its own remedy.
+        assert_eq!(did_you_mean("srtf", ["fifo", "srtf"]), "");
     }
 }

@@ -72,6 +72,11 @@ fn messages_name_the_place_and_no_type_of_rust() {
         (Kind::Experiment, "evaluate.policies=[1]", "expected a text or a table, found 1"),
         (Kind::Federation, "clusters.0.policy=srtf(x=1)", "policy srtf has no parameters"),
         (Kind::Deployment, "policy.name=themis(lease_secs=soon)", "expected a number from 1 to 10000000"),
+        (
+            Kind::Deployment,
+            "policy.name=lookahead(tiresias)",
+            "reliance.timeout_ms is 200, expected at least 1000 for a policy that looks ahead",
+        ),
         (Kind::Deployment, "reliance.fallback=gandiva(60)", "a parameter is PARAMETER=VALUE"),
         (Kind::Experiment, "environment.sharing={ contention = 1.0 }", "environment.sharing.contention is 1, expected"),
         (Kind::Experiment, "environment.sharing={ slots = 0 }", "environment.sharing.slots is 0, expected 1 to 1024"),
@@ -143,4 +148,23 @@ fn messages_name_the_place_and_no_type_of_rust() {
         assert_eq!(words, None, "{set}: {error}");
         assert!(error.source_text.is_some(), "{set}: {error} points at no place");
     }
+}
+
+#[test]
+fn a_server_of_forecasts_beyond_this_host_names_the_authority_of_its_callers() {
+    let read = |more: &str| {
+        let text = SERVER.replace("127.0.0.1:9108", "0.0.0.0:9108").replace("[dynamo]\nservice", "#");
+        let text = text.replacen("[prometheus]", &format!("{more}\n[prometheus]"), 1);
+        reader::parse::<ForecastServerConfig>("x.toml", &text).map(drop).map_err(|error| error.to_string())
+    };
+    const FILES: &str = "[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\n";
+    for refused in ["", FILES] {
+        let said = read(refused).unwrap_err();
+        assert!(said.contains("grpc") && said.contains("tls.clients"), "{said}");
+    }
+    for taken in ["insecure = true".to_owned(), format!("{FILES}clients = \"ca.pem\"\n")] {
+        assert_eq!(read(&taken), Ok(()), "{taken}");
+    }
+    let said = error(Kind::ForecastServer, "tls={ certificate = \"a.pem\", key = \"a.key\" }").to_string();
+    assert!(said.contains("dynamo") && said.contains("encrypted"), "{said}");
 }

@@ -190,9 +190,23 @@ pub struct TrainConfig {
     /// Episodes that begin in the middle; absent: on an empty cluster. For `[agent.ppo]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpConfig>,
+    /// Export gate: the policies that the policy is compared with on validation seeds before it is exported.
+    pub gate: GateRivals,
     /// Export gate, percent: the most by which the policy's mean job completion time (JCT) on
-    /// validation seeds may exceed that of its teacher.
+    /// validation seeds may exceed that of the best rival.
     pub gate_percent: f64,
+}
+
+/// Rivals of a policy at its export gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateRivals {
+    /// The teacher alone.
+    #[default]
+    Teacher,
+    /// The teacher and the heuristics of `evaluate.policies`, but for the genetic search of `pollux`, which costs more
+    /// than a training. Where jobs measure their speeds, the measurements are shared for all, the policy included.
+    Heuristics,
 }
 
 impl Default for TrainConfig {
@@ -207,6 +221,7 @@ impl Default for TrainConfig {
             randomise: None,
             curriculum: None,
             warm_up: None,
+            gate: GateRivals::Teacher,
             gate_percent: 0.0,
         }
     }
@@ -267,6 +282,11 @@ impl Experiment {
         }
         if !self.train.gate_percent.is_finite() || self.train.gate_percent < 0.0 {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
+        }
+        let untaught = self.agent.as_ref().is_some_and(|agent| agent.teacher().is_none());
+        if self.train.gate == GateRivals::Heuristics && untaught {
+            let expected = "teacher: this agent has none, and is exported as it is";
+            return Err(value("train.gate", "heuristics".into(), expected));
         }
         self.check_circumstances()?;
         resilience::check(&self.resilience, &self.tenants)?;

@@ -10,7 +10,7 @@ mod training;
 mod worth;
 
 pub use prometheus::{PrometheusConfig, ServerAddress};
-pub use serve::{DynamoConfig, ForecastServerConfig, ServedLoad};
+pub use serve::{DynamoConfig, ForecastServerConfig, ForecastTls, ServedLoad};
 #[cfg(feature = "scenarios")]
 pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, Season, SeriesConfig};
 #[cfg(feature = "learning")]

@@ -23,8 +23,11 @@ pub struct ForecastServerConfig {
     /// Address of the gRPC interface, for KEDA and for the planner of Dynamo. An empty text turns the interface off.
     #[serde(default = "grpc_address")]
     pub grpc: String,
-    /// Whether the interfaces may listen beyond this host. They ask for no token and use no TLS: a program in reach of
-    /// a port reads the loads.
+    /// Certificates by which both interfaces use TLS; absent: they are not encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ForecastTls>,
+    /// Whether the interfaces may listen beyond this host though callers show no certificate (`tls.clients`): a program
+    /// in reach of a port reads the loads.
     #[serde(default)]
     pub insecure: bool,
     /// Folder for the state of the forecasters. After a restart the server asks Prometheus only for the steps that the
@@ -37,6 +40,19 @@ pub struct ForecastServerConfig {
     /// Predictions for the planner of Dynamo; none where the table is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamo: Option<DynamoConfig>,
+}
+
+/// Files by which the interfaces use TLS. Files that change are read again without a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForecastTls {
+    /// Certificate of the server in PEM, followed by those between it and the authority.
+    pub certificate: PathBuf,
+    /// Private key of the certificate in PEM.
+    pub key: PathBuf,
+    /// Authorities in PEM: callers show a certificate that one of them has signed. Absent: every caller is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<PathBuf>,
 }
 
 /// Service of which the server forecasts the load.
@@ -192,11 +208,12 @@ impl ConfigFile for ForecastServerConfig {
                 return Err(CheckError::value(key, format!("{address:?}"), "HOST:PORT, such as \"127.0.0.1:9107\""));
             }
         }
+        let known = self.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
         for (key, address) in [("listen", &self.listen), ("grpc", &self.grpc)] {
             let host = address.rsplit_once(':').map_or("", |(host, _)| host);
-            if !self.insecure && !address.is_empty() && !is_this_host(host) {
-                let expected = "an address of this host, such as 127.0.0.1:9107, or insecure = true in a network in \
-                                which no other program reaches the port";
+            if !self.insecure && !known && !address.is_empty() && !is_this_host(host) {
+                let expected = "an address of this host, such as 127.0.0.1:9107, or tls.clients, the authority of the \
+                                callers, or insecure = true in a network in which no other program reaches the port";
                 return Err(CheckError::value(key, format!("{address:?}"), expected));
             }
         }
@@ -219,6 +236,10 @@ impl ConfigFile for ForecastServerConfig {
             }
         }
         let Some(dynamo) = &self.dynamo else { return Ok(()) };
+        if self.tls.is_some() {
+            let expected = "no such table beside [tls]: the planner of Dynamo has no encrypted transport";
+            return Err(CheckError::value("dynamo", "a table", expected));
+        }
         let names = || self.services.iter().map(|service| service.name.as_str());
         let name = dynamo.service.as_str();
         if names().any(|known| known == name) {

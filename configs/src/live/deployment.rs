@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::adaptation::Adaptation;
 use goodput_agents::compose::resilience::Resilience;
+use goodput_agents::compose::{Wrappers, lookahead_base};
 use goodput_env::tenant::Tenants;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ use crate::policies;
 use crate::reader::ConfigFile;
 use crate::resilience;
 use crate::tenants::{self, CohortConfig, TenantConfig};
+
+/// Shortest time, milliseconds, that a policy which looks ahead may be given.
+const LOOK_MS: u64 = 1000;
 
 /// A live cluster that a policy drives: `goodput live run FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -247,6 +250,23 @@ impl Deployment {
         })
     }
 
+    /// Checks that `policy` has time to plan: a policy that looks ahead simulates for a second or more, and the
+    /// fallback decides instead of a policy that is late.
+    ///
+    /// # Errors
+    /// [`CheckError`] with the key `reliance.timeout_ms`.
+    pub fn check_time_of(&self, policy: &PolicyConfig) -> Result<(), CheckError> {
+        let plans = policy.name.as_deref().is_some_and(|name| lookahead_base(name).is_some());
+        match self.reliance.timeout_ms {
+            short if plans && short < LOOK_MS => Err(CheckError::value(
+                "reliance.timeout_ms",
+                short,
+                format!("at least {LOOK_MS} for a policy that looks ahead, because a look takes a second or more"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that the engine's settings allow `mode`.
     ///
     /// # Errors
@@ -282,6 +302,7 @@ impl ConfigFile for Deployment {
         self.check_mode(self.mode)?;
         self.tenants()?;
         self.check_tenants_under(&self.policy)?;
+        self.check_time_of(&self.policy)?;
         resilience::check(&self.resilience, &self.tenants)?;
         adaptation::check(&self.adaptation, &self.tenants, &self.cohorts)?;
         self.services()?;

@@ -73,7 +73,7 @@ pub enum InformationSetting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RelianceConfig {
-    /// Longest a decision may take, milliseconds.
+    /// Longest a decision may take, milliseconds; the first one of a policy has at least five seconds.
     pub timeout_ms: u64,
     /// Heuristic that decides instead, as text or as a table with its parameters.
     #[serde(deserialize_with = "policies::name")]

@@ -39,7 +39,7 @@ pub use loaning::{ForecasterConfig, LoaningConfig};
 pub use preset::{AsPublished, Override};
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig};
 pub use setup::{Setup, too_large};
-pub use speeds::known_speeds;
+pub use speeds::{ANY_TYPE, known_speeds};
 pub use windows::WindowsConfig;
 
 use crate::error::CheckError;

@@ -1,11 +1,13 @@
 //! Inference services: `[[services]]`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use goodput_datasets::import::load;
 use goodput_datasets::llm::ReplicaCatalog;
+use goodput_datasets::samples::load_series;
 use goodput_datasets::synth::{LoadSynth, SynthError};
 use goodput_datasets::{DataError, ServingCatalog};
 use goodput_env::cluster::{Cluster, Pool};
@@ -87,7 +89,8 @@ pub enum LoadConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadFile {
-    /// A csv file with a column of times (`t_s`, `timestamp`, `t`, `date`, `ds` or `time`).
+    /// A csv file with a column of times (`t_s`, `timestamp`, `t`, `date`, `ds` or `time`), or `sample:load`, which is
+    /// part of the program: two weeks of requests to a language model.
     pub path: PathBuf,
     /// Column of values; the first after that of times where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,8 +233,13 @@ fn first_series(load: &LoadSynth) -> Result<RateSeries, SetupError> {
 
 impl LoadFile {
     fn read(&self) -> Result<RateSeries, SetupError> {
-        let read = |source| DataError::Read { path: self.path.clone(), source };
-        let text = std::fs::read(&self.path).map_err(read)?;
+        let text: Cow<'_, [u8]> = match load_series(&self.path)? {
+            Some(sample) => sample.into(),
+            None => {
+                let read = |source| DataError::Read { path: self.path.clone(), source };
+                std::fs::read(&self.path).map_err(read)?.into()
+            }
+        };
         let (load, report) = load::parse(&self.path, &text, self.column.as_deref())?;
         // Strict: a run on a part of a series compares with nothing.
         if let Some((line, problem)) = report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {

@@ -10,8 +10,8 @@ use goodput_env::job::{Work, Workload};
 use super::SetupError;
 use crate::names::did_you_mean;
 
-/// Name that stands for the reference type of each application.
-const ANY: &str = "gpu";
+/// Name of an accelerator type that stands for the reference type of each application.
+pub const ANY_TYPE: &str = "gpu";
 
 /// Checks the accelerator types of `cluster` against the jobs of `workload` that train an application.
 /// Jobs of which only a duration is known run on every type.
@@ -50,7 +50,7 @@ pub(super) fn check<'a>(
         })
     };
     let list = || fast.iter().copied().collect::<Vec<_>>().join(", ");
-    let has_speed = |name: &str| name == ANY || fast.contains(name);
+    let has_speed = |name: &str| name == ANY_TYPE || fast.contains(name);
     let names = || cluster.types.iter().map(|of| of.name.as_str());
     if let Some(unknown) = names().find(|name| !has_speed(name) && Accelerators::shipped().get(name).is_none()) {
         return problem(unknown, format!("a type on which the applications have speeds: {}", list()));
@@ -59,7 +59,7 @@ pub(super) fn check<'a>(
     if !names().any(has_speed) {
         return problem(first, format!("at least one type on which the applications have speeds: {}", list()));
     }
-    let runs = |of: &Application| names().any(|name| name == ANY || of.params.contains_key(name));
+    let runs = |of: &Application| names().any(|name| name == ANY_TYPE || of.params.contains_key(name));
     let known = |of: &Application| of.params.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     match applications.iter().find(|of| !runs(of)) {
         Some(of) => problem(first, format!("at least one type on which {} has a speed: {}", of.name, known(of))),
@@ -70,7 +70,7 @@ pub(super) fn check<'a>(
 /// Checks that one type has as many accelerators as the smallest published plan of an application, for a job runs on
 /// accelerators of one type.
 fn check_size(cluster: &Cluster, application: &Application, known: &str) -> Result<(), SetupError> {
-    let has_speed = |name: &str| name == ANY || application.params.contains_key(name);
+    let has_speed = |name: &str| name == ANY_TYPE || application.params.contains_key(name);
     let types = cluster.types.iter().enumerate().filter(|(_, of)| has_speed(&of.name));
     let of_type = |index: usize| -> u32 {
         cluster.nodes.iter().filter(|node| node.accelerator.index() == index).map(|node| node.gpus).sum()
