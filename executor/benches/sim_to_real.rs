@@ -5,7 +5,7 @@
 //! empty cluster. The simulator is given that cost and the daemon's period; then mean completion
 //! times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics;
 //! `GOODPUT_JOBS` the number of jobs; `GOODPUT_LOGS` a directory for both lives of every job, start
-//! by start. Words after `--` choose rows: `slurm`, `agents`, `kubernetes`, `fifo`, `srtf`, `bundle`.
+//! by start. Words after `--` choose rows, by machines (`slurm`, `agents`, `kubernetes`) and by policy.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -41,6 +41,8 @@ use site::Site;
 const SPEEDUP: f64 = 60.0;
 /// Resizes that are measured apart.
 const RESIZES: usize = 8;
+/// Policies beside the bundle, which has the name `bundle`.
+const POLICIES: [&str; 5] = ["fifo", "srtf", "las", "tiresias", "pollux-fast"];
 /// Seconds of the trace between two decisions when nothing happens.
 const ROUND: f64 = 60.0;
 
@@ -245,14 +247,20 @@ fn resize_cost<E: Engine, M>(site: &Site<M>, mut engine: E) -> f64 {
     all.iter().sum::<i64>() as f64 / all.len() as f64
 }
 
+const MACHINES: [&str; 3] = ["slurm", "agents", "kubernetes"];
+
+fn words() -> Vec<String> {
+    std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect()
+}
+
 /// Whether a row is asked for: by machines and by policy, where either is named.
 fn chosen(machines: &str, policy: &str) -> bool {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let words = words();
     let among = |of: &[&str], this: &str| {
         !words.iter().any(|word| of.contains(&word.as_str())) || words.iter().any(|word| word == this)
     };
-    among(&["slurm", "agents", "kubernetes"], machines)
-        && (policy.is_empty() || among(&["fifo", "srtf", "bundle"], policy))
+    let policies: Vec<&str> = POLICIES.into_iter().chain(["bundle"]).collect();
+    among(&MACHINES, machines) && (policy.is_empty() || among(&policies, policy))
 }
 
 /// A row per policy: what simulation with the measured cost expects, and what was found.
@@ -260,8 +268,8 @@ fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut
     let cost = SimTime::from_secs_f64(cost_ms * SPEEDUP / 1e3);
     println!("{machines}: an action costs {cost_ms:.0} ms, {:.1} s of the trace", cost.as_secs_f64());
     let bundle = std::env::var("GOODPUT_BUNDLE").ok();
-    let policies = [("fifo", Some("fifo")), ("srtf", Some("srtf")), ("bundle", bundle.as_deref())];
-    for (row, name) in policies {
+    let policies = POLICIES.into_iter().map(|name| (name, Some(name)));
+    for (row, name) in policies.chain([("bundle", bundle.as_deref())]) {
         let Some(name) = name.filter(|_| chosen(machines, row)) else { continue };
         let (free, expected) = (simulated(name, jobs, SimTime::ZERO), simulated(name, jobs, cost));
         let found = found(name);
@@ -280,6 +288,9 @@ fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut
 
 fn main() {
     let count = std::env::var("GOODPUT_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let known: Vec<&str> = MACHINES.into_iter().chain(POLICIES).chain(["bundle"]).collect();
+    let unknown = words().into_iter().find(|word| !known.contains(&word.as_str()));
+    assert_eq!(unknown, None, "rows are chosen by {}", known.join(", "));
     let jobs = trace(count);
     println!(
         "| machines | policy | simulator, mean JCT (s) | without cost (s) | found, mean JCT (s) | difference | restarts, simulator | restarts, found |"

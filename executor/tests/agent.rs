@@ -58,7 +58,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     client.start(&start(launch("a", 0, bench(&lasting(60.0)), grants.clone()))).await.unwrap();
     reported(&client, "a.0").await;
-    client.checkpoint("a.0", 1).await.unwrap();
+    ask_for_checkpoint(&client, "a.0").await;
     let began = Instant::now();
     while node.checkpoints("a").is_empty() {
         assert!(began.elapsed() < Duration::from_secs(30), "SIGUSR1 writes a checkpoint");

@@ -31,7 +31,7 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     let first = reported(&client, "py.0").await.report.unwrap();
     assert_eq!((first.batch_size, first.samples), (Some(128), Some(first.step * 128)));
     assert!(first.loss.is_some() && first.step_time_s.is_some_and(|step| step > 0.0));
-    client.checkpoint("py.0", 1).await.unwrap();
+    ask_for_checkpoint(&client, "py.0").await;
     let began = Instant::now();
     while node.checkpoints("py").is_empty() {
         assert!(began.elapsed() < Duration::from_secs(10), "SIGUSR1 writes a checkpoint");

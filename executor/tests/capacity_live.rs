@@ -1,4 +1,5 @@
-//! Trained policies that drive real processes on node agents while nodes are drained, fail and are added.
+//! Drill 22: trained policies drive real processes on node agents while nodes are drained, fail and are added. Each
+//! job has a witness, which takes locks of the kernel and so finds out whether the job runs twice at one time.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which prints what it counted")]
 
 use std::sync::Arc;
@@ -27,6 +28,27 @@ const PER_NODE: u32 = 8;
 /// Seconds of the policy's clock in a second, where nothing is slower.
 const SPEEDUP: u32 = 60;
 
+/// The witness of a job, around the command that follows. A part of an attempt is one node of the job. Each part locks
+/// a file of its own, and looks whether a part of another attempt holds its file. The first part writes down that the
+/// job ended well. Signals go on to the command.
+const WITNESS: &str = r#"
+cd "$SCHED_CHECKPOINT_DIR" || exit 1; mkdir -p witness; mine="witness/part-$SCHED_ATTEMPT-$NODE_RANK"
+exec 9>>"$mine"; flock -n 9 || echo "part $SCHED_ATTEMPT-$NODE_RANK" >>witness/twice
+for other in witness/part-*; do
+  case $other in witness/part-$SCHED_ATTEMPT-*) continue;; esac
+  flock -n -s "$other" true || echo "$mine beside $other" >>witness/twice
+done
+trap : TERM; trap 'kill -USR1 $job' USR1
+"$@" & job=$!
+wait $job; code=$?
+while kill -0 $job 2>/dev/null; do wait $job; code=$?; done
+test $code -gt 0 || test $NODE_RANK -gt 0 || echo "$SCHED_ATTEMPT" >>witness/ends
+exit $code
+"#;
+
+/// Longest time in which the queue runs empty when nothing is submitted any more, where nothing is slower.
+const EMPTY: Duration = Duration::from_secs(120);
+
 /// Node agents with accelerators that do not exist, and a daemon under a bundle.
 struct Churning {
     nodes: Vec<Node>,
@@ -35,7 +57,9 @@ struct Churning {
     /// Factor by which everything takes longer: jobs, changes of the nodes, silence, and the policy's clock. It divides
     /// `SPEEDUP`.
     slower: u32,
-    _shared: TempDir,
+    /// Keys of the jobs that were accepted.
+    keys: Vec<String>,
+    shared: TempDir,
 }
 
 /// Counts of a live run.
@@ -50,6 +74,14 @@ struct LiveCounts {
     additions: u32,
     done: usize,
     moved: u64,
+    /// Jobs that were accepted.
+    jobs: usize,
+    /// Jobs that never ended well.
+    lost: usize,
+    /// Jobs that ran twice at one time.
+    doubled: usize,
+    /// Jobs that ended well twice, one after the other.
+    ended_again: usize,
 }
 
 impl Churning {
@@ -94,7 +126,7 @@ impl Churning {
         // The last two nodes are added later: nothing has heard of their accelerators yet.
         let first = agents.len().saturating_sub(2).max(1);
         agents[first..].iter_mut().for_each(|agent| *agent = None);
-        Self { nodes, agents, daemon, slower, _shared: shared }
+        Self { nodes, agents, daemon, slower, keys: Vec::new(), shared }
     }
 
     async fn submit(&mut self, index: u32, gpus: u32, seconds: f64) {
@@ -103,8 +135,38 @@ impl Churning {
         let work = Work::Fixed { duration: SimTime::from_secs_f64(seconds * f64::from(SPEEDUP)) };
         let mut job = lasting(seconds * f64::from(gpus * self.slower));
         job.report_ms = 500 * u64::from(self.slower);
-        let submission = Submission { grace_s: 2, ..Submission::new(JobSpec { request, work }, bench(&job)) };
-        self.daemon.submit("test", &submission).await.unwrap();
+        let witness = ["/bin/sh", "-c", WITNESS, "witness"].map(str::to_owned);
+        let command = witness.into_iter().chain(bench(&job)).collect();
+        let submission = Submission { grace_s: 2, ..Submission::new(JobSpec { request, work }, command) };
+        self.keys.push(self.daemon.submit("test", &submission).await.unwrap());
+    }
+
+    /// Brings all nodes back and cycles until the queue is empty. Counts what the witnesses wrote.
+    async fn run_empty(&mut self, counts: &mut LiveCounts) {
+        for (node, agent) in self.nodes.iter().zip(&mut self.agents) {
+            if agent.is_none() {
+                *agent = Some(node.agent().await);
+            }
+            let node = node.config.node.to_string();
+            self.daemon.order_by_hand("test", "", EngineAction::Undrain { node }).await.unwrap();
+        }
+        let began = Instant::now();
+        while self.daemon.cycle().await.is_err() || !self.daemon.status().lock().unwrap().queue.is_empty() {
+            if began.elapsed() >= EMPTY * self.slower {
+                println!("the queue is not empty: {:?}", self.daemon.status().lock().unwrap().queue);
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100) * self.slower.min(10)).await;
+        }
+        let lines = |key: &String, file: &str| {
+            let path = self.shared.path().join("checkpoints").join(key).join("witness").join(file);
+            std::fs::read_to_string(path).unwrap_or_default().lines().count()
+        };
+        let count = |wrong: &dyn Fn(&String) -> bool| self.keys.iter().filter(|key| wrong(key)).count();
+        counts.jobs = self.keys.len();
+        counts.lost = count(&|key| lines(key, "ends") == 0);
+        counts.doubled = count(&|key| lines(key, "twice") > 0);
+        counts.ended_again = count(&|key| lines(key, "ends") > 1);
     }
 
     /// Runs for `span` times the factor, with a change of the nodes every few seconds times the factor.
@@ -181,14 +243,16 @@ async fn live(nodes: u32, bundle: &str, span: Duration, slower: u32) -> LiveCoun
     let mut site = Churning::new(nodes, bundle, slower).await;
     // Only a daemon that leads accepts jobs.
     assert!(site.daemon.cycle().await.unwrap().leads);
-    let counts = site.run(span).await;
+    let mut counts = site.run(span).await;
+    let running = site.daemon.status().lock().unwrap().queue.iter().filter(|row| row.phase == "running").count();
+    site.run_empty(&mut counts).await;
     println!("{bundle} on {nodes} nodes of {PER_NODE} for {} s, {slower} times slower: {counts:?}", span.as_secs());
     assert!(100 * counts.of_fallback <= counts.decisions, "{bundle}, {nodes} nodes: {counts:?}");
     assert!(counts.decisions as u64 > span.as_secs() / 2 && 4 * counts.below_strength > counts.decisions, "{counts:?}");
     assert!(counts.done > 0 && counts.moved > 10, "jobs ran to their end: {counts:?}");
     assert!(counts.drains > 0 && counts.additions > 0, "{counts:?}");
-    let orders = site.daemon.status().lock().unwrap().queue.iter().filter(|row| row.phase == "running").count();
-    assert!(orders > 0, "jobs run at the end: {counts:?}");
+    assert!(running > 0, "jobs run at the end: {counts:?}");
+    assert_eq!((counts.lost, counts.doubled), (0, 0), "{bundle}, {nodes} nodes: {counts:?}");
     counts
 }
 
@@ -200,7 +264,7 @@ async fn a_bundle_decides_live_while_nodes_come_and_go() {
 
 /// An hour of the policy's clock for each bundle and size.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes twelve minutes"]
+#[ignore = "takes half an hour"]
 async fn every_bundle_decides_live_for_an_hour_while_nodes_come_and_go() {
     for bundle in crate::capacity::of_every_size() {
         for nodes in [4, 7, 8] {

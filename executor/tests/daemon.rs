@@ -148,6 +148,43 @@ fn a_canary_acts_on_what_it_lists_and_says_what_it_does_not_know() {
     }
 }
 
+/// A daemon that has seen its cluster refuses to become a canary of names that the cluster does not have.
+#[test]
+fn a_canary_of_unknown_names_is_refused() {
+    for (lists, said) in [
+        ("nodes = [\"n00\"]", "[canary] nodes: there is no node \"n00\" (did you mean \"n0\"?)"),
+        ("nodes = [\"n0\", \"gpu-host-17\"]", "no node \"gpu-host-17\" (there are n0, n1"),
+        ("jobs = [\"train-2\"]", "[canary] jobs: there is no job \"train-2\" (did you mean \"train-1\"?)"),
+        ("nodes = [\"n0\"]\njobs = [\"train-1\"]", ""),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("train-1", SCALES, None);
+        let mut daemon = open_with(lab, directory.path(), "fifo", &format!("[canary]\n{lists}\n"));
+        block(daemon.set_mode("test", Mode::Observe)).unwrap();
+        block(daemon.cycle()).unwrap();
+        let told = block(daemon.set_mode("test", Mode::Canary)).map_err(|error| error.to_string());
+        if said.is_empty() {
+            assert_eq!((told, daemon.mode()), (Ok(()), Mode::Canary));
+            continue;
+        }
+        let told = told.unwrap_err();
+        assert!(told.contains(said) && told.contains("the mode stays observe"), "{lists}: {told}");
+        assert_eq!(daemon.mode(), Mode::Observe, "{lists}");
+        let reopened = open_with(Lab::new(), directory.path(), "fifo", "");
+        assert_eq!(reopened.mode(), Mode::Observe, "a refused mode is not kept");
+        // A daemon that acts on everything does less as a canary, so that way down is open.
+        let directory = tempfile::tempdir().unwrap();
+        let mut acting = open_with(Lab::new(), directory.path(), "fifo", &format!("[canary]\n{lists}\n"));
+        block(acting.set_mode("test", Mode::Act)).unwrap();
+        block(acting.cycle()).unwrap();
+        block(acting.set_mode("test", Mode::Canary)).unwrap();
+        block(acting.cycle()).unwrap();
+        let alerts = acting.status().lock().unwrap().alerts.clone();
+        assert!(acting.mode() == Mode::Canary && alerts.iter().any(|alert| alert.starts_with("canary")), "{alerts:?}");
+    }
+}
+
 /// The mode that a call set holds after the death of the daemon, against the file.
 #[test]
 fn the_mode_that_was_set_survives_the_daemon() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use goodput_configs::live::token::{ApiVerb, Token};
+use goodput_executor::daemon::interface::alert::KINDS;
 use goodput_executor::daemon::interface::api::{Api, ApiCommand, Call, hash, router};
 use goodput_executor::daemon::interface::health::DaemonHealth;
 use goodput_executor::daemon::interface::metrics::Metrics;
@@ -263,7 +264,7 @@ fn what_is_not_a_job_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn the_dashboard_shows_metrics_that_exist() {
+fn the_dashboard_and_the_reference_page_show_the_metrics_that_exist() {
     let metrics = Metrics::new();
     Metrics::count(&metrics.orders, &[("verb", "place"), ("result", "done")]);
     Metrics::count(&metrics.guard, &[("rule", "canary")]);
@@ -274,12 +275,19 @@ fn the_dashboard_shows_metrics_that_exist() {
     metrics.jct.observe(1.0);
     metrics.compared(&Default::default());
     for family in [&metrics.service_load, &metrics.load_age] {
-        Metrics::of_service(family, "web", Some(1.0));
+        Metrics::set_real(family, &[("service", "web")], Some(1.0));
     }
+    Metrics::set_real(&metrics.load_forecast, &[("service", "web"), ("level", "high")], Some(1.0));
+    Metrics::count(&metrics.load_forecasts, &[("service", "web"), ("result", "above")]);
     let text = metrics.text();
     for name in Metrics::NAMES {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} is not exported:\n{text}");
     }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/metrics-live.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let names = Metrics::NAMES.into_iter().chain(KINDS);
+    let missing: Vec<&str> = names.filter(|name| !page.contains(&format!("| `{name}` |"))).collect();
+    assert!(missing.is_empty(), "{missing:?} are not on the reference page");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("grafana/live.json");
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -295,7 +303,9 @@ fn the_dashboard_shows_metrics_that_exist() {
                 .lines()
                 .any(|line| line.starts_with(&format!("{word}{{")) || line.starts_with(&format!("{word} ")));
             assert!(exported, "{word} is shown and not exported");
-            shown.insert(Metrics::NAMES.into_iter().find(|name| word.starts_with(name)).unwrap());
+            shown.insert(
+                Metrics::NAMES.into_iter().filter(|name| word.starts_with(name)).max_by_key(|name| name.len()).unwrap(),
+            );
         }
     }
     assert_eq!(shown, BTreeSet::from(Metrics::NAMES), "every metric is on the dashboard");

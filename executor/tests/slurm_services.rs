@@ -116,9 +116,10 @@ fn replicas_are_jobs_of_a_reservation_and_what_trains_there_is_a_loan() {
     }
     let served = Served::start(&runtime, &settings);
     let status = served.until("one replica", |status| {
-        status.services.first().is_some_and(|web| web.replicas.len() == 1) && status.nodes.iter().any(|node| node.lent)
+        status.services.first().is_some_and(|web| web.seen.replicas.len() == 1)
+            && status.nodes.iter().any(|node| node.lent)
     });
-    let web = &status.services[0];
+    let web = &status.services[0].seen;
     assert_eq!((web.replicas[0].node.as_str(), web.rate), ("n1", None), "it has not reported");
     assert!(matches!(web.replicas[0].phase, ReplicaStage::Starting { .. }));
     let pools: Vec<Pool> = status.nodes.iter().map(|node| node.pool).collect();
@@ -130,23 +131,23 @@ fn replicas_are_jobs_of_a_reservation_and_what_trains_there_is_a_loan() {
 
     // The load decides about replicas; the node that is lent gets none.
     share(90.0);
-    let status = served.until("scales up", |status| ready(&status.services[0]) == 2);
-    assert!(status.services[0].replicas.iter().all(|replica| replica.node == "n1"), "{:?}", status.services);
-    served.until("measures", |status| status.services[0].rate == Some(180.0));
+    let status = served.until("scales up", |status| ready(&status.services[0].seen) == 2);
+    assert!(status.services[0].seen.replicas.iter().all(|replica| replica.node == "n1"), "{:?}", status.services);
+    served.until("measures", |status| status.services[0].seen.rate == Some(180.0));
     served.end(&runtime);
 
     // Another daemon finds the replicas; when the loan ends, the service grows onto the node.
     let replicas = cluster.ask("squeue", &["-h", "-n", "web", "-t", "R", "-o", "%i"]);
     let served = Served::start(&runtime, &settings);
     served.until("taken over", |status| {
-        status.services.first().is_some_and(|web| ready(web) == 2 && web.rate == Some(180.0))
+        status.services.first().is_some_and(|web| ready(&web.seen) == 2 && web.seen.rate == Some(180.0))
     });
     assert_eq!(cluster.ask("squeue", &["-h", "-n", "web", "-t", "R", "-o", "%i"]), replicas);
     cluster.ask("scancel", &[borrows.trim()]);
     share(100.0);
-    served.until("grows", |status| ready(&status.services[0]) == 3 && status.nodes.iter().all(|node| !node.lent));
+    served.until("grows", |status| ready(&status.services[0].seen) == 3 && status.nodes.iter().all(|node| !node.lent));
     share(5.0);
-    let status = served.until("shrinks", |status| status.services[0].replicas.len() == 1);
+    let status = served.until("shrinks", |status| status.services[0].seen.replicas.len() == 1);
     assert_eq!(status.fallback, "", "{:?}", status.alerts);
     served.end(&runtime);
 }

@@ -29,8 +29,15 @@ pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocati
     agent::run(config).map_err(command_error)
 }
 
-/// Makes certificates for nodes and the daemon, and for the daemon's interface under its `hosts`.
-pub fn certs(folder: &Path, nodes: &[JobName], hosts: &[String], days: u32) -> Result<(), CommandError> {
+/// Makes certificates for nodes and the daemon, for an interface under its `hosts`, and for `clients` of the forecast
+/// server.
+pub fn certs(
+    folder: &Path,
+    nodes: &[JobName],
+    hosts: &[String],
+    clients: &[JobName],
+    days: u32,
+) -> Result<(), CommandError> {
     let authority = tls::Authority::open(folder).map_err(command_error)?;
     if !nodes.is_empty() {
         authority.of_agents(nodes, days).map_err(command_error)?;
@@ -47,6 +54,10 @@ pub fn certs(folder: &Path, nodes: &[JobName], hosts: &[String], days: u32) -> R
             folder.display(),
             tls::INTERFACE
         ));
+    }
+    if !clients.is_empty() {
+        authority.of_clients(clients, days).map_err(command_error)?;
+        say(&format!("{}: NAME.pem and NAME.key to the client of this name; ca.pem for all", folder.display()));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use goodput_configs::live::devices::DeviceChoice;
 use goodput_configs::live::name::{JobName, NameError};
 use goodput_configs::live::token::ApiVerb;
 use goodput_configs::names::did_you_mean;
-use goodput_console::OutputFormat;
+use goodput_console::{AnswerFormat, OutputFormat};
 use goodput_env::model::BatchLimits;
 use goodput_executor::agent::tls::DAYS;
 use goodput_executor::engine::batch_text;
@@ -45,12 +45,15 @@ pub enum Live {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// Names of the nodes.
-        #[arg(long = "node", value_name = "NAME", num_args = 1.., required_unless_present = "api", value_parser = node_name)]
+        #[arg(long = "node", value_name = "NAME", num_args = 1.., required_unless_present_any = ["api", "clients"], value_parser = node_name)]
         nodes: Vec<JobName>,
         /// Names or IP addresses under which clients reach the interface of the daemon: makes its
         /// certificate too, for `[api] tls`.
         #[arg(long, value_name = "HOST", num_args = 1..)]
         api: Vec<String>,
+        /// Names of programs that show a certificate to `goodput forecast serve`, such as keda; no node obeys them.
+        #[arg(long = "client", value_name = "NAME", num_args = 1.., value_parser = node_name)]
+        clients: Vec<JobName>,
         /// Days for which the certificates are good.
         #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: u32,
@@ -138,9 +141,9 @@ pub enum Live {
     Explain {
         /// Key or name of the job.
         job: String,
-        /// Write JSON instead of text.
-        #[arg(long)]
-        json: bool,
+        /// Form of the answer.
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
+        output: AnswerFormat,
         /// Daemon that the command talks to.
         #[command(flatten)]
         daemon: DaemonAddress,
@@ -188,9 +191,9 @@ pub enum Live {
         /// Days before now that the report is about.
         #[arg(long, default_value_t = 14.0)]
         days: f64,
-        /// Write JSON instead of text.
-        #[arg(long)]
-        json: bool,
+        /// Form of the answer.
+        #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
+        output: AnswerFormat,
     },
     /// Check that no line of an audit log was changed or removed.
     Audit {
@@ -356,9 +359,9 @@ pub struct Submit {
     /// Submit nothing: say for what the job would be refused, or else when it would start and what is ahead of it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Write the answer to --dry-run as JSON.
-    #[arg(long, requires = "dry_run")]
-    pub json: bool,
+    /// Form of the answer to --dry-run.
+    #[arg(short, long, visible_alias = "format", value_enum, default_value_t, requires = "dry_run")]
+    pub output: AnswerFormat,
     /// Folder for checkpoints, which all nodes see [default: chosen by the cluster].
     #[arg(long, value_name = "DIR")]
     pub checkpoint_dir: Option<PathBuf>,

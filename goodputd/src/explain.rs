@@ -1,6 +1,6 @@
 //! `live explain`: why a job waits, in words.
 
-use goodput_console::{CommandError, counted, print};
+use goodput_console::{AnswerFormat, CommandError, counted};
 use goodput_executor::daemon::interface::api;
 use serde_json::{Value, json};
 
@@ -30,18 +30,14 @@ impl ExplainedJob {
 
     fn json(&self) -> Value {
         let start = self.start.as_ref().map_or(Value::Null, ToldStart::json);
-        json!({ "job": self.told.job, "orders": self.told.orders, "start": start })
+        json!({ "job": self.told.job, "orders": self.told.orders, "start": start, "look": self.told.look })
     }
 }
 
 /// Prints what the daemon says of the job with this key or name.
-pub fn run(client: &Client, job: &str, as_json: bool) -> Result<(), CommandError> {
+pub fn run(client: &Client, job: &str, output: AnswerFormat) -> Result<(), CommandError> {
     let explained = ExplainedJob::ask(client, job)?;
-    let text = match as_json {
-        true => serde_json::to_string_pretty(&explained.json()).map_err(CommandError::failed)?,
-        false => explained.words(),
-    };
-    print(&format!("{text}\n"))
+    output.print(|| explained.words(), &explained.json())
 }
 
 /// Answer of the daemon about the job with this key or name, in words.
@@ -71,11 +67,16 @@ fn text(told: &api::JobExplanation) -> String {
     if !job.beside.is_empty() {
         text.push_str(&format!("beside: {}\n", job.beside));
     }
+    if let Some(look) = &told.look {
+        text.push_str(&format!("plan: {}\n", look.sentence()));
+        text.extend(look.ways.iter().map(|way| format!("  {}\n", way.words())));
+    }
     let [min, asked, max] = job.gpus;
+    // A job that has ended has no age.
+    let age = if job.age_secs > 0.0 { format!("{:.0} s old, ", job.age_secs) } else { String::new() };
     text.push_str(&format!(
-        "asked for {} ({min} to {max}); {:.0} s old, {}, {}\norders, newest first:",
+        "asked for {} ({min} to {max}); {age}{}, {}\norders, newest first:",
         counted(u64::from(asked), "accelerator"),
-        job.age_secs,
         counted(u64::from(job.starts), "start"),
         counted(u64::from(job.failures), "failure")
     ));

@@ -31,9 +31,11 @@ pub fn serve(path: &Path, sets: &[String]) -> Result<(), CommandError> {
             }
             Err(error) => return Err(CommandError::failed(error)),
         };
-        say(&format!("forecasts at http://{}", server.http));
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        say(&format!("forecasts at {scheme}://{}", server.http));
         if let Some(grpc) = server.grpc {
-            say(&format!("gRPC for KEDA and Dynamo at {grpc}"));
+            let callers = if config.tls.is_some() { "KEDA, encrypted," } else { "KEDA and Dynamo" };
+            say(&format!("gRPC for {callers} at {grpc}"));
         }
         let mut ended = signal(SignalKind::terminate()).map_err(CommandError::failed)?;
         let stop = async move {

@@ -33,8 +33,8 @@ use std::process::ExitCode;
 
 use goodput_console::{CommandError, print, say};
 use goodput_executor::daemon::interface::audit;
-use goodput_executor::daemon::interface::status::QueueRow;
-use goodput_executor::engine::{NodeSeen, ServiceSeen};
+use goodput_executor::daemon::interface::status::{QueueRow, ServiceRow};
+use goodput_executor::engine::NodeSeen;
 use serde_json::json;
 
 use crate::args::{DaemonAddress, Live};
@@ -62,7 +62,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
     match verb {
         Live::Devices { watch, nvml, output } => devices::run(*watch, nvml.as_deref(), *output)?,
         Live::Agent { config, devices } => agent::serve(config, devices.as_ref(), invocation)?,
-        Live::Certs { folder, nodes, api, days } => agent::certs(folder, nodes, api, *days)?,
+        Live::Certs { folder, nodes, api, clients, days } => agent::certs(folder, nodes, api, clients, *days)?,
         Live::Keep { folder } => agent::keep(folder)?,
         Live::BenchJob { job } => return agent::bench_job(job),
         Live::Run { config, mode, json_logs } => {
@@ -74,7 +74,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
         Live::Submit(options) => {
             let (client, job) = (client(&options.daemon)?, submit::submission(options)?);
             if options.dry_run {
-                return starts::dry_run(&client, &job, options.json);
+                return starts::dry_run(&client, &job, options.output);
             }
             let answer = match &options.key {
                 Some(key) => client.post_once("/v1/jobs", key, &job)?,
@@ -91,10 +91,10 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             listings::nodes(&nodes).print(*output)?;
         }
         Live::Services { daemon, output } => {
-            let services: Vec<ServiceSeen> = client(daemon)?.get("/v1/services")?;
+            let services: Vec<ServiceRow> = client(daemon)?.get("/v1/services")?;
             listings::services(&services).print(*output)?;
         }
-        Live::Explain { job, json, daemon } => explain::run(&client(daemon)?, job, *json)?,
+        Live::Explain { job, output, daemon } => explain::run(&client(daemon)?, job, *output)?,
         Live::Drain { node, undo, reason, daemon } => {
             let verb = if *undo { "undrain" } else { "drain" };
             client(daemon)?.post(&format!("/v1/nodes/{node}/{verb}"), &json!({ "reason": reason }))?;
@@ -112,7 +112,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             say(&format!("mode {}", mode.name()));
         }
         Live::Policy(verb) => policy::run(verb, invocation)?,
-        Live::Report { from, days, json } => report::run(from, *days, *json)?,
+        Live::Report { from, days, output } => report::run(from, *days, *output)?,
         Live::Audit { file } => {
             let audit::Chain { first, lines, hash } = audit::verify(file).map_err(CommandError::failed)?;
             let from = if first > 1 { format!(", from line {first} on") } else { String::new() };

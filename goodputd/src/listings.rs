@@ -2,7 +2,7 @@
 
 use goodput_console::{Cell, Listing};
 use goodput_env::cluster::Pool;
-use goodput_executor::daemon::interface::status::QueueRow;
+use goodput_executor::daemon::interface::status::{QueueRow, ServiceRow};
 use goodput_executor::engine::{NodeSeen, OnNode, ReplicaStage, ServiceSeen};
 
 /// Time of the Unix epoch in milliseconds as a date and a time of day, UTC.
@@ -80,10 +80,23 @@ fn replicas(service: &ServiceSeen) -> [i64; 3] {
 }
 
 /// Inference services with their replicas and their load.
-pub fn services(services: &[ServiceSeen]) -> Listing {
-    let mut rows =
-        Listing::new(&["service", "tenant", "ready", "starting", "draining", "replicas", "gpus", "rate", "nodes"]);
-    for service in services {
+pub fn services(services: &[ServiceRow]) -> Listing {
+    let mut rows = Listing::new(&[
+        "service",
+        "tenant",
+        "ready",
+        "starting",
+        "draining",
+        "replicas",
+        "gpus",
+        "rate",
+        "usual",
+        "high",
+        "windows",
+        "above_high",
+        "nodes",
+    ]);
+    for ServiceRow { seen: service, forecast } in services {
         let spec = &service.spec;
         let [ready, starting, draining] = replicas(service);
         let mut nodes: Vec<&str> = service.replicas.iter().map(|replica| replica.node.as_str()).collect();
@@ -102,6 +115,10 @@ pub fn services(services: &[ServiceSeen]) -> Listing {
             format!("{}-{}", spec.min_replicas, spec.max_replicas).into(),
             Cell::Whole(i64::from(spec.gpus_per_replica)),
             rate(service).into(),
+            Cell::option(forecast.as_ref(), |record| Cell::Number(record.last.usual, 1)),
+            Cell::option(forecast.as_ref(), |record| Cell::Number(record.last.high, 1)),
+            Cell::option(forecast.as_ref(), |record| Cell::Whole(record.windows as i64)),
+            Cell::option(forecast.as_ref(), |record| Cell::Whole(record.above_high as i64)),
             nodes.iter().map(on).collect::<Vec<_>>().join(" ").into(),
         ]);
     }
@@ -114,8 +131,12 @@ fn rate(service: &ServiceSeen) -> String {
 }
 
 /// Line about a service, for the screen.
-pub fn service_line(service: &ServiceSeen) -> String {
+pub fn service_line(row: &ServiceRow) -> String {
+    let ServiceRow { seen: service, forecast } = row;
     let [ready, starting, draining] = replicas(service);
     let load = service.rate.map_or_else(|| "load unknown".into(), |rate| format!("{rate:.1} requests/s"));
-    format!("service {}: {ready} ready, {starting} starting, {draining} draining · {load}", service.name)
+    let ahead = forecast.as_ref().map_or_else(String::new, |record| {
+        format!(" · expected {:.1}, seldom above {:.1}", record.last.usual, record.last.high)
+    });
+    format!("service {}: {ready} ready, {starting} starting, {draining} draining · {load}{ahead}", service.name)
 }

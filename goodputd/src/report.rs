@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::reader;
-use goodput_console::{CommandError, print};
+use goodput_console::{AnswerFormat, CommandError};
 use goodput_executor::daemon::interface::report::{
     CompletionReport, JobOutlook, KeptBack, LiveReport, MeanInterval, RealJobs, RiskCount, Risks,
 };
@@ -15,16 +15,12 @@ use crate::config_file::command_error;
 use crate::listings::moment;
 
 /// Prints the report about the last `days` days.
-pub fn run(from: &Path, days: f64, json: bool) -> Result<(), CommandError> {
+pub fn run(from: &Path, days: f64, output: AnswerFormat) -> Result<(), CommandError> {
     if !(days > 0.0 && days <= 3660.0) {
         return Err(CommandError::input(format!("--days {days}: expected a positive number, at most 3660")));
     }
     let report = LiveReport::read(&folder(from)?, days, wall_ms()).map_err(CommandError::failed)?;
-    if json {
-        let text = serde_json::to_string_pretty(&report).map_err(CommandError::failed)?;
-        return print(&format!("{text}\n"));
-    }
-    print(&text(&report))
+    output.print(|| text(&report), &report)
 }
 
 /// State directory: the folder itself, or that of a deployment.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use goodput_console::{CommandError, print};
+use goodput_console::{AnswerFormat, CommandError};
 use goodput_executor::daemon::predict::PredictedStart;
 use goodput_executor::daemon::predict::answer::TriedSubmission;
 use goodput_executor::engine::Submission;
@@ -37,14 +37,13 @@ impl ToldStart {
 }
 
 /// Says what would become of a submission. A job that would be refused is an error.
-pub fn dry_run(client: &Client, job: &Submission, as_json: bool) -> Result<ExitCode, CommandError> {
+pub fn dry_run(client: &Client, job: &Submission, output: AnswerFormat) -> Result<ExitCode, CommandError> {
     let answer = client.post("/v1/dry-run", job)?;
     let tried: TriedSubmission = serde_json::from_value(answer.clone()).map_err(CommandError::failed)?;
-    if as_json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&answer).map_err(CommandError::failed)?))?;
-    } else if tried.refused.is_empty() {
+    // The reasons of a refusal are the error below, so there is no sentence of it here.
+    if output == AnswerFormat::Json || tried.refused.is_empty() {
         let start = ToldStart(tried.start.ok_or(tried.no_start));
-        print(&format!("the job would be taken\n{}\n", start.words()))?;
+        output.print(|| format!("the job would be taken\n{}", start.words()), &answer)?;
     }
     match tried.refused.is_empty() {
         true => Ok(ExitCode::SUCCESS),

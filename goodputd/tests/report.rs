@@ -142,7 +142,7 @@ fn a_report_about_a_fortnight_says_what_would_have_changed() {
     }
     std::fs::write(copy.path().join("audit.jsonl"), log).unwrap();
 
-    let json = report(copy.path(), &["--json"]);
+    let json = report(copy.path(), &["--format", "json"]);
     let said: LiveReport = serde_json::from_str(&json).unwrap();
     assert_eq!((said.days, said.policies.as_slice()), (14.0, ["srtf".to_owned()].as_slice()));
     assert_eq!(said.too_little, Vec::<String>::new(), "{json}");

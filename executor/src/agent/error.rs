@@ -37,6 +37,9 @@ pub enum AgentError {
     /// The attempt still runs.
     #[error("attempt {0} has not ended: stop it first")]
     NotEnded(String),
+    /// The process of the attempt is not known yet.
+    #[error("attempt {0} has no process yet: ask again in a second")]
+    NotStarted(String),
     /// The program writes no checkpoints: a stop would end it.
     #[error("attempt {0} does not handle SIGUSR1: stop it to get a checkpoint, or have the job handle it")]
     NoCheckpoint(String),
@@ -98,6 +101,7 @@ impl AgentError {
             | AgentError::NoLease
             | AgentError::Taken(_)
             | AgentError::NotEnded(_)
+            | AgentError::NotStarted(_)
             | AgentError::NoCheckpoint(_)
             | AgentError::Unavailable { .. }
             | AgentError::NoLimits
@@ -118,6 +122,7 @@ impl AgentError {
             AgentError::NoAttempt(_) => "no_attempt",
             AgentError::Taken(_) => "taken",
             AgentError::NotEnded(_) => "not_ended",
+            AgentError::NotStarted(_) => "not_started",
             AgentError::NoCheckpoint(_) => "no_checkpoint",
             AgentError::NoAccelerator(_) => "no_accelerator",
             AgentError::Unavailable { .. } => "unavailable",

@@ -366,12 +366,15 @@ impl Agent {
         inner.lease.admit(order.term, None)?;
         let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
         attempt.refresh();
-        let job = attempt.processes.and_then(|processes| processes.job).filter(|_| attempt.ended.is_none());
-        match job {
+        if attempt.ended.is_some() {
+            return Ok(attempt.status());
+        }
+        match attempt.processes.and_then(|processes| processes.job) {
             // Only the job itself: SIGUSR1 would end helpers that do not expect it.
             Some(job) if job.catches(Signal::USR1) => job.signal(Signal::USR1),
             Some(_) => return Err(AgentError::NoCheckpoint(id.to_owned())),
-            None => {}
+            // A job may report before its keeper has written down which process it is.
+            None => return Err(AgentError::NotStarted(id.to_owned())),
         }
         Ok(attempt.status())
     }

@@ -19,13 +19,12 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{ClientConfig, ServerConfig};
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::clock::unix_ms;
 use super::error::AgentError;
-use crate::http::identity::{IdentityError, Reloaded, authorities, certificates, private_key, provider};
+use crate::http::identity::{IdentityError, Reloaded, acceptor_for, authorities, certificates, private_key, provider};
 
 /// Name in the daemon's certificate.
 pub const DAEMON: &str = "goodput-daemon";
@@ -100,6 +99,21 @@ impl Authority {
         self.sign(INTERFACE, hosts.to_vec(), ExtendedKeyUsagePurpose::ServerAuth, days)
     }
 
+    /// Signs a certificate for each of these clients of the forecast server, good for so many days. No agent obeys
+    /// them: an agent asks for the name of the daemon.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or a client has the name of the daemon or of another file in the folder.
+    pub fn of_clients(&self, clients: &[JobName], days: u32) -> Result<(), AgentError> {
+        if let Some(taken) = clients.iter().find(|name| [DAEMON, INTERFACE, "ca"].contains(&name.as_str())) {
+            return Err(AgentError::Setup(format!("{taken} is not the name of a client: choose another name")));
+        }
+        let sign = |name: &JobName| {
+            self.sign(name.as_str(), vec![name.to_string()], ExtendedKeyUsagePurpose::ClientAuth, days)
+        };
+        clients.iter().try_for_each(sign)
+    }
+
     fn sign(
         &self,
         name: &str,
@@ -141,16 +155,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), AgentError> {
 
 /// The agent's side: asks for a certificate of the authority.
 pub(super) fn acceptor(files: &TlsFiles) -> Result<Reloaded<TlsAcceptor>, IdentityError> {
-    reloaded(files, |files| {
-        let wrong = |error: &dyn Display| IdentityError::of(&files.cert, error);
-        let roots = Arc::new(authorities(&files.ca)?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
-        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let config = config.map_err(|error| wrong(&error))?;
-        let config = config.with_client_cert_verifier(verifier.map_err(|error| wrong(&error))?);
-        let config = config.with_single_cert(certificates(&files.cert)?, private_key(&files.key)?);
-        Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| wrong(&error))?)))
-    })
+    acceptor_for(&files.cert, &files.key, Some(&files.ca), &[])
 }
 
 /// The daemon's side: shows its own certificate.

@@ -47,11 +47,13 @@ use crate::http::identity::IdentityError;
 use crate::private;
 use decide::chooser::Chooser;
 use decide::failures::FailedCycles;
+use decide::ruling_policy::PolicyBar;
 use durability::journal::PolicyChange;
 use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::kept_mode;
 use durability::leader::etcd::EtcdLease;
 use durability::leader::kubernetes::KubernetesLease;
+use durability::leader::lease_mode::{LeaseMode, LeasePolicy};
 use durability::leader::{self, DaemonName, Leader};
 use durability::led_by;
 use durability::shared::SharedBook;
@@ -61,6 +63,7 @@ use interface::health::DaemonHealth;
 use interface::metrics::Metrics;
 use interface::report::events::Tally;
 use interface::status::DaemonStatus;
+use observe::load_forecasts::LoadForecasts;
 pub use observe::loads::measure as measure_loads;
 use observe::loads::{self, ServiceLoads};
 use observe::reversals::Reversals;
@@ -84,6 +87,9 @@ pub enum DaemonError {
     /// etcd cannot be used, and what it keeps was not changed.
     #[error(transparent)]
     Etcd(#[from] EtcdError),
+    /// The Lease of Kubernetes keeps the mode and the name of the policy, and cannot be used.
+    #[error("the mode and the policy that were set are kept in the Lease of [leader.lease.kubernetes]: {0}")]
+    LeaseMode(String),
     /// The snapshot makes no sense.
     #[error(transparent)]
     ClusterObserver(#[from] ObservationError),
@@ -152,6 +158,8 @@ pub struct Daemon<E> {
     observer: ClusterObserver,
     /// Loads of services that Prometheus knows; `None` where no service has a query.
     loads: Option<ServiceLoads>,
+    /// Loads that the policy expects, beside those that came.
+    forecasts: LoadForecasts,
     chooser: Chooser,
     guard: Guard,
     journal: Journal,
@@ -159,6 +167,8 @@ pub struct Daemon<E> {
     leader: Leader,
     /// State that daemons of other hosts read; `None` where the journal is all there is.
     shared: Option<SharedBook>,
+    /// The mode and the policy in the Lease of Kubernetes; `None` where the lease is not kept there.
+    lease_mode: Option<LeaseMode>,
     metrics: Arc<Metrics>,
     status: Arc<Mutex<DaemonStatus>>,
     health: Arc<DaemonHealth>,
@@ -200,6 +210,16 @@ pub struct Daemon<E> {
     kept_policy: Option<PolicyChange>,
     /// Number of the last change of the policy that this daemon knows.
     policy_number: i64,
+    /// SHA-256 of the bundle of the deployment file, as the file was read last; empty for a heuristic and a program.
+    file_sha256: String,
+    /// Whether a change may or may not have been written outside the host.
+    policy_doubt: bool,
+    /// Reason why nothing is decided: the policy that rules on all hosts is not this daemon's.
+    policy_bar: Option<PolicyBar>,
+    /// Time of the last comparison with the Lease by a daemon that stands by.
+    lease_compared: Option<Instant>,
+    /// Policy of the Lease that an alert has told to be another one than this daemon's.
+    lease_differs: Option<LeasePolicy>,
     /// Errors of the last cycles, as far as the log has them.
     failures: FailedCycles,
     /// Problems of the names under `[canary]` that alerts have told.
@@ -212,8 +232,14 @@ pub struct Daemon<E> {
     last_submit_ms: i64,
     /// Time of the last look at the certificates.
     certificates_seen: Option<Instant>,
-    /// Mode that the journal keeps, as it was last read.
+    /// Mode that a call set, as it was last read.
     kept_mode: Option<Mode>,
+    /// Time of the last look at the mode that succeeded.
+    mode_read: Instant,
+    /// Whether an alert has told that the mode cannot be read.
+    tells_of_mode: bool,
+    /// Whether the mode that is kept now does not rule: the daemon was started to observe.
+    ignores_kept_mode: bool,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -281,6 +307,10 @@ impl<E: Engine> Daemon<E> {
             journal,
             leader,
             shared: etcd.map(SharedBook::new),
+            lease_mode: match &settings.leader.lease {
+                LeaseKeeper::Kubernetes(kubernetes) => Some(LeaseMode::new(kubernetes)),
+                LeaseKeeper::Journal | LeaseKeeper::Etcd(_) => None,
+            },
             status: Arc::new(Mutex::new(status)),
             metrics: Arc::new(Metrics::new()),
             health: Arc::new(DaemonHealth::new(oldest)),
@@ -307,6 +337,11 @@ impl<E: Engine> Daemon<E> {
             tally: Tally::default(),
             kept_policy: None,
             policy_number: 0,
+            file_sha256: String::new(),
+            policy_doubt: false,
+            policy_bar: None,
+            lease_compared: None,
+            lease_differs: None,
             failures: FailedCycles::default(),
             canary_problems: BTreeSet::new(),
             certificates_seen: None,
@@ -314,10 +349,14 @@ impl<E: Engine> Daemon<E> {
             engine_problems: BTreeSet::new(),
             last_submit_ms: 0,
             kept_mode,
+            mode_read: Instant::now(),
+            tells_of_mode: false,
+            ignores_kept_mode: false,
             engine,
             settings,
             observer,
             loads,
+            forecasts: LoadForecasts::default(),
             chooser,
         };
         let note = daemon.mode_note();
@@ -393,9 +432,10 @@ impl<E: Engine> Daemon<E> {
         self.metrics.clone()
     }
 
-    /// Mode of the daemon now: no further than observing while there is a stop file.
+    /// Mode of the daemon now: no further than observing while there is a stop file, and where a mode that is kept
+    /// outside the host could not be read for a lease.
     pub fn mode(&self) -> Mode {
-        if self.stop_file.exists() { Mode::Observe } else { self.mode }
+        if self.stop_file.exists() || self.mode_is_unread() { Mode::Observe } else { self.mode }
     }
 
     /// Passes a place where a drill may end it.

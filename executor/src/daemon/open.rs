@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::Wrappers;
 use goodput_agents::compose::loaning::{Sharing, beside_services};
 use goodput_agents::policies::external::{ExternalProgram, PREFIXES};
@@ -37,7 +38,7 @@ pub fn open<E: Engine>(
     applications: Vec<Arc<Application>>,
     tenants: Arc<Tenants>,
 ) -> Result<Daemon<E>, DaemonError> {
-    let Deciders { chooser, shadow, outlook, starts, told } = deciders(&settings, &settings.policy, None)?;
+    let Deciders { chooser, shadow, outlook, starts, told, bundle } = deciders(&settings, &settings.policy, None)?;
     if settings.reliance.fallback == chooser.name() {
         let policy = chooser.name();
         tracing::info!(policy, "the fallback is the policy itself; [reliance] fallback names another one");
@@ -47,6 +48,7 @@ pub fn open<E: Engine>(
     let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
     (daemon.shadow, daemon.outlook, daemon.starts) = (shadow, outlook, starts);
+    daemon.know_the_file(bundle.as_ref())?;
     daemon.take_up_kept_policy()?;
     Ok(daemon)
 }
@@ -100,6 +102,8 @@ pub(super) struct Deciders {
     pub starts: Option<StartPredictor>,
     /// Knowledge of jobs that is shown to policies.
     pub told: Told,
+    /// Bundle of the policy; `None` for a heuristic and a program.
+    pub bundle: Option<PolicyBundle>,
 }
 
 /// Deciders of `settings` with `acting` as the policy, called `called` where it goes by another name than
@@ -114,6 +118,7 @@ pub(super) fn deciders(
 ) -> Result<Deciders, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     settings.check_tenants_under(acting).map_err(|error| refused(said(&error)))?;
+    settings.check_time_of(acting).map_err(|error| refused(said(&error)))?;
     let shared = !settings.services.is_empty();
     let around = |policy| if shared { beside_services(policy, &Sharing::default()) } else { policy };
     let wrappers = &settings.wrappers();
@@ -155,8 +160,10 @@ pub(super) fn deciders(
     let candidate = (settings.report.baseline.clone(), maker(of_baseline, Wrappers::default()));
     let outlook = Shadow::new(baseline, incumbent, candidate).map_err(system)?;
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
+    let lease = Duration::from_secs(u64::from(settings.state.lease_secs));
     let chooser = chooser.with_program(opened.program().cloned()).with_name(opened.heuristic().cloned());
-    Ok(Deciders { chooser, shadow, outlook: Some(outlook), starts, told })
+    let chooser = chooser.with_first_decision(lease / 3);
+    Ok(Deciders { chooser, shadow, outlook: Some(outlook), starts, told, bundle: opened.bundle().cloned() })
 }
 
 /// The candidate beside the policy that acts.

@@ -94,6 +94,14 @@ impl OpenedPolicy {
         }
     }
 
+    /// Bundle that decides; `None` for heuristics and programs.
+    pub fn bundle(&self) -> Option<&PolicyBundle> {
+        match &self.kind {
+            PolicyKind::Bundle(_, bundle) => Some(bundle),
+            _ => None,
+        }
+    }
+
     /// Program that decides; `None` for policies in this process.
     pub fn program(&self) -> Option<&ExternalProgram> {
         match &self.kind {

@@ -71,13 +71,13 @@ impl ServiceBoard {
         self.dynamo.as_deref().and_then(|name| self.place(name))
     }
 
-    /// Counts rounds of the keeper.
+    /// Counts turns of services.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Tells readers that wait for changes that a round is over.
+    /// Tells readers that wait for changes that the turn of a service is over.
     pub(super) fn tell(&self) {
-        self.changes.send_modify(|round| *round += 1);
+        self.changes.send_modify(|turn| *turn += 1);
     }
 }

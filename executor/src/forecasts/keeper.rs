@@ -1,7 +1,13 @@
-//! The loop that asks Prometheus, lets the forecasters learn, and decides.
+//! Tasks that ask Prometheus, let the forecasters learn, and decide: one for each service.
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 
 use super::ForecastServerError;
 use super::board::{ServiceBoard, ServicePlace};
@@ -9,11 +15,14 @@ use super::state::StateFolder;
 use crate::machine::wall_ms;
 use crate::prometheus::{MOST_STEPS, Prometheus, PrometheusError};
 
-/// Longest and shortest time between two rounds.
-const ROUNDS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+/// Shortest and longest time between two turns of a service.
+const TURNS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 
 /// Time between two writes of a state. A restart asks Prometheus for what the state lacks.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
+
+/// Queries at once. Prometheus works on twenty at once (`query.max-concurrency`), and others ask too.
+const QUERIES: usize = 12;
 
 /// Mark of a state: the number of steps, and the replicas decided, which rise in a silence too.
 type StateMark = (u64, Option<u32>);
@@ -28,61 +37,96 @@ pub struct Keeper {
     pub folder: StateFolder,
     /// Time after the end of a step before it is asked for, milliseconds.
     pub settle_millis: i64,
-    /// Time of the last write of each service, with the steps and the replicas that it held.
-    pub saved: Vec<Option<(Instant, StateMark)>>,
+    /// Permits to ask Prometheus.
+    asking: Semaphore,
+    /// Permits to learn, one for each processor.
+    learning: Semaphore,
 }
 
+/// Last write of the state of a service; `None` before the first one.
+type StateWrite = Option<(Instant, StateMark)>;
+
 impl Keeper {
-    /// Keeps the services for ever.
-    pub async fn keep(&mut self) {
-        let shortest = self.board.places.iter().map(|place| place.config.step_secs).fold(f64::INFINITY, f64::min);
-        let pause = Duration::from_secs_f64(shortest.min(1e6) / 2.0).clamp(ROUNDS.0, ROUNDS.1);
+    /// Keeper of the services of `board`.
+    pub fn new(board: ServiceBoard, prometheus: Prometheus, folder: StateFolder, settle_millis: i64) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            board: Arc::new(board),
+            prometheus,
+            folder,
+            settle_millis,
+            asking: Semaphore::new(QUERIES),
+            learning: Semaphore::new(processors),
+        }
+    }
+
+    /// Keeps the services for ever, each in a task of its own. A service that waits for its query or for an estimate
+    /// delays no other one. The tasks end with the future.
+    pub async fn keep(self: &Arc<Self>) {
+        let mut tasks = JoinSet::new();
+        for at in 0..self.board.places.len() {
+            let keeper = Arc::clone(self);
+            tasks.spawn(async move { keeper.keep_one(&keeper.board.places[at]).await });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            // A service without its keeper would stand by its last decision, and look healthy.
+            if let Err(Ok(reason)) = ended.map_err(JoinError::try_into_panic) {
+                resume_unwind(reason);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Keeps one service for ever.
+    async fn keep_one(&self, place: &ServicePlace) {
+        let pause = Duration::from_secs_f64(place.config.step_secs.min(1e6) / 2.0).clamp(TURNS.0, TURNS.1);
+        let mut saved = None;
         loop {
-            self.round().await;
-            self.save(false).await;
+            self.turn(place).await;
+            self.save(place, &mut saved).await;
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Asks for every service once, and decides. What Prometheus says of a service at fault stands on the board.
-    pub async fn round(&mut self) {
-        let now = self.prometheus.now_millis().await;
-        let board = Arc::clone(&self.board);
-        for place in &board.places {
-            let asked = match &now {
-                Ok(now) => self.ask(place, *now).await,
-                Err(error) => Err(error.clone()),
-            };
-            let problem = asked.err().map(|error| error.to_string());
-            if problem != place.problem() {
-                match &problem {
-                    Some(problem) => tracing::warn!(service = %place.config.name, problem, "no load"),
-                    None => tracing::info!(service = %place.config.name, "Prometheus gives the load"),
-                }
+    /// Asks for a service once, and decides. What Prometheus says at fault stands on the board.
+    async fn turn(&self, place: &ServicePlace) {
+        let asked = match self.prometheus.now_millis().await {
+            Ok(now) => self.ask(place, now).await,
+            Err(error) => Err(error),
+        };
+        let problem = asked.err().map(|error| error.to_string());
+        if problem != place.problem() {
+            match &problem {
+                Some(problem) => tracing::warn!(service = %place.config.name, problem, "no load"),
+                None => tracing::info!(service = %place.config.name, "Prometheus gives the load"),
             }
-            place.note(problem);
-            self.decide(place);
         }
-        board.tell();
+        place.note(problem);
+        self.decide(place);
+        self.board.tell();
     }
 
-    /// Asks for the queries once, before anything is served.
+    /// Asks for the queries once, all together, before anything is served.
     ///
     /// # Errors
     /// A query that Prometheus refuses, or that gives several series. A Prometheus that is silent is no error.
     pub async fn try_queries(&self) -> Result<(), ForecastServerError> {
         let Ok(now) = self.prometheus.now_millis().await else { return Ok(()) };
-        for place in &self.board.places {
+        let tried = self.board.places.iter().map(async |place| {
             let step = place.config.step_millis();
             let at = now.div_euclid(step) * step;
-            match self.prometheus.range(&place.config.query, at, at, step).await {
-                Ok(_) | Err(PrometheusError::Silent { .. } | PrometheusError::Failed { .. }) => {}
-                Err(problem) => {
-                    return Err(ForecastServerError::Query { service: place.config.name.to_string(), problem });
-                }
+            match self.range(place, at, at).await {
+                Ok(_) | Err(PrometheusError::Silent { .. } | PrometheusError::Failed { .. }) => Ok(()),
+                Err(problem) => Err(ForecastServerError::Query { service: place.config.name.to_string(), problem }),
             }
-        }
-        Ok(())
+        });
+        try_join_all(tried).await.map(drop)
+    }
+
+    /// Loads of a service at the ends of its steps from `first` to `last`, milliseconds of the Unix epoch.
+    async fn range(&self, place: &ServicePlace, first: i64, last: i64) -> Result<Vec<(i64, f64)>, PrometheusError> {
+        let _permit = self.asking.acquire().await;
+        self.prometheus.range(&place.config.query, first, last, place.config.step_millis()).await
     }
 
     /// Asks for the steps of a service that are over by the clock of Prometheus, and lets its forecaster learn them.
@@ -92,7 +136,7 @@ impl Keeper {
         let mut first = place.watched().wanted_from(&place.config, last);
         while first <= last {
             let end = last.min(first + (MOST_STEPS - 1) * step);
-            let values = self.prometheus.range(&place.config.query, first, end, step).await?;
+            let values = self.range(place, first, end).await?;
             if !values.is_empty() {
                 self.learn(place, values).await;
             }
@@ -103,6 +147,7 @@ impl Keeper {
 
     /// An estimate takes seconds, so a thread of its own works on a copy.
     async fn learn(&self, place: &ServicePlace, values: Vec<(i64, f64)>) {
+        let _permit = self.learning.acquire().await;
         let mut watched = (*place.watched()).clone();
         let learnt = tokio::task::spawn_blocking(move || {
             watched.take(&values);
@@ -126,26 +171,40 @@ impl Keeper {
         2 * place.config.step_millis() + self.settle_millis + 1000
     }
 
-    /// Writes the states that have learnt something, `all` of them or those that were not written for a while.
-    pub async fn save(&mut self, all: bool) {
-        let board = Arc::clone(&self.board);
-        for (place, saved) in board.places.iter().zip(&mut self.saved) {
-            let watched = place.watched();
-            let held: StateMark = (watched.steps(), watched.decision().replicas);
-            let due = match *saved {
-                Some((at, last)) => last != held && (all || at.elapsed() >= SAVE_EVERY),
-                None => watched.steps() > 0,
-            };
-            if !due {
-                continue;
-            }
-            let (folder, config) = (self.folder.clone(), place.config.clone());
-            let written = tokio::task::spawn_blocking(move || folder.save(&config, &watched)).await;
-            match written {
-                Ok(Ok(())) => *saved = Some((Instant::now(), held)),
-                Ok(Err(error)) => tracing::error!(service = %place.config.name, %error, "the state cannot be written"),
-                Err(error) => tracing::error!(service = %place.config.name, %error, "the state cannot be written"),
-            }
+    /// Writes the state of a service where it has learnt something and was not written for a while.
+    async fn save(&self, place: &ServicePlace, saved: &mut StateWrite) {
+        let held = mark(place);
+        let due = match *saved {
+            Some((at, last)) => last != held && at.elapsed() >= SAVE_EVERY,
+            None => held.0 > 0,
+        };
+        if due && self.write(place).await {
+            *saved = Some((Instant::now(), held));
         }
     }
+
+    /// Writes the states of all services.
+    pub async fn save_all(&self) {
+        for place in self.board.places.iter().filter(|place| mark(place).0 > 0) {
+            self.write(place).await;
+        }
+    }
+
+    /// Writes the state of a service, and says whether that went well.
+    async fn write(&self, place: &ServicePlace) -> bool {
+        let (folder, config, watched) = (self.folder.clone(), place.config.clone(), place.watched());
+        let written = tokio::task::spawn_blocking(move || folder.save(&config, &watched)).await;
+        let problem = match written {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(service = %place.config.name, problem, "the state cannot be written");
+        false
+    }
+}
+
+fn mark(place: &ServicePlace) -> StateMark {
+    let watched = place.watched();
+    (watched.steps(), watched.decision().replicas)
 }

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`watched`]: one service: its steps, its forecaster, its decision ([`decision`]).
-//! - `keeper`: the loop that asks Prometheus; `state`: states on disk.
+//! - `keeper`: tasks that ask Prometheus, one for each service; `state`: states on disk.
 //! - [`board`]: the present state, for the interfaces.
 //! - `api`, [`metrics`]: HTTP; `grpc`: KEDA, and the planner of Dynamo.
 //! - [`ForecastServer`]: all of them together.
@@ -21,12 +21,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{future, io};
 
-use goodput_configs::forecast::ForecastServerConfig;
+use goodput_configs::forecast::{ForecastServerConfig, ForecastTls};
 use thiserror::Error;
 use tokio::net::TcpListener;
 
 use crate::agent::record::RecordError;
-use crate::http::identity::IdentityError;
+use crate::http::identity::{self, IdentityError};
 use crate::http::{self, Door};
 use crate::prometheus::{Prometheus, PrometheusError};
 use board::ServiceBoard;
@@ -68,7 +68,13 @@ pub enum ForecastServerError {
     /// The certificates for Prometheus cannot be used.
     #[error("[prometheus] ca: {0}")]
     Identity(#[from] IdentityError),
+    /// The certificates of the interfaces cannot be used.
+    #[error("[tls] {0}")]
+    Tls(IdentityError),
 }
+
+/// Listener, and the certificate, if any, that it shows.
+type Entrance = (TcpListener, Door);
 
 /// Server that listens and has its states, and that has not begun to serve.
 pub struct ForecastServer {
@@ -76,8 +82,8 @@ pub struct ForecastServer {
     pub http: SocketAddr,
     /// Address of the gRPC interface; `None` where it is off.
     pub grpc: Option<SocketAddr>,
-    listeners: (TcpListener, Option<TcpListener>),
-    keeper: Keeper,
+    listeners: (Entrance, Option<Entrance>),
+    keeper: Arc<Keeper>,
 }
 
 impl ForecastServer {
@@ -90,44 +96,49 @@ impl ForecastServer {
         let services = config.services.iter().map(|service| Ok((service.clone(), folder.load(service)?)));
         let services = services.collect::<Result<Vec<_>, ForecastServerError>>()?;
         let dynamo = config.dynamo.as_ref().map(|dynamo| dynamo.service.to_string());
-        let keeper = Keeper {
-            saved: vec![None; services.len()],
-            board: Arc::new(ServiceBoard::new(services, dynamo)),
-            prometheus: Prometheus::new(&config.prometheus)?,
-            folder,
-            settle_millis: (config.prometheus.settle_secs * 1e3).round() as i64,
-        };
+        let board = ServiceBoard::new(services, dynamo);
+        let settle_millis = (config.prometheus.settle_secs * 1e3).round() as i64;
+        let keeper = Arc::new(Keeper::new(board, Prometheus::new(&config.prometheus)?, folder, settle_millis));
         keeper.try_queries().await?;
+        let (for_http, for_grpc) = (door(config, &[])?, door(config, identity::GRPC)?);
         let (http, http_address) = listen("listen", &config.listen).await?;
         let grpc = match config.grpc.as_str() {
             "" => None,
             address => Some(listen("grpc", address).await?),
         };
         let (grpc, grpc_address) = grpc.unzip();
+        let (http, grpc) = ((http, for_http), grpc.map(|listener| (listener, for_grpc)));
         Ok(Self { http: http_address, grpc: grpc_address, listeners: (http, grpc), keeper })
     }
 
     /// Serves until `stop`, and writes the states at the end.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let (http, grpc) = self.listeners;
         let board = Arc::clone(&self.keeper.board);
-        // Until the first round is over, a state that was read answers by its age.
+        // Until the first turn of a service is over, a state that was read answers by its age.
         board.places.iter().for_each(|place| self.keeper.decide(place));
         let for_grpc = grpc::router(&board);
         let grpc = async move {
             match grpc {
-                Some(listener) => http::serve_grpc(listener, Door::Plain, for_grpc).await,
+                Some((listener, door)) => http::serve_grpc(listener, door, for_grpc).await,
                 None => future::pending().await,
             }
         };
         tokio::select! {
             () = stop => {}
             () = self.keeper.keep() => {}
-            () = http::serve(http, Door::Plain, api::router(Arc::clone(&board))) => {}
+            () = http::serve(http.0, http.1, api::router(Arc::clone(&board))) => {}
             () = grpc => {}
         }
-        self.keeper.save(true).await;
+        self.keeper.save_all().await;
     }
+}
+
+/// Entry to an interface that offers `protocols`.
+fn door(config: &ForecastServerConfig, protocols: &[&[u8]]) -> Result<Door, ForecastServerError> {
+    let Some(ForecastTls { certificate, key, clients }) = &config.tls else { return Ok(Door::Plain) };
+    let acceptor = identity::acceptor_for(certificate, key, clients.as_deref(), protocols);
+    acceptor.map(Door::Tls).map_err(ForecastServerError::Tls)
 }
 
 async fn listen(key: &'static str, address: &str) -> Result<(TcpListener, SocketAddr), ForecastServerError> {

@@ -1,20 +1,15 @@
 //! One service: the steps of its load so far, the forecaster that learns them, and the replicas decided.
 //!
-//! The decision is the one of [`Decider`] for the steps until an order of now serves: a replica that is ordered later
-//! comes too late for them. The share of steps that needed more than the least capacity asked for since they came into
-//! reach steers the level of the decider.
+//! The decision is the one of [`OnlineDecider`], which decides about a service on a simulated cluster too.
 
 use std::collections::VecDeque;
 
 use goodput_configs::forecast::ServedLoad;
-use goodput_forecast::decide::{Decider, Objective};
-use goodput_forecast::{Adaptive, Forecast, Horizon, Model, Predict, Series};
+use goodput_forecast::decide::{Objective, OnlineDecider, OnlineTerms, USUAL_AIM};
+use goodput_forecast::{Adaptive, Forecast, Horizon, Predict};
 use serde::{Deserialize, Serialize};
 
 use super::decision::{DecisionGround, ReplicaDecision};
-
-/// Short seasons until which the forecaster is estimated anew whenever the series has doubled.
-const YOUNG_SEASONS: usize = 4;
 
 /// Steps of the past that are shown.
 const SHOWN: usize = 288;
@@ -42,6 +37,22 @@ impl ForecastTerms {
             violated_share: config.violated_share,
         }
     }
+
+    /// Terms of the decision.
+    fn online(&self) -> OnlineTerms {
+        let model = Adaptive {
+            week_steps: self.long_season_steps,
+            horizon_steps: self.reach_steps,
+            ..Adaptive::daily(self.season_steps)
+        };
+        OnlineTerms {
+            model,
+            step_millis: self.step_millis,
+            reach_steps: self.reach_steps,
+            objective: Objective::Leases(self.violated_share),
+            aim: USUAL_AIM,
+        }
+    }
 }
 
 /// A step of the past.
@@ -61,13 +72,9 @@ pub struct WatchedService {
     terms: ForecastTerms,
     /// End of the next step, milliseconds of the Unix epoch; `None` before the first value.
     next_millis: Option<i64>,
-    /// Loads from the first on; `None` once the forecaster is grown.
-    young: Option<Vec<Option<f64>>>,
-    decider: Option<Decider>,
-    /// Loads asked for at the last steps within reach, newest last; `None` while errors are not known.
-    asked: VecDeque<Option<f64>>,
-    /// Loads that were expected for the last steps at the end of the reach, newest last.
-    far: VecDeque<f64>,
+    /// The fields of the decider are fields of the state.
+    #[serde(flatten)]
+    online: OnlineDecider,
     past: VecDeque<PastStep>,
     steps: u64,
     gaps: u64,
@@ -81,10 +88,7 @@ impl WatchedService {
         Self {
             terms: ForecastTerms::of(config),
             next_millis: None,
-            young: Some(Vec::new()),
-            decider: None,
-            asked: VecDeque::new(),
-            far: VecDeque::new(),
+            online: OnlineDecider::default(),
             past: VecDeque::new(),
             steps: 0,
             gaps: 0,
@@ -119,77 +123,22 @@ impl WatchedService {
             loads.extend(std::iter::repeat_n(None, ((at - next) / step) as usize));
             loads.push(Some(load));
         }
-        loads.iter().for_each(|&load| self.push(load));
-        self.grow(&loads);
+        let foreseen = self.online.extend(&self.terms.online(), &loads);
+        loads.iter().zip(foreseen).for_each(|(&load, foreseen)| self.note(load, foreseen));
         loads.len()
     }
 
-    /// Takes in one step.
-    fn push(&mut self, load: Option<f64>) {
-        let reach = self.terms.reach_steps;
+    /// Notes one step.
+    fn note(&mut self, load: Option<f64>, foreseen: Option<f64>) {
         let Some(next) = &mut self.next_millis else { return };
-        let foreseen = if self.far.len() == reach { self.far.pop_front() } else { None };
         self.past.push_back(PastStep { epoch_millis: *next, load, foreseen });
-        while self.past.len() > SHOWN.max(reach) {
+        while self.past.len() > SHOWN.max(self.terms.reach_steps) {
             self.past.pop_front();
         }
         *next += self.terms.step_millis;
         self.steps += 1;
         self.gaps += u64::from(load.is_none());
         self.largest = load.map_or(self.largest, |load| self.largest.max(load));
-        let Some(decider) = &mut self.decider else { return };
-        let least = self.asked.iter().flatten().copied().reduce(f64::min);
-        if let (Some(load), Some(least)) = (load, least) {
-            decider.settle(f64::from(u8::from(load > least)));
-        }
-        decider.update(load.unwrap_or(f64::NAN));
-        self.ask();
-    }
-
-    /// Estimates a young forecaster anew when its series has doubled: all estimates together cost about twice the last.
-    fn grow(&mut self, loads: &[Option<f64>]) {
-        let Some(young) = &mut self.young else { return };
-        let before = young.len().checked_ilog2();
-        young.extend(loads);
-        if young.len().checked_ilog2() != before {
-            let ForecastTerms { step_millis, season_steps, long_season_steps, reach_steps, violated_share, .. } =
-                self.terms;
-            let model = Adaptive {
-                day_steps: season_steps,
-                week_steps: long_season_steps,
-                horizon_steps: reach_steps,
-                models: Model::DEFAULT.to_vec(),
-                windows: Vec::new(),
-                nets: Vec::new(),
-            };
-            let objective = Objective::Leases(violated_share);
-            let series = Series::from_options(0, step_millis, young.iter().copied()).ok();
-            if let Some(decider) =
-                series.and_then(|series| Decider::new(&model, &series, 0..reach_steps, objective).ok())
-            {
-                // What the younger forecaster asked for now gives way.
-                if self.decider.replace(decider).is_some() {
-                    self.asked.pop_back();
-                    self.far.pop_back();
-                }
-                self.ask();
-            }
-        }
-        let grown = self.young.as_ref().is_some_and(|young| young.len() >= YOUNG_SEASONS * self.terms.season_steps);
-        if grown && self.decider.is_some() {
-            self.young = None;
-        }
-    }
-
-    /// Notes what is asked for at the present step.
-    fn ask(&mut self) {
-        let Some(decider) = &self.decider else { return };
-        let reach = self.terms.reach_steps;
-        self.asked.push_back(known(decider.capacity()));
-        self.far.extend(decider.expected().last());
-        while self.asked.len() > reach {
-            self.asked.pop_front();
-        }
     }
 
     /// Decides at the time `now_millis`. A value that is older than `patience_millis`, or as far in the future by a
@@ -198,7 +147,7 @@ impl WatchedService {
         let Some(last) = self.last_millis() else { return };
         let reach = self.terms.reach_steps;
         let gap = self.past.iter().rev().take(reach).any(|step| step.load.is_none());
-        let capacity = self.asked.back().copied().flatten();
+        let capacity = self.online.capacity();
         let standing = match capacity {
             _ if (now_millis - last).abs() > patience_millis => DecisionGround::Silent,
             _ if gap => DecisionGround::Gap,
@@ -219,7 +168,7 @@ impl WatchedService {
     /// Largest expected load of the steps within reach, `missing` steps after the last known one. The forecaster looks
     /// one season ahead at most.
     fn expected_peak(&self, missing: usize) -> f64 {
-        let Some(decider) = &self.decider else { return self.largest };
+        let Some(decider) = self.online.decider() else { return self.largest };
         let ForecastTerms { season_steps, reach_steps, .. } = self.terms;
         let first = missing.min(season_steps);
         let path = decider.forecaster().uncorrected(first + reach_steps);
@@ -229,7 +178,7 @@ impl WatchedService {
     /// Quantiles of the load of the next `steps` steps at `levels`, which pass
     /// [`check_levels`](goodput_forecast::check_levels); `None` before the first estimate.
     pub fn forecast(&self, steps: usize, levels: &[f64]) -> Option<Forecast> {
-        let decider = self.decider.as_ref()?;
+        let decider = self.online.decider()?;
         Some(decider.forecaster().predict(Horizon::steps(steps), levels))
     }
 
@@ -257,10 +206,6 @@ impl WatchedService {
     pub fn decision(&self) -> &ReplicaDecision {
         &self.decision
     }
-}
-
-fn known(load: f64) -> Option<f64> {
-    load.is_finite().then_some(load)
 }
 
 #[cfg(test)]

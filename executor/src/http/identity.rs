@@ -1,6 +1,7 @@
 //! Certificates and keys from files, read again when the files change: a certificate is renewed
 //! without a restart.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, ve
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -32,7 +33,7 @@ pub struct IdentityError {
 
 impl IdentityError {
     /// Fault of `path`.
-    pub(crate) fn of(path: &Path, problem: impl std::fmt::Display) -> Self {
+    pub(crate) fn of(path: &Path, problem: impl Display) -> Self {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 }
@@ -97,13 +98,41 @@ fn stamps(files: &[PathBuf]) -> Stamps {
 /// # Errors
 /// [`IdentityError`] where a file cannot be read or the two do not belong together.
 pub fn acceptor(certificate: &Path, key: &Path) -> Result<Reloaded<TlsAcceptor>, IdentityError> {
-    let files = vec![certificate.to_owned(), key.to_owned()];
-    let (certificate, key) = (certificate.to_owned(), key.to_owned());
+    acceptor_for(certificate, key, None, &[])
+}
+
+/// Protocol of gRPC over TLS; its clients insist on it (RFC 7301).
+pub const GRPC: &[&[u8]] = &[b"h2"];
+
+/// The server's side of TLS with the certificate and the key in these files. Where there are authorities `clients`,
+/// peers show a certificate that one of them has signed. The server offers `protocols`, none for HTTP/1.1.
+///
+/// # Errors
+/// [`IdentityError`] where a file cannot be read, or the certificate and the key do not belong together.
+pub fn acceptor_for(
+    certificate: &Path,
+    key: &Path,
+    clients: Option<&Path>,
+    protocols: &[&[u8]],
+) -> Result<Reloaded<TlsAcceptor>, IdentityError> {
+    let files = [certificate, key].into_iter().chain(clients).map(Path::to_owned).collect();
+    let (certificate, key, clients) = (certificate.to_owned(), key.to_owned(), clients.map(Path::to_owned));
+    let protocols: Vec<Vec<u8>> = protocols.iter().map(|name| name.to_vec()).collect();
     let load = move || {
-        let wrong = |error| IdentityError::of(&certificate, error);
+        let wrong = |error: &dyn Display| IdentityError::of(&certificate, error);
         let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let config = config.map_err(wrong)?.with_no_client_auth();
-        let config = config.with_single_cert(certificates(&certificate)?, private_key(&key)?).map_err(wrong)?;
+        let config = config.map_err(|error| wrong(&error))?;
+        let config = match &clients {
+            None => config.with_no_client_auth(),
+            Some(authority) => {
+                let roots = Arc::new(authorities(authority)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+                config.with_client_cert_verifier(verifier.map_err(|error| IdentityError::of(authority, error))?)
+            }
+        };
+        let config = config.with_single_cert(certificates(&certificate)?, private_key(&key)?);
+        let mut config = config.map_err(|error| wrong(&error))?;
+        config.alpn_protocols.clone_from(&protocols);
         Ok(TlsAcceptor::from(Arc::new(config)))
     };
     Reloaded::new(files, Box::new(load))

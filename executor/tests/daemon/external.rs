@@ -104,7 +104,7 @@ fn a_program_is_set_while_the_daemon_runs_once_it_has_shown_that_it_decides() {
     rounds(&mut daemon, 1);
     let mut set = |policy: &str| {
         let request = PolicyRequest { policy: policy.into(), reason: "a test".into(), ..PolicyRequest::default() };
-        daemon.set_policy("anna", &request).map_err(|error| error.to_string())
+        block(daemon.set_policy("anna", &request)).map_err(|error| error.to_string())
     };
     // A name that cannot be a program is refused as a request; a program that was started says what decides on.
     for (policy, words, decides_on) in [

@@ -11,7 +11,8 @@ use goodput_executor::daemon::decide::regression::{DelayVerdict, Delays, judge};
 use goodput_executor::daemon::durability::journal::ChangeVerb;
 use goodput_executor::daemon::interface::api::PolicyRequest;
 
-use super::lab::{Lab, SCALES, block, open_with, rounds};
+use super::lab::{DOES_NOT, Lab, SCALES, block, open_with, rounds};
+use super::starts::end;
 
 fn asked(policy: impl Into<String>) -> PolicyRequest {
     PolicyRequest { policy: policy.into(), reason: "a test".into(), ..PolicyRequest::default() }
@@ -44,20 +45,20 @@ fn again(mut daemon: Daemon<Lab>, directory: &Path, policy: &str) -> Daemon<Lab>
 fn a_policy_that_is_set_decides_at_once_and_after_a_restart_and_goes_back_step_by_step() {
     let directory = tempfile::tempdir().unwrap();
     let mut daemon = started(directory.path(), "fifo");
-    daemon.set_policy("anna", &asked("tiresias(starvation_knob=2.0)")).unwrap();
+    block(daemon.set_policy("anna", &asked("tiresias(starvation_knob=2.0)"))).unwrap();
     assert_eq!(policy(&daemon), "tiresias(starvation_knob=2)");
-    daemon.set_policy("ben", &asked("zoo:elastic")).unwrap();
+    block(daemon.set_policy("ben", &asked("zoo:elastic"))).unwrap();
     rounds(&mut daemon, 2);
     let said = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
     assert!(said.lines().any(|line| line.contains("\"policy\":\"zoo:elastic\"") && line.contains("orders")), "{said}");
 
     let mut daemon = again(daemon, directory.path(), "fifo");
     assert_eq!(policy(&daemon), "zoo:elastic", "the journal keeps it");
-    daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
+    block(daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback)).unwrap();
     assert_eq!(policy(&daemon), "tiresias(starvation_knob=2)");
-    daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback).unwrap();
+    block(daemon.roll_back_policy("anna", "slow", ChangeVerb::Rollback)).unwrap();
     assert_eq!(policy(&daemon), "fifo");
-    let error = daemon.roll_back_policy("anna", "", ChangeVerb::Rollback).unwrap_err().to_string();
+    let error = block(daemon.roll_back_policy("anna", "", ChangeVerb::Rollback)).unwrap_err().to_string();
     assert!(error.contains("first policy") && error.contains("live policy set"), "{error}");
 
     let history = daemon.policy_history().unwrap();
@@ -105,12 +106,12 @@ fn a_policy_that_cannot_decide_here_is_refused_and_the_one_before_decides_on() {
         (asked("gavel-per-watt"), "does not fit this cluster: gavel-per-watt weighs accelerator types by watts"),
         (asked("gavel-per-dollar"), "and dollars_per_hour is known of none of a100"),
     ] {
-        let error = daemon.set_policy("anna", &request).unwrap_err().to_string();
+        let error = block(daemon.set_policy("anna", &request)).unwrap_err().to_string();
         assert!(error.contains(said), "{request:?}: {error}");
         assert_eq!(policy(&daemon), "tiresias");
     }
     rounds(&mut daemon, 2);
-    daemon.set_policy("anna", &asked(path(&whole))).unwrap();
+    block(daemon.set_policy("anna", &asked(path(&whole)))).unwrap();
     // The copy in the state directory serves where the file is gone, and is refused where it was changed.
     std::fs::remove_file(&whole).unwrap();
     let daemon = again(daemon, directory.path(), "tiresias");
@@ -153,12 +154,12 @@ fn a_daemon_that_stands_by_sets_no_policy_and_follows_the_one_that_leads() {
     lab.add("a", SCALES, None);
     let mut stands_by = open_with(lab, directory.path(), "fifo", more);
     assert!(!block(stands_by.cycle()).unwrap().leads);
-    let error = stands_by.set_policy("anna", &asked("srtf")).unwrap_err().to_string();
+    let error = block(stands_by.set_policy("anna", &asked("srtf"))).unwrap_err().to_string();
     assert!(error.contains("stands by"), "{error}");
-    leads.set_policy("anna", &asked("tiresias")).unwrap();
+    block(leads.set_policy("anna", &asked("tiresias"))).unwrap();
     block(stands_by.cycle()).unwrap();
     assert_eq!(policy(&stands_by), "tiresias");
-    leads.roll_back_policy("anna", "", ChangeVerb::Rollback).unwrap();
+    block(leads.roll_back_policy("anna", "", ChangeVerb::Rollback)).unwrap();
     block(stands_by.cycle()).unwrap();
     assert_eq!(policy(&stands_by), "fifo");
 }
@@ -187,7 +188,7 @@ fn jobs_that_wait_longer_bring_the_policy_before_back() {
         let mut daemon = open_with(lab, directory.path(), "fifo-backfill", "");
         rounds(&mut daemon, 1);
         pass(&mut daemon, 35, Some("a"));
-        daemon.set_policy("anna", &asked(next)).unwrap();
+        block(daemon.set_policy("anna", &asked(next))).unwrap();
         // The whole cluster for one job: while the long one runs, strict order lets none pass.
         let whole = {
             let lab = daemon.engine_mut();
@@ -243,4 +244,38 @@ fn the_copy_of_a_bundle_has_its_hash() {
         bundle.save(&path).unwrap();
         assert_eq!(PolicyBundle::load(&path).unwrap().sha256(), bundle.sha256(), "{}", shipped.name);
     }
+}
+
+/// Jobs that scale and jobs that do not, under a policy that plans ahead with the measured speeds: what it simulated
+/// stands in the status and, beside the orders that followed, in the audit log.
+#[test]
+fn a_policy_that_looks_ahead_says_what_it_simulated() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    ["a", "b"].iter().for_each(|key| lab.add(key, SCALES, None));
+    lab.add("c", DOES_NOT, None);
+    let policy = "lookahead(tiresias)(every_secs=120, rivals=[sia])";
+    let mut daemon = open_with(lab, directory.path(), policy, "[reliance]\ntimeout_ms = 20000\n");
+    rounds(&mut daemon, 6);
+    let look = daemon.status().lock().unwrap().look.clone().unwrap();
+    let names: Vec<&str> = look.ways.iter().map(|way| way.name.as_str()).collect();
+    // The policy that is played comes first, and last comes leaving its running jobs as they are.
+    let other = if names[0] == "tiresias" { "sia" } else { "tiresias" };
+    assert_eq!(names, [names[0], other, format!("{}, running jobs left as they are", names[0]).as_str()]);
+    assert!(look.ways.iter().all(|way| way.futures >= 2 && way.cost_secs > 0.0), "{look:?}");
+    assert_eq!(look.ways.iter().filter(|way| way.chosen).count(), 1, "{look:?}");
+    assert!(look.ways[0].difference_secs.is_none() && look.ways[1].difference_secs.is_some(), "{look:?}");
+    let said = std::fs::read_to_string(directory.path().join("audit.jsonl")).unwrap();
+    let decisions = said.lines().filter(|line| line.contains("\"orders\":[{"));
+    assert!(decisions.filter(|line| line.contains("\"horizon_secs\":7200.0")).count() > 0, "{said}");
+    // A measured job ends, and a new one takes over its number: the looks go on.
+    end(daemon.engine_mut(), "a");
+    rounds(&mut daemon, 2);
+    daemon.engine_mut().add("d", SCALES, None);
+    rounds(&mut daemon, 6);
+    assert!(daemon.status().lock().unwrap().look.as_ref().is_some_and(|later| later.at_secs > look.at_secs));
+    // A policy that does not look ahead has simulated nothing.
+    block(daemon.set_policy("anna", &asked("fifo"))).unwrap();
+    rounds(&mut daemon, 1);
+    assert_eq!(daemon.status().lock().unwrap().look, None);
 }

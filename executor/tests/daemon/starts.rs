@@ -25,7 +25,7 @@ fn add(lab: &mut Lab, key: &str, gpus: u32) {
     spec.work = Work::Fixed { duration: SimTime::from_secs(STATED) };
 }
 
-fn end(lab: &mut Lab, key: &str) {
+pub(super) fn end(lab: &mut Lab, key: &str) {
     let seen = &mut lab.jobs.get_mut(key).unwrap().seen;
     (seen.attempt, seen.phase) = (None, JobPhase::Done);
 }

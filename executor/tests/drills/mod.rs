@@ -1,5 +1,5 @@
 //! Drills of the daemon over the simulator: what may go wrong, with the number that has to hold.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests, which print what they counted")]
 mod agents;
 mod mass_failure;
 
@@ -92,6 +92,14 @@ async fn run_to_end(daemon: &mut Daemon<SimEngine>) -> Result<(), DaemonError> {
         daemon.engine_mut().advance(round).unwrap();
     }
     Ok(())
+}
+
+/// Jobs of the workload that never came to their end; the drill prints how many, and none may be.
+fn lost(drill: &str, engine: &SimEngine) -> usize {
+    let jobs = engine.outcome().jobs;
+    let lost = jobs.iter().filter(|job| job.finish.is_none()).count();
+    println!("drill {drill}: {} jobs, {lost} lost", jobs.len());
+    lost
 }
 
 #[test]
@@ -229,6 +237,7 @@ impl Policy for Fuzz {
 #[test]
 fn no_plan_however_wild_does_harm() {
     let (mut plans, mut invalid, mut carried_out, mut held_back) = (0, 0, 0_usize, 0_usize);
+    let (mut jobs, mut lost) = (0, 0);
     for seed in 0..50 {
         let scenario = Arc::new(scenario(seed, 40));
         let mut simulator = Simulator::new(scenario.clone());
@@ -273,7 +282,17 @@ fn no_plan_however_wild_does_harm() {
             let plan = srtf.decide(&simulator.view());
             simulator.apply(&plan).unwrap();
         }
+        // Whatever the wild plans left behind, a sound policy brings every job to its end.
+        while simulator.run_until_decision().unwrap() == goodput_env::sim::Status::Decision {
+            let plan = srtf.decide(&simulator.view());
+            simulator.apply(&plan).unwrap();
+        }
+        let outcome = simulator.outcome();
+        jobs += outcome.jobs.len();
+        lost += outcome.jobs.iter().filter(|job| job.finish.is_none()).count();
     }
+    println!("drill 12a: {plans} plans, {jobs} jobs, {lost} lost");
+    assert_eq!((jobs, lost), (2_000, 0));
     assert!(
         plans >= 10_000 && invalid > 2_000 && carried_out > 500 && held_back > 50,
         "{plans} plans, {invalid} invalid, {carried_out} changes, {held_back} held back"
@@ -324,6 +343,44 @@ fn a_bad_policy_is_replaced_in_the_same_cycle() {
         block(run_to_end(&mut daemon)).unwrap();
         assert!(daemon.engine_mut().outcome().jobs.iter().all(|job| job.finish.is_some()), "{how}");
         assert!(daemon.status().lock().unwrap().alerts.iter().any(|alert| alert.starts_with("fallback")), "{how}");
+    }
+}
+
+/// Takes 700 ms for one question, and decides as FIFO.
+struct SlowOnce {
+    fifo: Box<dyn Policy>,
+    slow_at: u32,
+    asked: u32,
+}
+
+impl Policy for SlowOnce {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.asked += 1;
+        if self.asked == self.slow_at {
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        self.fifo.decide(view)
+    }
+}
+
+/// A policy may learn the past at its first decision, and has the time of the deployment file from then on.
+#[test]
+fn the_first_decision_of_a_policy_has_more_time() {
+    for (slow_at, fallback) in [(1, "0"), (2, "1")] {
+        let scenario = scenario(3, 20);
+        let directory = tempfile::tempdir().unwrap();
+        let reliance = RelianceConfig { timeout_ms: 200, fallback: "srtf".into(), ..RelianceConfig::default() };
+        let policy = SlowOnce { fifo: compose::by_name("fifo", 0).unwrap(), slow_at, asked: 0 };
+        let chooser = chooser(Box::new(policy), reliance);
+        let mut daemon =
+            Daemon::new(SimEngine::new(scenario.clone()), settings(directory.path(), ""), observer(&scenario), chooser)
+                .unwrap();
+        for secs in [120, 180] {
+            daemon.engine_mut().advance(SimTime::from_secs(secs)).unwrap();
+            assert!(block(daemon.cycle()).unwrap().decided);
+        }
+        let text = daemon.metrics().text();
+        assert!(text.contains(&format!("goodput_fallback_active {fallback}")), "slow at {slow_at}: {text}");
     }
 }
 
@@ -387,6 +444,10 @@ fn a_deposed_leader_does_nothing() {
     assert_eq!(before.jobs, after.jobs, "the old leader acted");
     assert!(block(new.cycle()).unwrap().leads);
     assert_eq!(new.journal().lease().unwrap().term, 2);
+    // The old one is gone for good, and every job comes to its end under the new one.
+    drop(old);
+    block(run_to_end(&mut new)).unwrap();
+    assert_eq!(lost("5", new.engine_mut()), 0);
 }
 
 /// Drill 13: the wall clock jumps by an hour; no lease expires, no job is moved for it.
@@ -412,6 +473,8 @@ fn a_jump_of_the_clock_changes_nothing() {
     assert!(block(daemon.cycle()).unwrap().leads);
     assert!(block(daemon.cycle()).unwrap().leads);
     assert_eq!(daemon.journal().lease().unwrap().term, 1);
+    block(run_to_end(&mut daemon)).unwrap();
+    assert_eq!(lost("13", daemon.engine_mut()), 0);
 }
 
 /// The stop file is obeyed at the next turn, before anything else is done.

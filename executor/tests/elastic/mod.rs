@@ -1,5 +1,5 @@
 //! Elastic jobs on agents: members join and leave while the others train, and are lost.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests, which print what they saw")]
 
 mod log;
 mod losses;

@@ -125,6 +125,9 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     let (wide, before) = lab.trains_on(6).await;
     assert_eq!((wide.starts, wide.failures), (1, 0));
     explained(&wide, policy);
+    let simulated = lab.daemon.status().lock().unwrap().look.clone();
+    assert_eq!(simulated.is_some(), policy.contains("lookahead"), "{simulated:?}");
+    simulated.iter().for_each(|look| println!("{}", look.sentence()));
     let grown = wide.resize.unwrap();
     assert!(grown.in_place && grown.to == 6 && grown.others.is_empty(), "{grown:?}");
 
@@ -172,4 +175,11 @@ async fn pollux_resizes_a_job_without_a_stop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_learned_policy_resizes_a_job_without_a_stop() {
     a_policy_resizes_a_job_without_a_stop("bundle = \"zoo:elastic\"").await;
+}
+
+/// A lookahead drives real processes on agents, and says what it simulated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_looks_ahead_resizes_a_job_without_a_stop() {
+    a_policy_resizes_a_job_without_a_stop("name = \"lookahead(pollux-fast)(every_secs=60, rivals=[sia], hold=false)\"")
+        .await;
 }

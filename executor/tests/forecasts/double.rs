@@ -1,7 +1,10 @@
-//! A stand-in for Prometheus at its HTTP interface, with a clock and values that the test sets.
+//! A stand-in for Prometheus at its HTTP interface, with a clock and values that the test sets. A query with `slow` in
+//! it takes an hour from the second time on, and one with `bad` in it is refused.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -50,11 +53,17 @@ impl Double {
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (now, range) = (Arc::clone(&facts), Arc::clone(&facts));
+        let slow = Arc::new(AtomicUsize::new(0));
         let router = Router::new()
             .route("/api/v1/query", post(move |body: String| async move { answer_now(&now.lock().unwrap(), &body) }))
             .route(
                 "/api/v1/query_range",
-                post(move |body: String| async move { answer_range(&mut range.lock().unwrap(), &body) }),
+                post(move |body: String| async move {
+                    if body.contains("slow") && slow.fetch_add(1, Ordering::Relaxed) > 0 {
+                        tokio::time::sleep(Duration::from_secs(3600)).await;
+                    }
+                    answer_range(&mut range.lock().unwrap(), &body)
+                }),
             );
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();

@@ -6,6 +6,7 @@ use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::double::Double;
@@ -22,35 +23,45 @@ fn double(tag: u8, number: f64) -> Vec<u8> {
 }
 
 /// Reference to a ScaledObject with one pair of metadata.
-fn scaled_object(key: &str, value: &str) -> Vec<u8> {
+pub fn scaled_object(key: &str, value: &str) -> Vec<u8> {
     let pair = [field(1, key.as_bytes()), field(2, value.as_bytes())].concat();
     [field(1, b"chat-scaler"), field(2, b"default"), field(3, &pair)].concat()
 }
 
 /// Message and status of an answer.
-fn call(server: &Running, path: &str, message: &[u8]) -> (Vec<u8>, String, String) {
-    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-    let body = [&[0][..], &length, message].concat();
+pub type Answer = (Vec<u8>, String, String);
+
+fn call(server: &Running, path: &str, message: &[u8]) -> Answer {
     server.runtime.block_on(async {
         let stream = TcpStream::connect(server.grpc).await.unwrap();
-        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::post(format!("http://{}{path}", server.grpc))
-            .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .body(Full::new(Bytes::from(body)))
-            .unwrap();
-        let answer = sender.send_request(request).await.unwrap();
-        let headers = answer.headers().clone();
-        let collected = answer.into_body().collect().await.unwrap();
-        let trailers = collected.trailers().cloned().unwrap_or_default();
-        let word = |name: &str| {
-            let value = trailers.get(name).or_else(|| headers.get(name));
-            value.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
-        };
-        let message = collected.to_bytes().get(5..).unwrap_or_default().to_vec();
-        (message, word("grpc-status"), word("grpc-message"))
+        exchange(stream, &format!("http://{}{path}", server.grpc), message).await
     })
+}
+
+/// Call over a connection that is open.
+pub async fn exchange<S>(stream: S, url: &str, message: &[u8]) -> Answer
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    let body = [&[0][..], &length, message].concat();
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(url)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    let headers = answer.headers().clone();
+    let collected = answer.into_body().collect().await.unwrap();
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    let word = |name: &str| {
+        let value = trailers.get(name).or_else(|| headers.get(name));
+        value.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
+    };
+    let message = collected.to_bytes().get(5..).unwrap_or_default().to_vec();
+    (message, word("grpc-status"), word("grpc-message"))
 }
 
 fn keda(server: &Running, name: &str, message: &[u8]) -> (Vec<u8>, String, String) {

@@ -7,6 +7,7 @@ pub mod double;
 mod grpc;
 mod real;
 mod serving;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::Path;

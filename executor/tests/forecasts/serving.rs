@@ -120,6 +120,20 @@ fn a_step_without_a_value_is_a_gap_and_a_restart_asks_for_what_is_missing() {
 }
 
 #[test]
+fn a_service_with_a_slow_query_delays_no_other() {
+    let (double, folder) = (Double::start(|at| Some(wave(at))), tempfile::tempdir().unwrap());
+    let mut config = config(&double.url, "load", folder.path());
+    let mut slow = config.services[0].clone();
+    (slow.name, slow.query) = (String::from("slow").try_into().unwrap(), "slow".into());
+    config.services.insert(0, slow);
+    config.prometheus.timeout_secs = 3600.0;
+    let server = Running::start(&config).unwrap();
+    // The query of the first service is under way for an hour.
+    server.stands("fresh");
+    server.stop();
+}
+
+#[test]
 fn a_query_that_cannot_work_ends_the_start() {
     let (double, folder) = (Double::start(|at| Some(wave(at))), tempfile::tempdir().unwrap());
     let refused = Running::start(&config(&double.url, "bad(", folder.path())).err().unwrap().to_string();
@@ -127,4 +141,20 @@ fn a_query_that_cannot_work_ends_the_start() {
     double.set(|facts| facts.series = 2);
     let refused = Running::start(&config(&double.url, "load", folder.path())).err().unwrap().to_string();
     assert!(refused.contains("gives 2 series, expected one: put sum(...)"), "{refused}");
+}
+
+/// `forecast-state.json` was written by the program of 2026-11-26, before the decision became a type of its own.
+#[test]
+fn the_state_of_an_earlier_program_is_read() {
+    let (double, folder) = (Double::start(|_| None), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("chat.json"), include_str!("../fixtures/forecast-state.json")).unwrap();
+    double.set(|facts| facts.up = false);
+    let mut config = config(&double.url, "load", folder.path());
+    let chat = &mut config.services[0];
+    (chat.season_secs, chat.long_season, chat.cold_start_secs) = (6.0, 2, 1.0);
+    let server = Running::start(&config).unwrap();
+    let chat = server.chat();
+    assert_eq!((&chat["standing"], &chat["known_steps"]), (&"silent".into(), &52.into()), "{chat}");
+    assert!(server.replicas() >= 10, "{chat}");
+    server.stop();
 }

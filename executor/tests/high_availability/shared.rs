@@ -1,19 +1,26 @@
-//! The legacy that a leader of another host finds: promises, idempotency keys, a person's order, the mode.
+//! The legacy that a leader of another host finds: promises, idempotency keys, a person's order, the mode, the policy.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use goodput_agents::zoo;
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::leader::LeaseKeeper;
 use goodput_configs::reader;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
+use goodput_executor::daemon::decide::cycle::CycleReport;
+use goodput_executor::daemon::durability::journal::ChangeVerb;
+use goodput_executor::daemon::interface::api::PolicyRequest;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::{
     Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobSeen, NodeHealth, NodeSeen, Order, Receipt,
     StepOutcome, Submission, SubmissionDurability,
 };
+use goodput_executor::etcd::writer::LeaderWriter;
+use goodput_executor::etcd::{Change, Etcd};
 use goodput_executor::machine::wall_ms;
 use goodput_testkit::etcd::PrivateEtcd;
 
@@ -117,9 +124,12 @@ fn open(manager: &Manager, directory: &std::path::Path, name: &str, etcd: &Priva
     open_with(manager, directory, name, LeaseKeeper::Etcd(etcd.config(None)))
 }
 
-async fn until_it_leads(daemon: &mut Daemon<Manager>) {
+async fn until_it_leads(daemon: &mut Daemon<Manager>) -> CycleReport {
     let began = Instant::now();
-    while !daemon.cycle().await.is_ok_and(|report| report.leads) {
+    loop {
+        if let Some(report) = daemon.cycle().await.ok().filter(|report| report.leads) {
+            return report;
+        }
         assert!(began.elapsed() < Duration::from_secs(60), "it never leads");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -225,6 +235,7 @@ async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
     until_it_leads(&mut alone).await;
     let first = alone.submit_once("test", &submission("a"), "key-a").await.unwrap();
     alone.set_mode("test", Mode::Canary).await.unwrap();
+    alone.set_policy("anna", &asked("tiresias")).await.unwrap();
     alone.resign().await;
     drop(alone);
     let mut one = open(&manager, folder.path(), "one", &etcd);
@@ -234,6 +245,7 @@ async fn what_a_journal_keeps_moves_to_etcd_with_the_lease() {
     until_it_leads(&mut two).await;
     two.cycle().await.unwrap();
     assert_eq!(two.mode(), Mode::Canary);
+    assert_eq!((policy(&two).as_str(), history(&two)), ("tiresias", told(&["file fifo", "set tiresias"])));
     let again = two.submit_once("test", &submission("a"), "key-a").await.unwrap();
     assert_eq!((again.key, again.repeated), (first.key, true));
     two.set_mode("test", Mode::Act).await.unwrap();
@@ -268,4 +280,155 @@ async fn a_leader_that_is_elected_again_leads_its_engine_again() {
     let led = manager.0.lock().unwrap().led.clone();
     assert_eq!(led.last().copied(), term, "{led:?}");
     assert!(led.len() > 1 && term > Some(1), "{led:?}, {term:?}");
+}
+
+fn asked(policy: impl Into<String>) -> PolicyRequest {
+    PolicyRequest { policy: policy.into(), reason: "a test".into(), ..PolicyRequest::default() }
+}
+
+fn policy(daemon: &Daemon<Manager>) -> String {
+    daemon.status().lock().unwrap().policy.clone()
+}
+
+/// Changes of the policy, oldest first, as a daemon shows them.
+fn history(daemon: &Daemon<Manager>) -> Vec<String> {
+    let changes = daemon.policy_history().unwrap();
+    let word = |verb| match verb {
+        ChangeVerb::File => "file",
+        ChangeVerb::Set => "set",
+        ChangeVerb::Rollback => "rollback",
+        ChangeVerb::Regression => "regression",
+    };
+    changes.iter().rev().map(|change| format!("{} {}", word(change.verb), change.name)).collect()
+}
+
+fn told(changes: &[&str]) -> Vec<String> {
+    changes.iter().map(ToString::to_string).collect()
+}
+
+fn alerts(daemon: &Daemon<Manager>) -> Vec<String> {
+    daemon.status().lock().unwrap().alerts.clone()
+}
+
+/// Policies by which a daemon began to decide, as its audit log has them.
+fn began_by(directory: &Path, name: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(directory.join(name).join("audit.jsonl")).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let starts = lines.filter(|line| line["kind"] == "start");
+    starts.map(|line| line["body"]["policy"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// A leader of another host decides by the policy that was set, or to which a rollback went, from its first decision
+/// on. The bundle comes from etcd.
+#[tokio::test]
+async fn the_policy_that_was_set_rules_at_the_leader_of_another_host() {
+    let Some((folder, etcd)) = started() else { return };
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    until_it_leads(&mut one).await;
+    two.cycle().await.unwrap();
+    let error = two.set_policy("anna", &asked("tiresias")).await.unwrap_err().to_string();
+    assert!(error.contains("stands by"), "{error}");
+
+    let bundle = folder.path().join("own.bundle");
+    let mut large = zoo::load("elastic").unwrap();
+    // No request to etcd takes as much: the bundle goes there in parts.
+    large.card.provenance.argv.push("x".repeat(3 << 20));
+    large.save(&bundle).unwrap();
+    let own = bundle.display().to_string();
+    one.set_policy("anna", &asked("tiresias(starvation_knob=2)")).await.unwrap();
+    one.set_policy("anna", &asked(own.clone())).await.unwrap();
+    let three_changes = ["file fifo", "set tiresias(starvation_knob=2)", &format!("set {own}")];
+    assert_eq!(history(&one), told(&three_changes));
+    two.cycle().await.unwrap();
+    assert_eq!((policy(&two), history(&two)), (own.clone(), told(&three_changes)), "a daemon that stands by follows");
+
+    // The first host burns down, with the file of the bundle. The third host has never seen the cluster before.
+    std::fs::remove_file(&bundle).unwrap();
+    drop((one, two));
+    let mut three = open(&manager, folder.path(), "three", &etcd);
+    assert_eq!(policy(&three), "fifo");
+    assert!(until_it_leads(&mut three).await.decided);
+    assert_eq!((policy(&three), history(&three)), (own.clone(), told(&three_changes)));
+    assert_eq!(began_by(folder.path(), "three"), [own.as_str()]);
+    assert_eq!(alerts(&three), Vec::<String>::new());
+
+    // A rollback holds as well, at a host of which the journal has the policy before it.
+    three.roll_back_policy("ben", "slow", ChangeVerb::Rollback).await.unwrap();
+    assert_eq!(policy(&three), "tiresias(starvation_knob=2)");
+    drop(three);
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    assert_eq!(policy(&one), own, "the journal of the first host is an old one");
+    assert!(until_it_leads(&mut one).await.decided);
+    assert_eq!(policy(&one), "tiresias(starvation_knob=2)");
+    assert_eq!(began_by(folder.path(), "one"), ["fifo", "tiresias(starvation_knob=2)"]);
+    assert_eq!(history(&one).last().unwrap(), "rollback tiresias(starvation_knob=2)");
+
+    // A second rollback goes to the policy of the file.
+    one.roll_back_policy("ben", "slow", ChangeVerb::Rollback).await.unwrap();
+    one.resign().await;
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    until_it_leads(&mut two).await;
+    assert_eq!((policy(&two).as_str(), history(&two).len()), ("fifo", 5));
+    assert_eq!(alerts(&two), Vec::<String>::new());
+}
+
+/// A leader that cannot have the policy that rules decides nothing and says why, until a policy is set.
+#[tokio::test]
+async fn a_leader_that_cannot_have_the_policy_that_rules_decides_nothing() {
+    let Some((folder, etcd)) = started() else { return };
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    until_it_leads(&mut one).await;
+    let set = one.set_policy("anna", &asked("zoo:elastic")).await.unwrap();
+    let term = one.status().lock().unwrap().term.unwrap();
+    let keys = Etcd::new(&etcd.config(None)).unwrap();
+    let gone = Change::delete(format!("policy/bundles/{}", set.sha256));
+    LeaderWriter::new(keys, "test").write(term, vec![gone]).await.unwrap();
+    drop(one);
+
+    let mut two = open(&manager, folder.path(), "two", &etcd);
+    assert!(!until_it_leads(&mut two).await.decided);
+    for _ in 0..3 {
+        let turn = two.cycle().await.unwrap();
+        assert!(turn.leads && !turn.decided, "{turn:?}");
+    }
+    let alerts = alerts(&two);
+    let told: Vec<&String> = alerts.iter().filter(|alert| alert.contains("nothing is decided")).collect();
+    assert_eq!(told.len(), 1, "{alerts:?}");
+    for words in
+        ["policy: zoo:elastic was set (change 2) and rules", "etcd has the bundle", "`goodput live policy set`"]
+    {
+        assert!(told[0].contains(words), "{told:?}");
+    }
+    // A call that sets the policy settles it: the bundle is in etcd again.
+    two.set_policy("anna", &asked("zoo:elastic")).await.unwrap();
+    assert!(two.cycle().await.unwrap().decided);
+    two.resign().await;
+    let mut three = open(&manager, folder.path(), "three", &etcd);
+    until_it_leads(&mut three).await;
+    assert_eq!((policy(&three).as_str(), history(&three).len()), ("zoo:elastic", 3));
+}
+
+/// A change that etcd does not take is refused, and the policy before decides on.
+#[tokio::test]
+async fn a_policy_that_cannot_be_written_outside_is_not_set() {
+    let Some((folder, mut etcd)) = started() else { return };
+    let manager = Manager::default();
+    let mut one = open(&manager, folder.path(), "one", &etcd);
+    until_it_leads(&mut one).await;
+    one.set_policy("anna", &asked("tiresias")).await.unwrap();
+    etcd.kill();
+    one.set_policy("anna", &asked("srtf")).await.unwrap_err();
+    one.roll_back_policy("anna", "", ChangeVerb::Rollback).await.unwrap_err();
+    assert_eq!((policy(&one).as_str(), history(&one)), ("tiresias", told(&["file fifo", "set tiresias"])));
+    // Whether the change went through is not known: nothing is decided before that is.
+    assert!(one.cycle().await.is_err());
+    etcd.run().unwrap();
+    assert!(etcd.wait(Duration::from_secs(60)));
+    until_it_leads(&mut one).await;
+    assert_eq!((policy(&one).as_str(), history(&one)), ("tiresias", told(&["file fifo", "set tiresias"])));
+    one.set_policy("anna", &asked("srtf")).await.unwrap();
+    assert_eq!(policy(&one), "srtf");
 }

@@ -2,7 +2,7 @@
 //! requests, forgotten versions, watches that end, and no answer at all.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use goodput_configs::live::engine::KubernetesConfig;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
@@ -230,6 +230,15 @@ fn nothing_is_seen_and_nothing_done_while_the_server_is_down() {
             assert!(code == 401 || error.is_err(), "{error:?}");
         }
         server.lock().unwrap().down = None;
-        assert_eq!(engine.snapshot().await.unwrap().jobs.len(), 1, "it is there again");
+        // The watch of an object may have failed a moment ago; it is begun anew after a pause.
+        let began = Instant::now();
+        let snapshot = loop {
+            match engine.snapshot().await {
+                Ok(snapshot) => break snapshot,
+                Err(error) => assert!(began.elapsed() < Duration::from_secs(20), "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert_eq!(snapshot.jobs.len(), 1, "it is there again");
     });
 }

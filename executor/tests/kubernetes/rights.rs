@@ -2,10 +2,13 @@
 //! given.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use goodput_configs::live::deployment::{Deployment, Mode};
 use goodput_configs::live::engine::{KubernetesConfig, KueueRole};
+use goodput_configs::live::leader::KubernetesLeaseConfig;
 use goodput_configs::reader;
+use goodput_executor::daemon::durability::leader::lease_mode::LeaseMode;
 use goodput_executor::engine::kubernetes::KubernetesEngine;
 use goodput_executor::engine::{Engine, EngineAction, JobPhase, Order, StepOutcome};
 use goodput_testkit::kubernetes::ControlPlane;
@@ -16,8 +19,12 @@ use kube::api::PostParams;
 
 use super::{Site, buildable, job, kueue, runtime, shared};
 
+/// Held while manifests are applied: of two that make one object at a time, one is refused.
+static APPLYING: Mutex<()> = Mutex::new(());
+
 /// Applies shipped manifests.
 fn apply(files: &[&str]) {
+    let _applying = APPLYING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
     for file in files {
         let applied = shared().kubectl().arg("apply").arg("-f").arg(folder.join(file)).output().unwrap();
@@ -78,6 +85,13 @@ fn the_shipped_account_observes_and_acts_and_can_do_no_more() {
         let submission = site.submission("own", 1, 1, 1);
         site.engine.submit(&submission).await.unwrap();
 
+        // The lease and the mode are written with the rights to observe.
+        let config = KubernetesLeaseConfig { kubeconfig: Some(file.clone()), ..KubernetesLeaseConfig::default() };
+        let mut mode = LeaseMode::new(&config);
+        mode.set(Mode::Canary).await.unwrap();
+        mode.set(Mode::Observe).await.unwrap();
+        assert_eq!(mode.mode().await, Ok(Some(Mode::Observe)));
+
         // Workloads of Kueue need one role more.
         if kueue::with_kueue() {
             kueue::queues(&site, 8, true);
@@ -129,7 +143,9 @@ fn the_shipped_manifests_are_taken_and_the_pod_of_the_daemon_is_restricted() {
     assert_eq!(shipped.mode, Mode::Observe);
     assert!(shipped.leader.outside());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes");
+    let applying = APPLYING.lock().unwrap_or_else(PoisonError::into_inner);
     let applied = shared().kubectl().args(["apply", "--validate=strict", "-k"]).arg(&folder).output().unwrap();
+    drop(applying);
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
     // Monitor and rules are what the operator of Prometheus takes, by the definitions of the operator itself.
     match goodput_testkit::kueue::prometheus_operator() {

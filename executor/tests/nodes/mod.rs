@@ -16,7 +16,7 @@ use goodput_configs::reader;
 use goodput_env::cluster::Pool;
 use goodput_executor::agent::api::{AttemptState, AttemptStatus, LeaderLease, NodeStatus, Start, Stop};
 use goodput_executor::agent::tls::{self, DAEMON};
-use goodput_executor::agent::{AgentClient, ClientError, Running, serve};
+use goodput_executor::agent::{AgentClient, AgentError, ClientError, Running, serve};
 use goodput_executor::bench_job::BenchJob;
 use goodput_executor::job::{AcceleratorGrant, Exit, ExitMeaning, Fence, GangPlan, Launch, NodeLimits, Program};
 use serde_json::Value;
@@ -94,9 +94,20 @@ impl Node {
         self.config.tls.ca.parent().unwrap().to_owned()
     }
 
-    /// An agent in this process.
+    /// An agent in this process. The lock of the agent before is inherited by every program that another test is just
+    /// starting, up to the moment at which the program runs.
     pub async fn agent(&self) -> Running {
-        serve(self.config.clone()).await.unwrap()
+        let began = Instant::now();
+        loop {
+            match serve(self.config.clone()).await {
+                Err(AgentError::Setup(problem))
+                    if problem.contains("another agent serves") && began.elapsed() < Duration::from_secs(10) =>
+                {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                served => return served.unwrap(),
+            }
+        }
     }
 
     /// An agent in a process of its own.
@@ -280,6 +291,16 @@ pub async fn reported(client: &AgentClient, id: &str) -> AttemptStatus {
             return status;
         }
         assert!(began.elapsed() < Duration::from_secs(20), "{id} says nothing: {:?}", status.state);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Asks an attempt for a checkpoint. A job may report before the agent knows its process.
+pub async fn ask_for_checkpoint(client: &AgentClient, id: &str) {
+    let began = Instant::now();
+    while let Err(error) = client.checkpoint(id, 1).await {
+        let late = began.elapsed() > Duration::from_secs(20);
+        assert!(!late && code(error) == "not_started", "{id} has no process");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use goodput_console::CommandError;
 
-use self::reading::Reading;
+pub use self::reading::Reading;
 use crate::Invocation;
 use crate::args::Top;
 use crate::client::Client;

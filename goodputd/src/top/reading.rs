@@ -5,20 +5,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use goodput_console::CommandError;
-use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
-use goodput_executor::engine::{NodeSeen, ServiceSeen};
+use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow, ServiceRow};
+use goodput_executor::engine::NodeSeen;
+use serde::Serialize;
 
 use crate::client::Client;
 use crate::explain;
 
 /// State of a daemon and of the cluster at one moment.
+#[derive(Serialize)]
 pub struct Reading {
     /// The daemon itself.
     pub status: DaemonStatus,
     /// Nodes of the cluster.
     pub nodes: Vec<NodeSeen>,
     /// Inference services of the cluster.
-    pub services: Vec<ServiceSeen>,
+    pub services: Vec<ServiceRow>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
 }

@@ -42,7 +42,11 @@ pub fn header(reading: &Reading) -> String {
     let free: u32 = nodes.iter().map(|node| node.free).sum();
     let running = queue.iter().filter(|job| job.phase == "running").count();
     let leads = status.term.map_or("stands by".into(), |term| format!("leads, term {term}"));
-    let by = if status.fallback.is_empty() { status.policy.clone() } else { format!("FALLBACK {}", status.fallback) };
+    let by = match (status.undecided.is_empty(), status.fallback.is_empty()) {
+        (false, _) => format!("{}, NOTHING IS DECIDED (alert `policy`)", status.policy),
+        (true, false) => format!("FALLBACK {}", status.fallback),
+        (true, true) => status.policy.clone(),
+    };
     let engine = format!("{} {}", status.engine, status.engine_release);
     let beside: String = status.shadow.iter().map(|compared| format!("\n{}", compared.words())).collect();
     format!(

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use goodput_configs::live::deployment::Mode;
+use goodput_configs::names::did_you_mean;
 use goodput_env::cluster::NodeId;
 
-use crate::daemon::Daemon;
 use crate::daemon::guard::rules::Canary;
+use crate::daemon::{Daemon, DaemonError};
 use crate::engine::{ClusterSnapshot, Engine};
 
 impl<E: Engine> Daemon<E> {
@@ -30,6 +31,31 @@ impl<E: Engine> Daemon<E> {
             nodes: (!settings.nodes.is_empty()).then(nodes),
             budget: settings.orders_per_hour.saturating_sub(lately),
         })
+    }
+
+    /// Refuses to go up to the mode `canary` where `[canary]` lists a node or a job that this daemon has not seen. A
+    /// daemon in mode `act` does less as a canary, so it becomes one whatever is listed. Before the first look nothing
+    /// is known. An alert tells of such names in both cases.
+    pub(in crate::daemon) fn check_canary_names(&self) -> Result<(), DaemonError> {
+        let Some((snapshot, _)) = self.last.as_ref().filter(|_| self.mode < Mode::Canary) else { return Ok(()) };
+        let (mode, settings) = (self.mode.name(), &self.settings.canary);
+        let refused = |text: String| {
+            let remedy = "correct the deployment file and restart the daemon";
+            Err(DaemonError::Refused(format!("{text}; the mode stays {mode}: {remedy}")))
+        };
+        // A node that is away was no mistake, and neither is a job that is over.
+        let nodes: Vec<&str> = (0..).map(NodeId).map_while(|at| self.observer.node(at)).collect();
+        if let Some(name) = settings.nodes.iter().find(|name| !nodes.contains(&name.as_str())) {
+            let near = said_near(name, &nodes, "goodput live nodes");
+            return refused(format!("[canary] nodes: there is no node {name:?}{near}"));
+        }
+        let jobs: Vec<&str> = snapshot.jobs.iter().map(|job| job.key.as_str()).collect();
+        let unknown = |key: &&String| !jobs.contains(&key.as_str()) && self.observer.id(key).is_none();
+        if let Some(key) = settings.jobs.iter().find(unknown) {
+            let near = said_near(key, &jobs, "goodput live queue");
+            return refused(format!("[canary] jobs: there is no job {key:?}{near}"));
+        }
+        Ok(())
     }
 
     /// Raises an alert for each name under `[canary]` that the engine does not know, and for a canary
@@ -57,5 +83,18 @@ impl<E: Engine> Daemon<E> {
         for problem in problems.difference(&known) {
             self.alert("canary", problem);
         }
+    }
+}
+
+/// Known name that is near an unknown one, in words; all known names where none is near and they are few, and the
+/// command that lists them where they are many.
+fn said_near(name: &str, known: &[&str], lists: &str) -> String {
+    const FEW: usize = 12;
+    let near = did_you_mean(name, known.iter().copied());
+    match known.len() {
+        _ if !near.is_empty() => near,
+        0 => " (there are none)".to_owned(),
+        1..=FEW => format!(" (there are {})", known.join(", ")),
+        _ => format!(" (`{lists}` lists all)"),
     }
 }

@@ -15,17 +15,43 @@ use goodput_agents::policies::external::{ExternalProgram, Faults};
 use goodput_configs::live::policy::RelianceConfig;
 use goodput_configs::policies::FIGURES;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{ExpectedLoad, Look, Policy};
 use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
 
+/// Time that the first decision of a policy may take where [`RelianceConfig::timeout_ms`] is shorter: forecasters learn
+/// the past of their services then.
+const FIRST_DECISION: Duration = Duration::from_secs(5);
+
 type Question = (Arc<ClusterState>, Trigger);
-/// A plan, and when the policy wants to be asked again at the latest.
-type Planned = (Plan, Option<SimTime>);
 type PolicyAnswer = Result<Planned, String>;
+
+/// A plan, and what the policy says beside it.
+#[derive(Debug)]
+struct Planned {
+    plan: Plan,
+    /// Latest time at which the policy wants to be asked again.
+    wake: Option<SimTime>,
+    /// Loads of services that the policy expects.
+    loads: Vec<ExpectedLoad>,
+    /// The last look of the policy ahead.
+    look: Option<Look>,
+}
+
+impl Planned {
+    fn by(policy: &mut dyn Policy, view: &ClusterView<'_>) -> Self {
+        let plan = policy.decide(view);
+        Self {
+            plan,
+            wake: policy.wake_at(),
+            loads: policy.expected_loads().to_vec(),
+            look: policy.last_look().cloned(),
+        }
+    }
+}
 
 /// A policy on its own thread.
 #[derive(Debug)]
@@ -45,7 +71,7 @@ impl PolicyThread {
             for (number, (cluster, trigger)) in questions {
                 let mut view = cluster.view();
                 view.trigger = trigger;
-                let plan = catch_unwind(AssertUnwindSafe(|| (policy.decide(&view), policy.wake_at())));
+                let plan = catch_unwind(AssertUnwindSafe(|| Planned::by(&mut *policy, &view)));
                 let plan = plan.map_err(|panic| {
                     let text = panic.downcast_ref::<String>().cloned();
                     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default()
@@ -88,6 +114,10 @@ pub struct PolicyDecision {
     pub plan: Plan,
     /// Latest time at which the policy wants to be asked again.
     pub wake: Option<SimTime>,
+    /// Loads of services that the policy expects; empty where it does not look ahead.
+    pub loads: Vec<ExpectedLoad>,
+    /// The last look of the policy ahead; `None` where it does not, or the fallback decided.
+    pub look: Option<Look>,
     /// Name of the policy.
     pub by: String,
     /// Reason why the fallback decided instead of the policy.
@@ -109,6 +139,8 @@ pub struct Chooser {
     program: Option<ExternalProgram>,
     /// Name of the policy, where the policy is a heuristic: the name tells what the policy needs of a cluster.
     named: Option<NamedPolicy>,
+    /// Time that the first decision may take.
+    first: Duration,
     /// The fallback decides until then.
     until: Option<Instant>,
     /// Refusals and lost turns among the last ten plans of the policy.
@@ -135,6 +167,7 @@ impl Chooser {
             program: None,
             named: None,
             reliance,
+            first: FIRST_DECISION,
             until: None,
             refused: [false; 10],
             asked: 0,
@@ -145,6 +178,17 @@ impl Chooser {
     #[must_use]
     pub fn with_program(self, program: Option<ExternalProgram>) -> Self {
         Self { program, ..self }
+    }
+
+    /// With a bound on the time of the first decision: a daemon does not renew its lease meanwhile.
+    #[must_use]
+    pub fn with_first_decision(self, most: Duration) -> Self {
+        Self { first: self.first.min(most), ..self }
+    }
+
+    /// Time that the first decision may take.
+    pub fn first_decision(&self) -> Duration {
+        self.first.max(Duration::from_millis(self.reliance.timeout_ms))
     }
 
     /// With the name of a heuristic: a policy that weighs accelerator types by power or by price does not decide where
@@ -211,15 +255,16 @@ impl Chooser {
             let suited = self.suits(cluster);
             let screened = suited.and_then(|()| self.screen.as_mut().map_or(Ok(()), |screen| screen.check(cluster)));
             let before = self.faults();
+            let timeout = if self.policy.asked == 0 { self.first_decision() } else { timeout };
             let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
             let asked = asked.and_then(|planned| self.lost_turn(&before).map_or(Ok(planned), Err));
             let at = self.asked % self.refused.len();
             self.asked += 1;
             self.refused[at] = false;
-            match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
-                Ok((plan, wake)) => {
+            match asked.and_then(|planned| judge(&planned.plan).map(|()| planned).map_err(Unreliable::Invalid)) {
+                Ok(Planned { plan, wake, loads, look }) => {
                     let (by, took) = (self.policy.name.clone(), began.elapsed());
-                    return PolicyDecision { plan, wake, by, instead: None, fallback: false, took };
+                    return PolicyDecision { plan, wake, loads, look, by, instead: None, fallback: false, took };
                 }
                 Err(reason) => {
                     // Such a reason costs the policy its turn; many of them, or another one, cost it a while.
@@ -237,8 +282,8 @@ impl Chooser {
         }
         // The heuristic has more time: there is no other fallback behind it.
         let asked = self.fallback.decide((cluster.clone(), trigger), 5 * timeout);
-        let (plan, wake) =
-            match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
+        let Planned { plan, wake, loads, look: _ } =
+            match asked.and_then(|planned| judge(&planned.plan).map(|()| planned).map_err(Unreliable::Invalid)) {
                 Ok(planned) => planned,
                 Err(reason) => {
                     tracing::error!(
@@ -246,9 +291,10 @@ impl Chooser {
                         reason = reason.name(),
                         "the fallback failed; nothing changes"
                     );
-                    (Plan::keep(), None)
+                    Planned { plan: Plan::keep(), wake: None, loads: Vec::new(), look: None }
                 }
             };
-        PolicyDecision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
+        let by = self.fallback.name.clone();
+        PolicyDecision { plan, wake, loads, look: None, by, instead, fallback: true, took: began.elapsed() }
     }
 }

@@ -114,7 +114,7 @@ impl<E: Engine> Daemon<E> {
         self.tell_lease_trouble();
         self.metrics.leader.set(i64::from(term.is_some()));
         self.follow_kept_mode().await?;
-        self.follow_kept_policy()?;
+        self.follow_kept_policy().await?;
         match term {
             // Whatever becomes of this cycle: another daemon may lead, so all is taken up again.
             None => {
@@ -149,6 +149,9 @@ impl<E: Engine> Daemon<E> {
         if term.is_some() && self.recovered != term {
             self.recover(&snapshot).await?;
         }
+        if term.is_some() && self.asks_what_rules() {
+            self.take_up_ruling_policy().await?;
+        }
         // This comes before orders are closed, because the jobs that they moved count.
         self.look_for_mass_failures(&snapshot, began);
         let mut report = CycleReport { leads: term.is_some(), looking: looked.elapsed(), ..CycleReport::default() };
@@ -175,6 +178,7 @@ impl<E: Engine> Daemon<E> {
         let mut decided = None;
         self.proposed.clear();
         if term.is_some()
+            && self.policy_bar.is_none()
             && let Some(trigger) = self.due(&cluster)
         {
             decided = Some(self.decide(&cluster, &snapshot, trigger, began)?);
@@ -187,6 +191,9 @@ impl<E: Engine> Daemon<E> {
             report.deciding = deciding.elapsed();
         }
         self.compare(&snapshot, term.is_some(), began)?;
+        if term.is_some() {
+            self.judge_forecasts(&cluster, &snapshot, decided.as_ref())?;
+        }
         let showing = Instant::now();
         self.show(&cluster, &snapshot, decided.as_ref(), mode);
         if term.is_some() {
@@ -201,7 +208,7 @@ impl<E: Engine> Daemon<E> {
             report.acting = acting.elapsed();
         }
         if report.decided {
-            self.watch_delays(&snapshot)?;
+            self.watch_delays(&snapshot).await?;
         }
         self.forget_closed().await?;
         if term.is_some() && self.kept.elapsed() >= Duration::from_secs(5) {
@@ -258,6 +265,7 @@ impl<E: Engine> Daemon<E> {
         let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
         self.inherit().await?;
+        self.hand_on_mode().await?;
         self.take_up_promises().await?;
         self.ends = self.journal.ends()?;
         // Jobs have to be registered first, because the past of an unknown one is dropped.
@@ -268,6 +276,7 @@ impl<E: Engine> Daemon<E> {
         if let Some(epoch_ms) = self.observer.epoch_ms() {
             self.journal.remember("epoch_ms", &epoch_ms.to_string())?;
         }
+        self.take_up_ruling_policy().await?;
         let body = json!({ "term": self.leader.term(), "open_orders": self.open.len(), "policy": self.chooser.name() });
         self.audit.write(wall_ms(), "start", body)?;
         self.recovered = self.leader.term();

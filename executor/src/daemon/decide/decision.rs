@@ -161,10 +161,13 @@ impl<E: Engine> Daemon<E> {
                 .map(|(job, rule)| json!({ "job": job.and_then(|job| self.observer.key(job)), "rule": rule.name(), "why": rule.message() }));
             let reasons: BTreeMap<_, _> =
                 decided.reasons.iter().filter_map(|(&job, why)| Some((self.observer.key(job)?, why))).collect();
+            // A look of an earlier decision stands beside that decision.
+            let look = decided.decision.look.as_ref().filter(|look| look.at_secs == view.now.as_secs_f64());
             let body = json!({
                 "snapshot": snapshot.version, "now_ms": view.now.as_millis(), "mode": mode.name(), "term": term,
                 "policy": decided.decision.by, "instead": decided.decision.instead, "plan": decided.name,
                 "orders": new, "left_out": left_out.collect::<Vec<_>>(), "reasons": reasons,
+                "look": look,
             });
             self.audit.write(wall_ms(), "decision", body)?;
         }

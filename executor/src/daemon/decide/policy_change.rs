@@ -2,12 +2,15 @@
 //!
 //! A change is tried on the present state of the cluster first, and taken up once the journal has it. The
 //! bundle is copied into the state directory, so that neither a restart nor a change of the file takes the
-//! policy away.
+//! policy away. Where a lease outside the host elects the leader, the change is written there before: see
+//! `ruling_policy`.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::policies::external::ExternalProgram;
 use goodput_agents::zoo;
 use goodput_configs::live::policy::PolicyConfig;
@@ -21,6 +24,7 @@ use crate::daemon::durability::journal::{ChangeVerb, PolicyChange};
 use crate::daemon::guard::rules::admit;
 use crate::daemon::guard::screen::Unreliable;
 use crate::daemon::interface::api::PolicyRequest;
+use crate::daemon::observe::load_forecasts::LoadForecasts;
 use crate::daemon::open::{Deciders, deciders};
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
@@ -37,12 +41,13 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError::Refused`] where the policy is unknown, damaged, or does not fit this cluster, and where
-    /// this daemon stands by; the policy before decides on then.
-    pub fn set_policy(&mut self, by: &str, request: &PolicyRequest) -> Result<PolicyChange, DaemonError> {
+    /// this daemon stands by; the policy before decides on then. [`DaemonError::Etcd`] or [`DaemonError::LeaseMode`]
+    /// where the change cannot be written outside the host: the next cycle finds out what rules.
+    pub async fn set_policy(&mut self, by: &str, request: &PolicyRequest) -> Result<PolicyChange, DaemonError> {
         self.must_lead()?;
-        let before = self.present_policy()?;
+        let before = self.present_policy().await?;
         let (policy, sha256) = self.policy_asked_for(request)?;
-        if policy == before.policy {
+        if policy == before.policy && self.policy_bar.is_none() {
             return Err(DaemonError::Refused(format!("{} decides already", before.name)));
         }
         let change = PolicyChange {
@@ -57,16 +62,21 @@ impl<E: Engine> Daemon<E> {
             policy,
             before: Some(before.number),
         };
-        self.change_to(change)
+        self.change_to(change).await
     }
 
     /// Has the policy before the present one decide again.
     ///
     /// # Errors
     /// [`DaemonError::Refused`] where there is none, or it does not fit this cluster any more.
-    pub fn roll_back_policy(&mut self, by: &str, reason: &str, verb: ChangeVerb) -> Result<PolicyChange, DaemonError> {
+    pub async fn roll_back_policy(
+        &mut self,
+        by: &str,
+        reason: &str,
+        verb: ChangeVerb,
+    ) -> Result<PolicyChange, DaemonError> {
         self.must_lead()?;
-        let present = self.present_policy()?;
+        let present = self.present_policy().await?;
         let earlier = present.before.map(|number| self.journal.policy_change(number)).transpose()?.flatten();
         let earlier = earlier.ok_or_else(|| {
             let text =
@@ -74,7 +84,8 @@ impl<E: Engine> Daemon<E> {
             DaemonError::Refused(text)
         })?;
         let (by, reason) = (by.to_owned(), reason.to_owned());
-        self.change_to(PolicyChange { at_ms: wall_ms(), engine_ms: self.engine_ms_now(), by, reason, verb, ..earlier })
+        let (at_ms, engine_ms) = (wall_ms(), self.engine_ms_now());
+        self.change_to(PolicyChange { at_ms, engine_ms, by, reason, verb, ..earlier }).await
     }
 
     /// The latest changes of the policy, newest first.
@@ -95,24 +106,25 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Change that brought the present policy. The policy of the file becomes the first one of the history.
-    fn present_policy(&mut self) -> Result<PolicyChange, DaemonError> {
+    async fn present_policy(&mut self) -> Result<PolicyChange, DaemonError> {
+        let last = self.journal.policy_changes(1)?.pop();
+        // A leader that could not take up what rules changes that, and not the policy that it has.
+        if let Some(ruling) = last.clone().filter(|last| self.shared.is_some() && last.verb != ChangeVerb::File) {
+            return Ok(ruling);
+        }
         if let Some(kept) = &self.kept_policy {
             return Ok(kept.clone());
         }
         let policy = self.settings.policy.clone();
-        if let Some(last) = self.journal.policy_changes(1)?.pop()
+        let (name, sha256) = self.policy_of_the_file();
+        let plain = |policy: &PolicyConfig| PolicyConfig { bundle: None, ..policy.clone() };
+        if let Some(last) = last
             && last.verb == ChangeVerb::File
-            && last.policy == policy
+            && (&last.name, &last.sha256) == (&name, &sha256)
+            && plain(&last.policy) == plain(&policy)
         {
             return Ok(last);
         }
-        let (name, sha256) = match &policy.bundle {
-            None => (policy.name.clone().unwrap_or_default(), String::new()),
-            Some(path) => {
-                let bundle = zoo::open(path).map_err(|error| DaemonError::Refused(error.to_string()))?;
-                (path.display().to_string(), bundle.sha256())
-            }
-        };
         let change = PolicyChange {
             number: 0,
             at_ms: wall_ms(),
@@ -125,7 +137,25 @@ impl<E: Engine> Daemon<E> {
             policy,
             before: None,
         };
-        Ok(self.journal.change_policy(change)?)
+        self.write_policy_change(change).await
+    }
+
+    /// Name of the policy of the deployment file, and the SHA-256 of its bundle as it was read: the file may be another
+    /// one by now. The SHA-256 is empty for a heuristic.
+    pub(super) fn policy_of_the_file(&self) -> (String, String) {
+        let PolicyConfig { bundle, name, .. } = &self.settings.policy;
+        let path = bundle.as_ref().map(|path| path.display().to_string());
+        (path.or_else(|| name.clone()).unwrap_or_default(), self.file_sha256.clone())
+    }
+
+    /// Notes the bundle of the deployment file as it was read. Where etcd keeps the history, a copy of the bundle is
+    /// kept for it.
+    ///
+    /// # Errors
+    /// Where the copy cannot be written.
+    pub(in crate::daemon) fn know_the_file(&mut self, bundle: Option<&PolicyBundle>) -> Result<(), DaemonError> {
+        self.file_sha256 = bundle.map(PolicyBundle::sha256).unwrap_or_default();
+        bundle.filter(|_| self.shared.is_some()).map_or(Ok(()), |bundle| self.keep_copy(bundle).map(drop))
     }
 
     /// Policy of a request, with a copy of its bundle in the state directory and the hash of the bundle.
@@ -155,34 +185,55 @@ impl<E: Engine> Daemon<E> {
                 request.policy
             )));
         }
-        let folder = self.settings.state.directory.join("policies");
-        let copy = folder.join(format!("{sha256}.bundle"));
-        let system = |source| DaemonError::System { action: format!("cannot make {}", folder.display()), source };
-        fs::create_dir_all(&folder).map_err(system)?;
-        bundle.save(&copy).map_err(|error| refused(error.to_string()))?;
+        let copy = self.keep_copy(&bundle)?;
         Ok((PolicyConfig { bundle: Some(copy), name: None, ..given }, sha256))
     }
 
+    /// Copies a bundle into the state directory, under its SHA-256.
+    pub(super) fn keep_copy(&self, bundle: &PolicyBundle) -> Result<PathBuf, DaemonError> {
+        let copy = self.copy_of(&bundle.sha256());
+        let folder = self.policy_folder();
+        let system = |source| DaemonError::System { action: format!("cannot make {}", folder.display()), source };
+        fs::create_dir_all(&folder).map_err(system)?;
+        bundle.save(&copy).map_err(|error| DaemonError::Refused(error.to_string()))?;
+        Ok(copy)
+    }
+
+    fn policy_folder(&self) -> PathBuf {
+        self.settings.state.directory.join("policies")
+    }
+
+    /// Place of the copy of a bundle.
+    pub(super) fn copy_of(&self, sha256: &str) -> PathBuf {
+        self.policy_folder().join(format!("{sha256}.bundle"))
+    }
+
     /// Tries a policy on the present state of the cluster, writes the change down, and takes it up.
-    fn change_to(&mut self, change: PolicyChange) -> Result<PolicyChange, DaemonError> {
-        let name = change.name.clone();
-        // A policy remembers what it has seen, so another instance is tried than the one that is taken up. Both are
-        // made first: a program that the second one asks starts while the first one is tried.
-        let made = || deciders(&self.settings, &change.policy, Some(&name)).map_err(|error| error.to_string());
-        let tried = check_copy(&change).and_then(|()| Ok((made()?, made()?))).and_then(|(trial, fresh)| {
-            self.try_out(trial)?;
-            Ok(fresh)
-        });
+    async fn change_to(&mut self, change: PolicyChange) -> Result<PolicyChange, DaemonError> {
+        let found = self.find_copy(&change).await?;
+        let tried = found.and_then(|()| self.tried(&change));
         let fresh =
             tried.map_err(|text| DaemonError::Refused(format!("{text}; {} decides on", self.chooser.name())))?;
         let body = json!({
-            "who": change.by, "verb": change.verb, "from": self.chooser.name(), "to": name,
+            "who": change.by, "verb": change.verb, "from": self.chooser.name(), "to": change.name,
             "sha256": change.sha256, "reason": change.reason,
         });
         self.audit.write(change.at_ms, "policy", body)?;
-        let change = self.journal.change_policy(change)?;
+        let change = self.write_policy_change(change).await?;
         self.take_up(fresh, change.clone());
+        self.lift_bar();
         Ok(change)
+    }
+
+    /// A fresh instance of the policy of a change, which was tried on the present state of the cluster.
+    pub(super) fn tried(&mut self, change: &PolicyChange) -> Result<Deciders, String> {
+        // A policy remembers what it has seen, so another instance is tried than the one that is taken up. Both are
+        // made first: a program that the second one asks starts while the first one is tried.
+        let made = || deciders(&self.settings, &change.policy, Some(&change.name)).map_err(|error| error.to_string());
+        check_copy(change)?;
+        let (trial, fresh) = (made()?, made()?);
+        self.try_out(trial)?;
+        Ok(fresh)
     }
 
     /// Asks a policy once about the cluster as it is seen. A plan that the guard refuses, a screen that does
@@ -214,8 +265,8 @@ impl<E: Engine> Daemon<E> {
                 Err(format!("{} does not fit this cluster: {why}", chooser.name()))
             }
             Some(Unreliable::Timeout) => {
-                let most = self.settings.reliance.timeout_ms;
-                Err(format!("{} gave no answer within [reliance] timeout_ms = {most}", chooser.name()))
+                let most = chooser.first_decision().as_secs_f64();
+                Err(format!("{} gave no answer within {most} s; `[reliance] timeout_ms` gives it more", chooser.name()))
             }
             Some(Unreliable::Failed(why)) => Err(format!("{} failed: {why}", chooser.name())),
             Some(Unreliable::Starting) => Err(format!("{} did not greet within {} s", chooser.name(), START.as_secs())),
@@ -223,20 +274,26 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
-    fn take_up(&mut self, deciders: Deciders, change: PolicyChange) {
-        let Deciders { chooser, shadow, outlook, starts, told } = deciders;
-        tracing::info!(policy = chooser.name(), by = change.by, "the policy was changed");
+    pub(super) fn take_up(&mut self, deciders: Deciders, change: PolicyChange) {
+        tracing::info!(policy = deciders.chooser.name(), by = change.by, "the policy was changed");
+        self.decide_by(deciders);
+        self.policy_number = change.number;
+        self.kept_policy = (change.verb != ChangeVerb::File).then_some(change);
+    }
+
+    /// Has other deciders from now on.
+    pub(super) fn decide_by(&mut self, deciders: Deciders) {
+        let Deciders { chooser, shadow, outlook, starts, told, bundle: _ } = deciders;
         self.observer.tell(told.information, told.batching);
         if let Ok(mut status) = self.status.lock() {
             status.policy = chooser.name().into();
-            status.shadow = None;
+            (status.shadow, status.look) = (None, None);
             status.fallback.clear();
         }
         (self.chooser, self.shadow, self.outlook, self.starts) = (chooser, shadow, outlook, starts);
+        self.forecasts = LoadForecasts::default();
         // The new policy is asked at once.
         (self.last_decision, self.wake) = (None, None);
-        self.policy_number = change.number;
-        self.kept_policy = (change.verb != ChangeVerb::File).then_some(change);
     }
 
     /// Takes up the policy that a call has set, when the daemon begins. A rollback to the policy of the file
@@ -250,8 +307,12 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    /// Takes up a policy that was set at another daemon on the journal since the last look.
-    pub(in crate::daemon) fn follow_kept_policy(&mut self) -> Result<(), DaemonError> {
+    /// Takes up a policy that was set at another daemon since the last look.
+    pub(in crate::daemon) async fn follow_kept_policy(&mut self) -> Result<(), DaemonError> {
+        if self.shared.is_some() {
+            return self.follow_shared_policy().await;
+        }
+        self.compare_while_standing_by().await;
         if self.journal.last_policy_change()? == self.policy_number {
             return Ok(());
         }
@@ -264,11 +325,8 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Takes up a policy of the journal. The policy that decides already goes on where that one cannot be had.
-    fn take_up_kept(&mut self, change: PolicyChange) {
-        let opened = check_copy(&change)
-            .map_err(DaemonError::Refused)
-            .and_then(|()| deciders(&self.settings, &change.policy, Some(&change.name)));
-        match opened {
+    pub(super) fn take_up_kept(&mut self, change: PolicyChange) {
+        match self.opened(&change) {
             Ok(deciders) => self.take_up(deciders, change),
             Err(error) => {
                 let (name, present) = (&change.name, self.chooser.name());
@@ -277,10 +335,17 @@ impl<E: Engine> Daemon<E> {
             }
         }
     }
+
+    /// The policy of a change that rules already. Where it does not fit the cluster of the moment, the fallback decides
+    /// as it does after a change of the cluster.
+    pub(super) fn opened(&self, change: &PolicyChange) -> Result<Deciders, String> {
+        check_copy(change)?;
+        deciders(&self.settings, &change.policy, Some(&change.name)).map_err(|error| error.to_string())
+    }
 }
 
 /// Checks that the copy of a bundle is the bundle that was set.
-fn check_copy(change: &PolicyChange) -> Result<(), String> {
+pub(super) fn check_copy(change: &PolicyChange) -> Result<(), String> {
     let Some(path) = change.policy.bundle.as_ref().filter(|_| !change.sha256.is_empty()) else { return Ok(()) };
     let found = zoo::open(path).map_err(|error| error.to_string())?.sha256();
     match found == change.sha256 {

@@ -74,7 +74,7 @@ pub fn judge(rule: &RollbackConfig, slack_ms: i64, delays: &Delays) -> DelayVerd
 
 impl<E: Engine> Daemon<E> {
     /// Goes back to the policy before where jobs wait longer since an operator set the present one.
-    pub(super) fn watch_delays(&mut self, snapshot: &ClusterSnapshot) -> Result<(), DaemonError> {
+    pub(super) async fn watch_delays(&mut self, snapshot: &ClusterSnapshot) -> Result<(), DaemonError> {
         let rule = self.settings.rollback.clone();
         let Some(change) = self.kept_policy.clone().filter(|change| change.verb == ChangeVerb::Set) else {
             return Ok(());
@@ -93,8 +93,10 @@ impl<E: Engine> Daemon<E> {
             "{late} of {judged} jobs submitted since {} decides waited for more than {secs:.0} s, which {:.0} % of the jobs before did not",
             change.name, rule.percentile
         );
-        match self.roll_back_policy("daemon", &text, ChangeVerb::Regression) {
+        match self.roll_back_policy("daemon", &text, ChangeVerb::Regression).await {
             Ok(back) => self.alert("regression", &format!("{text}; {} decides again", back.name)),
+            // What rules is not known; the next cycle finds out, and a regression is judged again.
+            Err(error @ (DaemonError::Etcd(_) | DaemonError::LeaseMode(_))) => return Err(error),
             Err(error) => {
                 // One alert a change: the operator decides now.
                 self.kept_policy = Some(PolicyChange { verb: ChangeVerb::Regression, ..change });

@@ -12,11 +12,12 @@ use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::interface::resize::LastResize;
-use crate::daemon::interface::status::QueueRow;
+use crate::daemon::interface::status::{QueueRow, ServiceRow};
+use crate::daemon::observe::load_forecasts::ForecastRecord;
 use crate::daemon::observe::loads::ServiceLoads;
 use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
-use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, NodeSeen};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, NodeSeen, ServiceSeen};
 
 /// Jobs that are over and still explained.
 const ENDED: usize = 200;
@@ -155,11 +156,18 @@ impl<E: Engine> Daemon<E> {
         self.metrics.goodput.set(relative);
         status.queue = queue;
         status.nodes.clone_from(&snapshot.nodes);
-        status.services.clone_from(&snapshot.services);
+        let service = |seen: &ServiceSeen| ServiceRow {
+            seen: seen.clone(),
+            forecast: self.forecast_at(&seen.name, snapshot.at_ms),
+        };
+        status.services = snapshot.services.iter().map(service).collect();
         self.show_loads(snapshot);
         self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();
+        if status.term.is_none() {
+            status.look = None;
+        }
         status.leader = self.leader.seen().cloned();
         status.now_secs = view.now.as_secs_f64();
         status.at_ms = snapshot.at_ms;
@@ -167,6 +175,7 @@ impl<E: Engine> Daemon<E> {
         if let Some(decided) = decided {
             status.decisions += 1;
             status.decision_ms = decided.decision.took.as_secs_f64() * 1e3;
+            status.look.clone_from(&decided.decision.look);
             status.fallback = match (&decided.decision.instead, decided.decision.fallback) {
                 (Some(reason), _) => format!("{}: {reason:?}", decided.decision.by),
                 (None, true) if status.fallback.is_empty() => decided.decision.by.clone(),
@@ -178,13 +187,22 @@ impl<E: Engine> Daemon<E> {
 }
 
 impl<E> Daemon<E> {
+    fn forecast_at(&self, service: &str, at_ms: i64) -> Option<ForecastRecord> {
+        self.forecasts.at(self.observer.service_id(service)?, at_ms)
+    }
+
     /// Shows the loads of services to monitoring.
     fn show_loads(&self, snapshot: &ClusterSnapshot) {
         for seen in &snapshot.services {
-            Metrics::of_service(&self.metrics.service_load, &seen.name, seen.rate);
+            let of_service = [("service", seen.name.as_str())];
+            Metrics::set_real(&self.metrics.service_load, &of_service, seen.rate);
+            let forecast = self.forecast_at(&seen.name, snapshot.at_ms).map(|record| record.last);
+            for (level, load) in [("usual", forecast.map(|of| of.usual)), ("high", forecast.map(|of| of.high))] {
+                Metrics::set_real(&self.metrics.load_forecast, &[of_service[0], ("level", level)], load);
+            }
         }
         for (service, age) in self.loads.iter().flat_map(ServiceLoads::ages) {
-            Metrics::of_service(&self.metrics.load_age, &service, age);
+            Metrics::set_real(&self.metrics.load_age, &[("service", service.as_str())], age);
         }
     }
 }

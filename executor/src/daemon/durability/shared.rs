@@ -8,10 +8,13 @@
 //! | `tries/DIGEST` | the first try of a submission with an idempotency key |
 //! | `orders/ID` | an order that a person gave, until it is carried out |
 //! | `book` | written when the first leader had its own journal in the keys above |
+//! | `policy/...` | changes of the policy, and bundles: see `policies` |
 //!
 //! All but the mode are written on condition that the writer leads. A new leader reads them into its
 //! own journal before it decides. Orders of policies are not among them: what runs is seen, and the
 //! policy of the new leader decides anew.
+
+pub(in crate::daemon) mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -42,6 +45,8 @@ pub(in crate::daemon) struct SharedBook {
     writer: LeaderWriter,
     /// Orders of persons that are written there, by id.
     orders: Vec<String>,
+    /// Revision of the cluster at which the changes of the policy were read last; 0 before that.
+    policies_seen: i64,
 }
 
 /// Facts that an earlier leader left.
@@ -58,7 +63,7 @@ struct Legacy {
 impl SharedBook {
     /// The keys in `etcd`.
     pub fn new(etcd: Etcd) -> Self {
-        Self { writer: LeaderWriter::new(etcd.clone(), "book"), etcd, orders: Vec::new() }
+        Self { writer: LeaderWriter::new(etcd.clone(), "book"), etcd, orders: Vec::new(), policies_seen: 0 }
     }
 
     /// Mode that a call has set; `None` where none has.

@@ -23,15 +23,16 @@ use goodput_configs::live::deployment::Mode;
 use goodput_configs::live::token::{ApiVerb, Token};
 use goodput_env::job::Elasticity;
 use goodput_env::placement::ShareRequest;
+use goodput_env::policy::Look;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::DaemonError;
 use crate::daemon::durability::leader::DaemonName;
-use crate::daemon::interface::health::{DaemonHealth, HealthReport};
+use crate::daemon::interface::health::{DaemonHealth, HealthCheck, HealthReport};
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::interface::status::{DaemonStatus, QueueRow};
+use crate::daemon::interface::status::{DaemonStatus, QueueRow, ServiceRow};
 use crate::engine::{EngineAction, EngineError, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal, adaptdl};
 pub use access::hash;
@@ -194,10 +195,12 @@ async fn healthz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
     (if report.problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(report))
 }
 
-/// Whether this daemon takes submissions: all works, and it leads.
+/// Whether this daemon takes submissions: it leads, and all works but for a policy that has to be set first. A person
+/// can set one through a load balancer only while the daemon is ready.
 async fn readyz(State(api): State<Api>) -> (StatusCode, Json<HealthReport>) {
-    let (code, report) = healthz(State(api)).await;
-    (if report.leads { code } else { StatusCode::SERVICE_UNAVAILABLE }, report)
+    let report = api.health.report();
+    let takes = report.leads && report.problems.iter().all(|problem| problem.check == HealthCheck::Policy);
+    (if takes { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(report))
 }
 
 async fn metrics(State(api): State<Api>) -> impl IntoResponse {
@@ -228,7 +231,7 @@ async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSee
     look(&api, |status| status.nodes.clone())
 }
 
-async fn services(State(api): State<Api>) -> Result<Json<Vec<crate::engine::ServiceSeen>>, ApiProblem> {
+async fn services(State(api): State<Api>) -> Result<Json<Vec<ServiceRow>>, ApiProblem> {
     look(&api, |status| status.services.clone())
 }
 
@@ -252,6 +255,9 @@ pub struct JobExplanation {
     pub job: QueueRow,
     /// Verb, stage, note and time of its last orders, newest first.
     pub orders: serde_json::Value,
+    /// The last look of the policy ahead; `None` for a policy that does not look ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
 }
 
 async fn explain(
@@ -259,14 +265,20 @@ async fn explain(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<JobExplanation>, ApiProblem> {
-    let Json(job) = look(&api, |status| {
-        let known = status.queue.iter().chain(status.ended.iter().rev());
-        known.into_iter().find(|row| row.key == key || row.name == key).cloned()
+    let Json((job, simulated)) = look(&api, |status| {
+        let mut known = status.queue.iter().chain(status.ended.iter().rev());
+        (known.find(|row| row.key == key || row.name == key).cloned(), status.look.clone())
     })?;
-    let job =
-        job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
+    let job = job.ok_or_else(|| {
+        problem(
+            StatusCode::NOT_FOUND,
+            format!(
+                "no job {key:?} waits, runs or ended lately; a new one is shown from the next look of the daemon on"
+            ),
+        )
+    })?;
     let orders = call(&api, &caller, ApiCommand::Orders(job.key.clone())).await?;
-    Ok(Json(JobExplanation { job, orders }))
+    Ok(Json(JobExplanation { job, orders, look: simulated }))
 }
 
 /// Header that makes a submission one for all its tries.

@@ -24,6 +24,8 @@ pub enum HealthCheck {
     Journal,
     /// The last snapshot is young enough to act on.
     Snapshot,
+    /// Decisions are taken: the policy that rules on all hosts is this daemon's.
+    Policy,
 }
 
 /// Check that fails.
@@ -56,6 +58,7 @@ struct HealthFacts {
     looked: Option<Instant>,
     engine: Option<(String, Instant)>,
     journal: Option<(String, Instant)>,
+    undecided: Option<Instant>,
     leads: bool,
     leader: Option<DaemonName>,
 }
@@ -73,8 +76,15 @@ impl DaemonHealth {
     /// Health of a daemon that has just begun; snapshots are too old from the age `oldest` on.
     pub fn new(oldest: Duration) -> Self {
         let began = Instant::now();
-        let facts =
-            HealthFacts { turned: began, looked: None, engine: None, journal: None, leads: false, leader: None };
+        let facts = HealthFacts {
+            turned: began,
+            looked: None,
+            engine: None,
+            journal: None,
+            undecided: None,
+            leads: false,
+            leader: None,
+        };
         Self { began, oldest, facts: Mutex::new(facts) }
     }
 
@@ -106,6 +116,12 @@ impl DaemonHealth {
         let journal = &mut self.facts().journal;
         let since = journal.take().map_or_else(Instant::now, |(_, since)| since);
         *journal = error.map(|error| (error.to_owned(), since));
+    }
+
+    /// Notes whether nothing is decided, because the policy that rules is not this daemon's.
+    pub fn undecided(&self, holds: bool) {
+        let undecided = &mut self.facts().undecided;
+        *undecided = holds.then(|| undecided.unwrap_or_else(Instant::now));
     }
 
     /// Whether journal or audit log could not be written.
@@ -141,6 +157,10 @@ impl DaemonHealth {
         }
         if let Some((_, since)) = &facts.journal {
             fails(HealthCheck::Journal, "the journal or the audit log cannot be written", *since);
+        }
+        // A daemon that stands by decides nothing anyway.
+        if let Some(since) = facts.undecided.filter(|_| facts.leads) {
+            fails(HealthCheck::Policy, "nothing is decided: the policy that was set is not this daemon's", since);
         }
         match facts.looked {
             None => fails(HealthCheck::Snapshot, "the cluster has not been seen yet", self.began),

@@ -28,6 +28,8 @@ pub struct Metrics {
     pub guard: Family<Labels, Counter>,
     /// Whether the fallback decides.
     pub fallback_active: Gauge,
+    /// Whether nothing is decided, because the policy that rules is not this daemon's.
+    pub undecided: Gauge,
     /// Times the policy was not relied on, by reason.
     pub fallbacks: Family<Labels, Counter>,
     /// Age of the newest snapshot.
@@ -63,16 +65,21 @@ pub struct Metrics {
     pub service_load: Family<Labels, Real>,
     /// Age of the last load that Prometheus gave, by service.
     pub load_age: Family<Labels, Real>,
+    /// Highest load that the policy expects until a replica started now would be warm, by service and level.
+    pub load_forecast: Family<Labels, Real>,
+    /// Forecasts that are over, by service and result.
+    pub load_forecasts: Family<Labels, Counter>,
 }
 
 impl Metrics {
     /// Every metric, as it is exported.
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 25] = [
         "goodput_cycle_seconds",
         "goodput_decision_seconds",
         "goodput_orders_total",
         "goodput_guard_left_out_total",
         "goodput_fallback_active",
+        "goodput_undecided",
         "goodput_fallbacks_total",
         "goodput_snapshot_age_seconds",
         "goodput_jobs",
@@ -90,6 +97,8 @@ impl Metrics {
         "goodput_shadow_jct_seconds",
         "goodput_service_load",
         "goodput_load_age_seconds",
+        "goodput_load_forecast",
+        "goodput_load_forecasts_total",
     ];
 
     /// All at zero.
@@ -101,6 +110,7 @@ impl Metrics {
             orders: Family::default(),
             guard: Family::default(),
             fallback_active: Gauge::default(),
+            undecided: Gauge::default(),
             fallbacks: Family::default(),
             snapshot_age: Real::default(),
             jobs: Family::default(),
@@ -118,15 +128,17 @@ impl Metrics {
             shadow_jct: Family::default(),
             service_load: Family::default(),
             load_age: Family::default(),
+            load_forecast: Family::default(),
+            load_forecasts: Family::default(),
         };
         metrics.register();
         // Prometheus sees the first alert of a kind only where the counter was there before, at zero.
         for kind in super::alert::KINDS {
-            drop(metrics.alerts.get_or_create(&owned(&[("kind", kind)])));
+            Self::begin(&metrics.alerts, &[("kind", kind)]);
         }
         for verb in ["place", "stop", "resize", "migrate"] {
             for result in ["done", "lost", "refused"] {
-                drop(metrics.orders.get_or_create(&owned(&[("verb", verb), ("result", result)])));
+                Self::begin(&metrics.orders, &[("verb", verb), ("result", result)]);
             }
         }
         metrics
@@ -139,6 +151,8 @@ impl Metrics {
         r.register_with_unit("decision", "Time of a decision, guard included", secs.clone(), self.decision.clone());
         r.register("orders", "Orders by verb and result", self.orders.clone());
         r.register("guard_left_out", "Changes the guard left out, by rule", self.guard.clone());
+        let of_undecided = "Whether nothing is decided, because the policy that rules is not this daemon's";
+        r.register("undecided", of_undecided, self.undecided.clone());
         r.register("fallback_active", "Whether the fallback decides", self.fallback_active.clone());
         r.register("fallbacks", "Times the policy was not relied on, by reason", self.fallbacks.clone());
         r.register_with_unit("snapshot_age", "Age of the newest snapshot", secs.clone(), self.snapshot_age.clone());
@@ -153,6 +167,9 @@ impl Metrics {
         r.register("service_load", "Requests per second by service, where they are known", self.service_load.clone());
         let of_load = "Age of the last load that Prometheus gave";
         r.register_with_unit("load_age", of_load, secs, self.load_age.clone());
+        let expected = "Highest load that the policy expects until a replica started now would be warm, by level";
+        r.register("load_forecast", expected, self.load_forecast.clone());
+        r.register("load_forecasts", "Forecasts that are over, by result", self.load_forecasts.clone());
         r.register("reconcile_drift", "Jobs that are not where they were ordered to be", self.drift.clone());
         r.register("open_orders", "Orders that are not closed", self.open_orders.clone());
         r.register("engine_up", "Whether the engine answers", self.engine_up.clone());
@@ -166,14 +183,20 @@ impl Metrics {
         family.get_or_create(&owned(labels)).inc();
     }
 
+    /// Shows a counter of a family at zero before its first count: Prometheus takes a count for a rise only where the
+    /// counter was there before.
+    pub fn begin(family: &Family<Labels, Counter>, labels: &[(&'static str, &str)]) {
+        drop(family.get_or_create(&owned(labels)));
+    }
+
     /// Sets one of a family.
     pub fn set(family: &Family<Labels, Gauge>, labels: &[(&'static str, &str)], value: i64) {
         family.get_or_create(&owned(labels)).set(value);
     }
 
-    /// Sets the number of a service; one that is not known has no sample.
-    pub fn of_service(family: &Family<Labels, Real>, service: &str, value: Option<f64>) {
-        let labels = owned(&[("service", service)]);
+    /// Sets a real number of a family; one that is not known has no sample.
+    pub fn set_real(family: &Family<Labels, Real>, labels: &[(&'static str, &str)], value: Option<f64>) {
+        let labels = owned(labels);
         match value {
             Some(value) => drop(family.get_or_create(&labels).set(value)),
             None => drop(family.remove(&labels)),

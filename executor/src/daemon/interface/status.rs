@@ -1,10 +1,12 @@
 //! Status of a daemon: the state after its last cycle, for users.
 
+use goodput_env::policy::Look;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::durability::leader::DaemonName;
 use crate::daemon::interface::reasons::ChangeReasons;
 use crate::daemon::interface::resize::LastResize;
+use crate::daemon::observe::load_forecasts::ForecastRecord;
 use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode, ServiceSeen};
 
@@ -30,6 +32,9 @@ pub struct DaemonStatus {
     pub leader: Option<DaemonName>,
     /// Reason why the fallback decides; empty where it does not.
     pub fallback: String,
+    /// Reason why nothing is decided; empty where decisions are taken.
+    #[serde(default)]
+    pub undecided: String,
     /// The policy's clock, seconds.
     pub now_secs: f64,
     /// The engine's clock, milliseconds.
@@ -38,6 +43,9 @@ pub struct DaemonStatus {
     pub decisions: u64,
     /// Duration of the latest decision, milliseconds.
     pub decision_ms: f64,
+    /// The last look of the policy ahead; `None` for a policy that does not look ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
     /// Orders under way.
     pub open_orders: usize,
     /// Alerts, newest last.
@@ -49,12 +57,23 @@ pub struct DaemonStatus {
     pub nodes: Vec<NodeSeen>,
     /// Inference services of the last snapshot.
     #[serde(default)]
-    pub services: Vec<ServiceSeen>,
+    pub services: Vec<ServiceRow>,
     /// Jobs that are not over, oldest first.
     pub queue: Vec<QueueRow>,
     /// Jobs that ended lately, newest last.
     #[serde(default)]
     pub ended: Vec<QueueRow>,
+}
+
+/// Inference service, and the load that the policy expects of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServiceRow {
+    /// The service as the engine shows it.
+    #[serde(flatten)]
+    pub seen: ServiceSeen,
+    /// Forecast that holds now; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastRecord>,
 }
 
 /// Job in the queue.

@@ -5,6 +5,7 @@
 //! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
 //! shows.
 
+pub mod load_forecasts;
 pub(in crate::daemon) mod loads;
 mod parts;
 mod past;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 use crate::daemon::shadow::RolloutStart;
 use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
+use load_forecasts::LoadSample;
 use parts::SharedCardsSeen;
 pub use past::AttainedService;
 use reported_speeds::ReportedApplications;
@@ -84,6 +86,8 @@ pub struct ClusterObserver {
     reported: ReportedApplications,
     /// By service with a query: loads that no snapshot has been read with yet, oldest first.
     loads: BTreeMap<String, Vec<(i64, f64)>>,
+    /// Loads that the last reading of a snapshot took in, oldest first for each service.
+    samples: Vec<LoadSample>,
     seen: LastObservation,
     /// As last read.
     observed: Option<Observed>,
@@ -121,6 +125,7 @@ impl ClusterObserver {
             past: BTreeMap::new(),
             reported: ReportedApplications::default(),
             loads: BTreeMap::new(),
+            samples: Vec::new(),
             seen: LastObservation::default(),
             observed: None,
             generation: 0,

@@ -13,6 +13,7 @@ use goodput_env::state::{Loan, ObservedService, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::ClusterObserver;
+use super::load_forecasts::LoadSample;
 use crate::engine::{
     ClusterSnapshot, EngineAction, Lender, LoanSeen, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen,
 };
@@ -48,6 +49,7 @@ impl ClusterObserver {
     /// Services of the snapshot in ascending order of their numbers. `down` counts the failures of
     /// each node.
     pub(super) fn observe_services(&mut self, snapshot: &ClusterSnapshot, down: &[u32]) -> Vec<ObservedService> {
+        self.samples.clear();
         let mut observed = Vec::with_capacity(snapshot.services.len());
         for index in 0..self.scenario.workload.services.len() {
             let name = &self.scenario.workload.services[index].name;
@@ -99,6 +101,17 @@ impl ClusterObserver {
         self.loads.entry(service.to_owned()).or_default().extend(loads);
     }
 
+    /// Loads that the last reading of a snapshot took in. Those measured outside the engine have their own times, and
+    /// those that the engine shows have the time of the snapshot.
+    pub(in crate::daemon) fn load_samples(&self) -> &[LoadSample] {
+        &self.samples
+    }
+
+    /// Step of the recorded loads of a service on the engine's clock, milliseconds.
+    pub(in crate::daemon) fn load_step_ms(&self, id: ServiceId) -> Option<i64> {
+        Some(self.engine_ms(self.scenario.workload.services.get(id.index())?.rates.step()))
+    }
+
     /// Records the rate of a service and returns the rate of now, in thousandths of a request per second. A rate that
     /// is not known stays what it was last. Of a service that is measured outside the engine only measured values are
     /// recorded, each at its own step: those of a silence may still come.
@@ -107,15 +120,18 @@ impl ClusterObserver {
         let mut rates = known.rates.clone();
         let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
         let now = seen.rate.map(milli).or(rates.values().last().copied()).filter(|_| !seen.retired);
+        let sample = |(at_ms, load)| LoadSample { service: ServiceId(index as u32), at_ms, load };
         if seen.retired {
             rates.close();
         } else if let Some(loads) = self.loads.get_mut(&known.name) {
             let over = loads.partition_point(|(measured_ms, _)| *measured_ms <= at_ms);
             let loads: Vec<(i64, f64)> = loads.drain(..over).collect();
+            self.samples.extend(loads.iter().copied().map(sample));
             let since = loads.into_iter().map(|(measured_ms, load)| (self.time(measured_ms), milli(load)));
             rates.record_all(&since.filter(|(at, _)| *at >= SimTime::ZERO).collect::<Vec<_>>());
         } else if let Some(now) = now {
             rates.record(self.now, now);
+            self.samples.extend(seen.rate.map(|load| sample((at_ms, load))));
         }
         // Scenarios are shared with views: a copy is made only for a step or a rate that is new.
         if rates != known.rates {

@@ -68,6 +68,24 @@ impl Journal {
         Ok(PolicyChange { number: self.database.last_insert_rowid(), ..change })
     }
 
+    /// Has `changes` as the history, under the numbers that they have outside the host.
+    ///
+    /// # Errors
+    /// [`JournalError`]; nothing has changed then.
+    pub fn replace_policy_changes(&mut self, changes: &[PolicyChange]) -> Result<(), JournalError> {
+        let fault = self.fault("write down changes of the policy");
+        let path = self.path.clone();
+        let all = self.database.transaction().map_err(&fault)?;
+        all.execute("DELETE FROM policies", []).map_err(&fault)?;
+        for change in changes {
+            let damaged = |source| JournalError::Damaged { path: path.clone(), id: "policy".into(), source };
+            let body = serde_json::to_string(change).map_err(damaged)?;
+            let sql = "INSERT INTO policies (number, at_ms, body) VALUES (?, ?, ?)";
+            all.execute(sql, params![change.number, change.at_ms, body]).map_err(&fault)?;
+        }
+        all.commit().map_err(&fault)
+    }
+
     /// The latest changes, newest first. A change that this program cannot read is left out.
     ///
     /// # Errors

@@ -7,10 +7,13 @@
 //! - `locks`: files that keep the daemons of one state directory apart.
 //! - `journal`: the lease as a row of the journal, for daemons of one host.
 //! - [`outside`]: a lease outside the host, for any keeper; [`etcd`] and [`kubernetes`]: the lease there.
+//! - `lease_object`: the object of Kubernetes; [`lease_mode`]: the mode in its annotations.
 
 pub mod etcd;
 mod journal;
 pub mod kubernetes;
+pub mod lease_mode;
+mod lease_object;
 mod locks;
 pub mod outside;
 

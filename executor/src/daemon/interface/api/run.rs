@@ -117,9 +117,9 @@ async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }
             .set_mode(who, mode)
             .await
             .map(|()| json!({ "mode": mode.name(), "rules": daemon.mode().name(), "held_back": daemon.held_back() })),
-        ApiCommand::Policy(request) => daemon.set_policy(who, &request).map(|change| json!(change)),
+        ApiCommand::Policy(request) => daemon.set_policy(who, &request).await.map(|change| json!(change)),
         ApiCommand::RollBackPolicy(reason) => {
-            daemon.roll_back_policy(who, &reason, ChangeVerb::Rollback).map(|change| json!(change))
+            daemon.roll_back_policy(who, &reason, ChangeVerb::Rollback).await.map(|change| json!(change))
         }
         ApiCommand::PolicyHistory => daemon.policy_history().map(|changes| json!(changes)),
         ApiCommand::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
