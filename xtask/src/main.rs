@@ -398,13 +398,30 @@ fn drill(kills: &str) -> bool {
         })
 }
 
-/// Packages that are tested without optimisation. Their tests mostly wait for programs that they start, and to optimise
-/// these packages takes longer than to test them.
-const UNOPTIMISED: [&str; 4] = ["goodput-cli", "goodput-executor", "goodput-testkit", "goodputd"];
+/// Packages that are tested without optimisation: to optimise them takes longer than they take in the tests.
+const UNOPTIMISED: [&str; 6] =
+    ["goodput-cli", "goodput-configs", "goodput-executor", "goodput-python", "goodput-testkit", "goodputd"];
 
-/// Options of cargo that compile packages without optimisation.
+/// Libraries of others that are tested without optimisation, for that reason too.
+const UNOPTIMISED_LIBRARIES: [&str; 9] = [
+    "arrow-arith",
+    "arrow-cast",
+    "arrow-ord",
+    "arrow-select",
+    "arrow-string",
+    "image",
+    "minijinja",
+    "protobuf",
+    "tensorboard-proto",
+];
+
+/// Options of cargo that compile packages, and the libraries above, without optimisation.
 fn unoptimised(packages: &[&str]) -> Vec<String> {
-    packages.iter().map(|package| format!("--config=profile.release.package.{package}.opt-level=0")).collect()
+    packages
+        .iter()
+        .chain(&UNOPTIMISED_LIBRARIES)
+        .map(|package| format!("--config=profile.release.package.{package}.opt-level=0"))
+        .collect()
 }
 
 /// The test suite, by nextest where it is installed, and the examples in the documentation.
