@@ -217,11 +217,20 @@ fn what_a_forecast_is_worth_has_a_row_for_every_cell_and_every_rule() {
     assert_eq!(rules.lines().count(), 1 + 2 * 9, "{rules}");
     // Eight of 24 hours are high, which is known a day before: by the last value the peak is held all day.
     let at_99 = |rule: &str| {
-        let row = rules.lines().find(|row| row.starts_with(&format!("day,3600,0.99,{rule},"))).unwrap();
-        row.split(',').nth(7).unwrap().parse::<f64>().unwrap()
+        let row = rules.lines().find(|row| row.starts_with(&format!("day,3600,0,0,0.99,{rule},"))).unwrap();
+        row.split(',').nth(9).unwrap().parse::<f64>().unwrap()
     };
     assert!(at_99("decide") < 0.8 * at_99("reactive"), "{rules}");
     assert_eq!(run(dir.path(), &["forecast", "worth", "worth.toml", "--rules", "-o", "csv"]).1, rules, "same bytes");
+    // Without a lease, or without a cost of recalls, there is one row for all of them.
+    let loans = ["forecast", "worth", "worth.toml", "-o", "csv", "--set", "lease_secs=[0,7200]", "--set"];
+    let (code, lent, said) = run(dir.path(), &[&loans[..], &["recall_secs=[0,36000]"]].concat());
+    assert_eq!((code, lent.lines().count()), (0, 1 + 2 * 2), "{lent}{said}");
+    let hours =
+        |row: usize| lent.lines().nth(row).unwrap().split(',').nth(column("decide_hindsight")).unwrap().to_owned();
+    assert!(hours(4).parse::<f64>().unwrap() > hours(2).parse::<f64>().unwrap(), "recalls cost: {lent}");
+    let (code, _, said) = run(dir.path(), &[&loans[..], &["recall_secs=[-1]"]].concat());
+    assert!(code == 2 && plain(&said).contains("0 to 604800 seconds"), "{said}");
     let (code, _, said) = run(dir.path(), &["forecast", "worth", "worth.toml", "--set", "folder=nowhere"]);
     assert!(code == 2 && plain(&said).contains("--set folder=FOLDER"), "{said}");
     fs::write(dir.path().join("worth.toml"), study.replace("known_days = 6", "known_days = 60")).unwrap();

@@ -3,7 +3,7 @@
 use goodput_agents::compose::NamedPolicy;
 use goodput_agents::compose::coordinator::Coordinator;
 use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Now, Outlook};
+use goodput_agents::compose::serving::{Ahead, Decided, ForecastingOptions, Now, Outlook};
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
@@ -68,7 +68,8 @@ pub struct CoordinatorConfig {
     pub outlook: Vec<OutlookConfig>,
     /// Between its decisions, seconds.
     pub period_secs: f64,
-    /// Probability that a service's highest rate stays below what its servers are kept for.
+    /// Probability that a service's highest rate stays below what its servers are kept for, with the outlook
+    /// `forecast`.
     pub quantile: f64,
     /// Share of the need kept on top of it.
     pub headroom: f64,
@@ -86,6 +87,8 @@ pub enum OutlookConfig {
     Reactive,
     /// The forecaster, until two periods from now and a cold start.
     Forecast,
+    /// The load that the objectives of the services ask for until then, without room for utilisation.
+    Objective,
 }
 
 /// Cluster of the federation.
@@ -176,7 +179,12 @@ impl FederationConfig {
 
 impl CoordinatorConfig {
     fn check(&self) -> Result<(), SetupError> {
-        expect(!self.outlook.is_empty(), "coordinator.outlook", "empty", "some of none, reactive and forecast")?;
+        expect(
+            !self.outlook.is_empty(),
+            "coordinator.outlook",
+            "empty",
+            "some of none, reactive, forecast and objective",
+        )?;
         let twice = self.outlook.iter().enumerate().any(|(at, one)| self.outlook[..at].contains(one));
         expect(!twice, "coordinator.outlook", "one of them twice", "each once")?;
         let period = self.period_secs;
@@ -200,6 +208,7 @@ impl CoordinatorConfig {
                 OutlookConfig::None => None,
                 OutlookConfig::Reactive => Some(Box::new(Now)),
                 OutlookConfig::Forecast => Some(Box::new(Ahead::new(forecasting.clone().at(self.quantile)))),
+                OutlookConfig::Objective => Some(Box::new(Decided::new(forecasting.clone()))),
             }
         };
         let outlooks = clusters.map(one).collect::<Option<_>>()?;
@@ -216,6 +225,7 @@ impl OutlookConfig {
             Self::None => "none",
             Self::Reactive => "reactive",
             Self::Forecast => "forecast",
+            Self::Objective => "objective",
         }
     }
 }

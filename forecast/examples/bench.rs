@@ -8,6 +8,7 @@ mod ours;
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
 
+use goodput_forecast::decide::Objective;
 use goodput_forecast::lending::{LeaseTerms, LendingFleet, LendingScore};
 use goodput_forecast::{Adaptive, Fit, Horizon, Lender, Model, Predict, Series};
 use ours::{geometric_mean, issues};
@@ -89,24 +90,32 @@ fn main() {
     lending(&splits);
 }
 
-/// Shares that the default lender, the best reactive headroom and the oracle lend.
+/// Shares that the default lender lends, that the best of its levels and the best reactive headroom lend in hindsight,
+/// and that the oracle lends.
 fn lending(splits: &[Split]) {
     println!(
-        "\n### Lending, at most 1 % of the steps violated\n\n| series | lease | lent | violated | reactive, best in hindsight | oracle |\n|---|---|---|---|---|---|"
+        "\n### Lending, at most 1 % of the steps violated\n\n| series | lease | lent | violated | level, best in hindsight | reactive, best in hindsight | oracle |\n|---|---|---|---|---|---|---|"
     );
     for split in &splits[..4] {
         for hours in [1, 6, 12] {
             let of = |lender: Lender| lend(split, lender, hours);
             let percent = |share: f64| format!("{:.1} %", share * 100.0);
             let ours = of(Lender::DEFAULT);
-            let reactive = (0..=80).map(|step| of(Lender::Reactive { headroom: f64::from(step) / 20.0 }));
-            let best = reactive.filter(|score| score.violated <= 0.01).map(|score| score.lent).fold(0.0, f64::max);
+            let best = |lenders: &mut dyn Iterator<Item = Lender>| {
+                let kept = lenders.map(of).filter(|score| score.violated <= 0.01);
+                kept.map(|score| score.lent).fold(0.0, f64::max)
+            };
+            // From a tenth to ten times the share of the default.
+            let levels = (0..=12).map(|step| 1e-3 * 100.0_f64.powf(f64::from(step) / 12.0));
+            let level = best(&mut levels.map(|share| Lender::Decided(Objective::Steps(share))));
+            let reactive = best(&mut (0..=80).map(|step| Lender::Reactive { headroom: f64::from(step) / 20.0 }));
             println!(
-                "| {} | {hours} h | {} | {} | {} | {} |",
+                "| {} | {hours} h | {} | {} | {} | {} | {} |",
                 split.name,
                 percent(ours.lent),
                 percent(ours.violated),
-                percent(best),
+                percent(level),
+                percent(reactive),
                 percent(of(Lender::Oracle).lent)
             );
         }

@@ -21,6 +21,14 @@ pub struct WorthConfig {
     /// its series: nothing is known of what happens within a step.
     #[serde(default = "cold_starts")]
     pub cold_start_secs: Vec<f64>,
+    /// Seconds for which accelerators that are given back are lent to training. An order takes accelerators that are on
+    /// no lease first.
+    #[serde(default = "no_loans")]
+    pub lease_secs: Vec<f64>,
+    /// Seconds of an accelerator that the recall of a lease costs: the work of the training since its last checkpoint,
+    /// and its restart.
+    #[serde(default = "no_loans")]
+    pub recall_secs: Vec<f64>,
     /// Shares of steps with enough capacity at which the rules are compared.
     #[serde(default = "targets")]
     pub targets: Vec<f64>,
@@ -51,6 +59,10 @@ fn cold_starts() -> Vec<f64> {
     vec![30.0, 120.0, 300.0, 600.0, 1800.0]
 }
 
+fn no_loans() -> Vec<f64> {
+    vec![0.0]
+}
+
 fn targets() -> Vec<f64> {
     vec![0.99, 0.999]
 }
@@ -74,6 +86,14 @@ impl WorthConfig {
         }
         if let Some(secs) = self.cold_start_secs.iter().find(|secs| !(**secs > 0.0 && **secs <= 86_400.0)) {
             return Err(CheckError::value("cold_start_secs", secs, "above 0 and at most 86400 seconds"));
+        }
+        for (key, values) in [("lease_secs", &self.lease_secs), ("recall_secs", &self.recall_secs)] {
+            if values.is_empty() {
+                return Err(CheckError::value(key, "empty", "at least one value; 0 for none"));
+            }
+            if let Some(secs) = values.iter().find(|secs| !(0.0..=604_800.0).contains(*secs)) {
+                return Err(CheckError::value(key, secs, "0 to 604800 seconds"));
+            }
         }
         if let Some(target) = self.targets.iter().find(|target| !(0.5..=1.0).contains(*target)) {
             return Err(CheckError::value("targets", target, "0.5 to 1"));

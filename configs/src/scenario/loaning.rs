@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use goodput_agents::compose::loaning::{Sharing, Terms};
-use goodput_agents::compose::serving::{ForecastingOptions, Scaling};
+use goodput_agents::compose::serving::{ForecastingOptions, Scaling, SteeredBy};
 use goodput_agents::zoo;
 use goodput_env::service::Service;
 use goodput_env::time::SimTime;
@@ -46,6 +46,19 @@ pub struct ForecasterConfig {
     pub saved: BTreeMap<String, PathBuf>,
     /// Probability that the highest rate of a window stays below what is kept for.
     pub level: f64,
+    /// Misses that steer the room that `+objective` keeps.
+    pub steered_by: SteeringConfig,
+}
+
+/// Misses that steer a room for the objective of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SteeringConfig {
+    /// Windows in which the load exceeded the room: half as many windows may be missed as requests may be late.
+    #[default]
+    Windows,
+    /// Requests that were late. On a live cluster nothing measures these, and windows count there.
+    LateRequests,
 }
 
 impl Default for LoaningConfig {
@@ -63,7 +76,12 @@ impl Default for LoaningConfig {
 
 impl Default for ForecasterConfig {
     fn default() -> Self {
-        Self { models: Vec::new(), saved: BTreeMap::new(), level: ForecastingOptions::default().level }
+        Self {
+            models: Vec::new(),
+            saved: BTreeMap::new(),
+            level: ForecastingOptions::default().level,
+            steered_by: SteeringConfig::Windows,
+        }
     }
 }
 
@@ -121,6 +139,10 @@ impl ForecasterConfig {
         let saved = self.saved.iter().map(read).collect::<Result<BTreeMap<_, _>, SetupError>>()?;
         let usual = ForecastingOptions::default();
         let models = if self.models.is_empty() { usual.models } else { self.models.clone() };
-        Ok(ForecastingOptions { models, saved: Arc::new(saved), level: self.level })
+        let steered_by = match self.steered_by {
+            SteeringConfig::Windows => SteeredBy::Windows,
+            SteeringConfig::LateRequests => SteeredBy::LateRequests,
+        };
+        Ok(ForecastingOptions { models, saved: Arc::new(saved), level: self.level, steered_by })
     }
 }

@@ -35,7 +35,7 @@ pub use environment::EnvironmentConfig;
 pub use error::SetupError;
 pub use instances::InstancesConfig;
 pub use language::{ColdStartConfig, LengthsConfig, LlmConfig, TokenService};
-pub use loaning::{ForecasterConfig, LoaningConfig};
+pub use loaning::{ForecasterConfig, LoaningConfig, SteeringConfig};
 pub use preset::{AsPublished, Override};
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig};
 pub use setup::{Setup, too_large};

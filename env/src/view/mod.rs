@@ -25,7 +25,7 @@ use crate::time::SimTime;
 pub use adapted::Adapted;
 pub use after::TrainingViewBuffers;
 pub use job::{JobView, Rates};
-pub use services::ServiceView;
+pub use services::{Answered, ServiceView};
 
 /// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown,
 /// by [`ClusterView::within`].

@@ -87,6 +87,15 @@ impl<'a> ClusterView<'a> {
     }
 }
 
+/// Requests of a service from the beginning up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// Requests that came, micro-requests.
+    pub requests: u64,
+    /// Of these, requests that took longer than the objective allows, micro-requests.
+    pub late: u64,
+}
+
 /// A service as a policy may see it.
 #[derive(Clone, Copy)]
 pub struct ServiceView<'a> {
@@ -155,11 +164,29 @@ impl<'a> ServiceView<'a> {
         self.state.backlog as f64 / 1e6
     }
 
+    /// Requests so far and the late ones among them, as a load balancer counts them. None is counted on a live cluster.
+    pub fn answered(&self) -> Answered {
+        let record = &self.state.record;
+        let (requests, late) = (record.requests, record.violated);
+        let since = self.state.since_settled(self.known.scenario, self.known.now);
+        since.map_or(Answered { requests, late }, |(more, counted)| Answered {
+            requests: requests + more,
+            late: late + counted.violated,
+        })
+    }
+
     /// Requests per second, in thousandths, by step up to now; the current step is the last.
     pub fn history(&self) -> &'a [u32] {
         let rates = &self.service().rates;
         let upto = (rates.index_at(self.known.now) + 1).min(rates.values().len());
         &rates.values()[..upto]
+    }
+
+    /// Rate in this step of [`Self::history`], requests per second; `None` where nothing measured the rate.
+    pub fn measured(&self, step: usize) -> Option<f64> {
+        let rates = &self.service().rates;
+        let milli = self.history().get(step).filter(|_| !rates.is_gap(step))?;
+        Some(f64::from(*milli) / 1e3)
     }
 
     /// Whether its series of rates has come to its end: no request comes any more.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use goodput_configs::forecast::{SeriesConfig, WorthConfig, WorthLoad};
 use goodput_forecast::Series;
-use goodput_forecast::worth::{ColdStart, JudgedRule, Match, Parts, ScalingRule, ServiceLoad, judge, least, saving};
+use goodput_forecast::worth::{
+    ColdStart, JudgedRule, LoanTerms, Match, Parts, ScalingRule, ServiceLoad, judge, least, saving,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -18,9 +20,13 @@ pub struct WorthCell {
     pub load: String,
     /// Seconds from an order to service.
     pub cold_start_secs: f64,
+    /// Seconds for which accelerators are lent that are given back.
+    pub lease_secs: f64,
+    /// Seconds of an accelerator that a recall within the lease costs.
+    pub recall_secs: f64,
     /// Share of the steps that is to be attained.
     pub target: f64,
-    /// Least mean number of accelerators of any rule that attains the target: a lower bound.
+    /// Least mean number of accelerators of any rule that attains the target: a lower bound, without recalls.
     pub least: f64,
     /// The rules, ours first.
     pub rules: Vec<Match>,
@@ -82,7 +88,7 @@ impl WorthCell {
     }
 }
 
-/// Plays all rules on the loads of a file, cell by cell: load, cold start, target.
+/// Plays all rules on the loads of a file, cell by cell: load, cold start, lease and cost of a recall, target.
 ///
 /// # Errors
 /// A series that cannot be read, has no days, is too short for its parts, is almost always 0, or cannot be
@@ -101,25 +107,49 @@ pub fn worth(config: &WorthConfig) -> Result<Vec<WorthCell>, StudyError> {
         .collect::<Result<_, StudyError>>()?;
     let jobs: Vec<(usize, ScalingRule)> =
         (0..cells.len()).flat_map(|cell| ScalingRule::ALL.map(|rule| (cell, rule))).collect();
-    let judged: Vec<Vec<Match>> = jobs
+    let loans = loans(config);
+    let judged: Vec<Vec<Vec<Match>>> = jobs
         .into_par_iter()
         .map(|(cell, rule)| {
             let (_, service, secs) = &cells[cell];
-            judge(service, rule, ColdStart::new(*secs, service.step_secs), &config.targets)
+            let terms = |&(lease, recall): &(f64, f64)| LoanTerms::new(lease, recall, service.step_secs);
+            let terms: Vec<LoanTerms> = loans.iter().map(terms).collect();
+            judge(service, rule, ColdStart::new(*secs, service.step_secs), &terms, &config.targets)
         })
         .collect();
+    let under: Vec<(usize, usize)> =
+        (0..loans.len()).flat_map(|terms| (0..config.targets.len()).map(move |target| (terms, target))).collect();
     let of_cell = cells.par_iter().zip(judged.par_chunks(ScalingRule::ALL.len()));
     let all = of_cell.flat_map_iter(|((load, service, secs), rules)| {
-        config.targets.iter().enumerate().map(move |(number, &target)| WorthCell {
+        let bounds: Vec<f64> = config.targets.iter().map(|&target| bound(service, *secs, target)).collect();
+        let (loans, under) = (&loans, &under);
+        under.iter().map(move |&(terms, target)| WorthCell {
             load: load.name.clone(),
             cold_start_secs: *secs,
-            target,
-            least: bound(service, *secs, target),
-            rules: rules.iter().map(|matches| matches[number].clone()).collect(),
+            lease_secs: loans[terms].0,
+            recall_secs: loans[terms].1,
+            target: config.targets[target],
+            least: bounds[target],
+            rules: rules.iter().map(|matches| matches[terms][target].clone()).collect(),
             day_steps: service.day_steps,
         })
     });
     Ok(all.collect())
+}
+
+/// Pairs of a lease and the cost of a recall, in seconds. Without one of the two the other says nothing, so that such
+/// pairs are one.
+fn loans(config: &WorthConfig) -> Vec<(f64, f64)> {
+    let pairs =
+        config.lease_secs.iter().flat_map(|&lease| config.recall_secs.iter().map(move |&recall| (lease, recall)));
+    let mut loans: Vec<(f64, f64)> = Vec::new();
+    for (lease, recall) in pairs {
+        let pair = if lease > 0.0 && recall > 0.0 { (lease, recall) } else { (0.0, 0.0) };
+        if !loans.contains(&pair) {
+            loans.push(pair);
+        }
+    }
+    loans
 }
 
 /// Cold starts with which a load of this step is played: nothing is known of what happens within half a step.

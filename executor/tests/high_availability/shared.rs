@@ -110,7 +110,7 @@ impl Engine for Manager {
     }
 }
 
-fn open_with(manager: &Manager, directory: &std::path::Path, name: &str, lease: LeaseKeeper) -> Daemon<Manager> {
+fn open_with(manager: &Manager, directory: &Path, name: &str, lease: LeaseKeeper) -> Daemon<Manager> {
     let text = format!(
         "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"fifo\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{}\"\nname = \"{name}\"\nlease_secs = 3\n[api]\nlisten = \"\"\n",
         directory.join(name).display()
@@ -120,7 +120,7 @@ fn open_with(manager: &Manager, directory: &std::path::Path, name: &str, lease: 
     daemon::open(manager.clone(), settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
 }
 
-fn open(manager: &Manager, directory: &std::path::Path, name: &str, etcd: &PrivateEtcd) -> Daemon<Manager> {
+fn open(manager: &Manager, directory: &Path, name: &str, etcd: &PrivateEtcd) -> Daemon<Manager> {
     open_with(manager, directory, name, LeaseKeeper::Etcd(etcd.config(None)))
 }
 
@@ -135,6 +135,19 @@ async fn until_it_leads(daemon: &mut Daemon<Manager>) -> CycleReport {
     }
 }
 
+/// The daemon "one", which leads, and the daemon "two", which stands by.
+async fn leader_and_standby(
+    manager: &Manager,
+    directory: &Path,
+    etcd: &PrivateEtcd,
+) -> (Daemon<Manager>, Daemon<Manager>) {
+    let mut one = open(manager, directory, "one", etcd);
+    let mut two = open(manager, directory, "two", etcd);
+    until_it_leads(&mut one).await;
+    two.cycle().await.unwrap();
+    (one, two)
+}
+
 fn submission(name: &str) -> Submission {
     let request = JobRequest { name: name.into(), ..JobRequest::default() };
     let work = Work::Fixed { duration: SimTime::from_secs(60) };
@@ -145,10 +158,7 @@ fn submission(name: &str) -> Submission {
 async fn a_leader_of_another_host_keeps_what_was_promised() {
     let Some((folder, etcd)) = started() else { return };
     let manager = Manager::default();
-    let mut one = open(&manager, folder.path(), "one", &etcd);
-    let mut two = open(&manager, folder.path(), "two", &etcd);
-    until_it_leads(&mut one).await;
-    two.cycle().await.unwrap();
+    let (mut one, mut two) = leader_and_standby(&manager, folder.path(), &etcd).await;
     let status = two.status();
     assert_eq!(status.lock().unwrap().leader.as_ref().map(|leader| leader.name.clone()), Some("one".into()));
 
@@ -324,10 +334,7 @@ fn began_by(directory: &Path, name: &str) -> Vec<String> {
 async fn the_policy_that_was_set_rules_at_the_leader_of_another_host() {
     let Some((folder, etcd)) = started() else { return };
     let manager = Manager::default();
-    let mut one = open(&manager, folder.path(), "one", &etcd);
-    let mut two = open(&manager, folder.path(), "two", &etcd);
-    until_it_leads(&mut one).await;
-    two.cycle().await.unwrap();
+    let (mut one, mut two) = leader_and_standby(&manager, folder.path(), &etcd).await;
     let error = two.set_policy("anna", &asked("tiresias")).await.unwrap_err().to_string();
     assert!(error.contains("stands by"), "{error}");
 

@@ -59,7 +59,7 @@ impl Decider {
         aim: f64,
     ) -> Self {
         let aim = match objective {
-            Objective::Steps(_) | Objective::Leases(_) => aim * objective.tail(),
+            Objective::Steps(_) | Objective::Leases(_) | Objective::Late(_) => aim * objective.tail(),
             Objective::Cost { .. } => objective.tail(),
         };
         let mut decider = Self {
@@ -107,11 +107,16 @@ impl Decider {
         self.pooled.point()
     }
 
-    /// Takes in the outcome of a decision after the end of the window: the share of its steps, or of its leases, that
-    /// was missed. A decision about cost has a fixed level, and does not listen.
+    /// Takes in the outcome of a decision after the end of the window: the share of its steps, of its leases, or of its
+    /// requests that was missed. A decision about cost has a fixed level, and does not listen.
     pub fn settle(&mut self, missed: f64) {
+        self.settle_weighted(missed, 1.0);
+    }
+
+    /// Takes in the outcome of a decision that weighs `weight`, relative to the mean of all.
+    pub(super) fn settle_weighted(&mut self, missed: f64, weight: f64) {
         match self.objective {
-            Objective::Steps(_) | Objective::Leases(_) => self.level.settle(missed),
+            Objective::Steps(_) | Objective::Leases(_) | Objective::Late(_) => self.level.settle(missed, weight),
             Objective::Cost { .. } => {}
         }
     }

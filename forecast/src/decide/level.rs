@@ -5,6 +5,9 @@
 //! scenarios say is possible, and it is taken in both directions. As long as the level is not held at its bounds, the
 //! mean share missed over `n` settlements differs from the aim by at most `1 / (rate * n)`, whatever the load does
 //! (proposition 4.1 there). Rates are small here, so a level needs hundreds of settlements before that bound says much.
+//!
+//! A settlement may weigh more than another one: `tail' = tail + rate * weight * (aim - missed)`. With the requests of
+//! a step as its weight, the bound is one on the share of all requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +34,9 @@ impl OnlineLevel {
         self.tail
     }
 
-    /// Takes in the share, in `[0, 1]`, that a decision missed.
-    pub fn settle(&mut self, missed: f64) {
-        self.tail = (self.tail + self.rate * (self.aim - missed)).clamp(BOUNDS.0, BOUNDS.1);
+    /// Takes in the share, in `[0, 1]`, that a decision missed; the mean `weight` of decisions is 1.
+    pub fn settle(&mut self, missed: f64, weight: f64) {
+        self.tail = (self.tail + self.rate * weight * (self.aim - missed)).clamp(BOUNDS.0, BOUNDS.1);
     }
 }
 
@@ -51,9 +54,25 @@ mod tests {
             let load = f64::from(step * 7_919 % 1_000) / 500.0;
             let miss = f64::from(u8::from(load > 1.9 * (1.0 - level.tail())));
             missed += miss;
-            level.settle(miss);
+            level.settle(miss, 1.0);
         }
         let share = missed / f64::from(n);
         assert!((share - 0.1).abs() <= 1.0 / (0.02 * f64::from(n)), "{share}");
+    }
+
+    #[test]
+    fn weights_make_it_the_share_of_requests() {
+        // Every fourth step has thirteen times the requests of the others, and loads that the scenarios do not know.
+        let mut level = OnlineLevel::new(0.1, 0.002);
+        let n = 80_000;
+        let (mut late, mut requests) = (0.0, 0.0);
+        for step in 0..n {
+            let (weight, most) = if step % 4 == 0 { (3.25, 2.2) } else { (0.25, 1.0) };
+            let load = f64::from(step * 7_919 % 1_000) / 1_000.0 * most;
+            let miss = f64::from(u8::from(load > 2.0 * (1.0 - level.tail())));
+            (late, requests) = (late + weight * miss, requests + weight);
+            level.settle(miss, weight);
+        }
+        assert!((late / requests - 0.1).abs() <= 1.0 / (0.002 * f64::from(n)), "{}", late / requests);
     }
 }

@@ -5,12 +5,13 @@
 //!   keeps the dependence between steps, which a table of quantiles for each step has lost.
 //! - **Past windows.** What the load did at this time of the days before is pooled with the scenarios
 //!   ([`PooledForecast`]), in a share that is learned, because a load that breaks off may come back.
-//! - **Objective.** [`Objective`] names what is counted: missed steps, missed leases, or the cost of shortage and of
-//!   idle capacity. Each one is a quantile of another statistic of the scenarios ([`Scenarios::distribution`]).
+//! - **Objective.** [`Objective`] names what is counted: missed steps, missed leases, late requests, or the cost of
+//!   shortage and of idle capacity. Each one is a quantile of another statistic of the scenarios
+//!   ([`Scenarios::distribution`]).
 //! - **Level.** The share that is asked of the quantile follows the share that was missed ([`OnlineLevel`]).
 //! - [`Decider`] holds them together for one window ahead.
-//! - [`OnlineDecider`] begins with no load, and is steered by the steps that it missed: the decision of services on a
-//!   cluster and of the forecast server.
+//! - [`OnlineDecider`] begins with no load, and is steered by the steps that it missed, or by the requests that were
+//!   late: the decision of services on a cluster and of the forecast server.
 
 mod decider;
 mod distribution;
@@ -29,7 +30,7 @@ pub(crate) use decider::RATE;
 pub use decider::{Decider, USUAL_AIM};
 pub use distribution::Distribution;
 pub use level::OnlineLevel;
-pub use online::{OnlineDecider, OnlineTerms};
+pub use online::{LateRequests, OnlineDecider, OnlineTerms};
 pub(crate) use past::PastWindows;
 pub(crate) use pooled::PooledForecast;
 pub use residuals::ResidualPaths;
@@ -43,6 +44,9 @@ pub enum Objective {
     Steps(f64),
     /// At most this share of all windows may have a step that needs more than the capacity.
     Leases(f64),
+    /// At most this share of all requests may be late. Lateness is measured and not computed from the load: a request
+    /// is late by its place in a queue, also where the capacity was enough.
+    Late(f64),
     /// The mean cost is least.
     Cost {
         /// Cost of a missing accelerator for one step.
@@ -66,7 +70,8 @@ impl Objective {
     pub fn statistic(&self) -> Statistic {
         match self {
             Self::Steps(_) | Self::Cost { .. } => Statistic::EachStep,
-            Self::Leases(_) => Statistic::Largest,
+            // Until an order of now serves, capacity cannot grow, so requests are late by the largest load before.
+            Self::Leases(_) | Self::Late(_) => Statistic::Largest,
         }
     }
 
@@ -76,7 +81,7 @@ impl Objective {
     /// "Optimal inventory policy", Econometrica 19(3), 1951).
     pub fn tail(&self) -> f64 {
         match *self {
-            Self::Steps(share) | Self::Leases(share) => share.clamp(0.0, 1.0),
+            Self::Steps(share) | Self::Leases(share) | Self::Late(share) => share.clamp(0.0, 1.0),
             Self::Cost { shortage, idle } if shortage + idle > 0.0 => (idle / (shortage + idle)).clamp(0.0, 1.0),
             Self::Cost { .. } => 0.0,
         }

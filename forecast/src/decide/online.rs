@@ -1,7 +1,8 @@
 //! Decider of a load that is still coming in, under the share of steps that it missed.
 //!
 //! A step is missed where it needed more than the least capacity that was asked for since the step came into
-//! reach: until an order of now serves, capacity cannot grow.
+//! reach: until an order of now serves, capacity cannot grow. Under [`Objective::Late`] what counts is the share of
+//! requests that were late, where it is measured.
 
 use std::collections::VecDeque;
 
@@ -22,10 +23,19 @@ pub struct OnlineTerms {
     pub step_millis: i64,
     /// Steps until an order of now serves, the present one included; at least 1.
     pub reach_steps: usize,
-    /// Share of the steps, or of the windows of `reach_steps` steps, that may be missed.
+    /// Share of the steps, of the windows of `reach_steps` steps, or of the requests that may be missed.
     pub objective: Objective,
     /// Part, in (0, 1], of what may be missed that is aimed at.
     pub aim: f64,
+}
+
+/// Requests of a step that were late.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LateRequests {
+    /// Share of the requests of the step, in `[0, 1]`.
+    pub share: f64,
+    /// Requests of the step, relative to the mean of all steps.
+    pub weight: f64,
 }
 
 /// Decider that begins with no load at all. The serde form is a complete snapshot but for the terms: its owner has them
@@ -56,17 +66,27 @@ impl OnlineDecider {
     /// Takes in the loads of the steps that have passed, `None` for a gap. Returns, for each step, the load that was
     /// expected for it when an order could still serve in time; `None` where there was no forecast yet.
     pub fn extend(&mut self, terms: &OnlineTerms, loads: &[Option<f64>]) -> Vec<Option<f64>> {
-        let foreseen = loads.iter().map(|&load| self.push(terms, load)).collect();
+        let foreseen = loads.iter().map(|&load| self.push(terms, load, None)).collect();
         self.grow(terms, loads);
         foreseen
     }
 
-    fn push(&mut self, terms: &OnlineTerms, load: Option<f64>) -> Option<f64> {
+    /// Takes in the load of one step that has passed, `None` for a gap, and the requests of that step that were late,
+    /// `None` where nothing measures them.
+    pub fn pass(&mut self, terms: &OnlineTerms, load: Option<f64>, late: Option<LateRequests>) {
+        self.push(terms, load, late);
+        self.grow(terms, &[load]);
+    }
+
+    fn push(&mut self, terms: &OnlineTerms, load: Option<f64>, late: Option<LateRequests>) -> Option<f64> {
         let foreseen = if self.far.len() == terms.reach_steps { self.far.pop_front() } else { None };
         if let Some(decider) = &mut self.decider {
             let least = self.asked.iter().flatten().copied().reduce(f64::min);
             if let (Some(load), Some(least)) = (load, least) {
-                decider.settle(f64::from(u8::from(load > least)));
+                match late.filter(|_| matches!(terms.objective, Objective::Late(_))) {
+                    Some(late) => decider.settle_weighted(late.share, late.weight),
+                    None => decider.settle(f64::from(u8::from(load > least))),
+                }
             }
             decider.update(load.unwrap_or(f64::NAN));
             self.ask(terms);
@@ -166,5 +186,22 @@ mod tests {
             assert_eq!(foreseen[0], foreseen[1]);
             assert_eq!(online.capacity(), read.capacity(), "step {step}");
         }
+    }
+
+    #[test]
+    fn late_requests_steer_where_they_are_measured_and_counted() {
+        let share = |objective: Objective, late: Option<f64>| {
+            let terms = OnlineTerms { objective, ..terms() };
+            let mut online = OnlineDecider::default();
+            for step in 0..24 * 12 {
+                let late = late.map(|share| LateRequests { share, weight: 1.0 });
+                online.pass(&terms, Some(load(step)), late);
+            }
+            online.capacity().unwrap()
+        };
+        let (late, windows) = (Objective::Late(0.1), Objective::Leases(0.1));
+        assert!(share(late, Some(1.0)) > share(late, Some(0.0)), "late requests ask for more");
+        assert_eq!(share(late, None), share(windows, None), "windows count where nothing is measured");
+        assert_eq!(share(windows, Some(1.0)), share(windows, None), "windows count where they are named");
     }
 }

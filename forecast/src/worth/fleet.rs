@@ -4,9 +4,14 @@
 //! held. What is missing is ordered and serves a cold start later; what is too much is given back at once, accelerators
 //! that are still starting first, as Kubernetes does. An accelerator is paid for from its order on. A step is attained
 //! when the accelerators that serve are enough for its load, for the share of the step for which they do.
+//!
+//! What is given back is lent to training for a lease. An order takes accelerators that are on no lease first, and
+//! then recalls the oldest leases, which costs the training that it stops the work since its last checkpoint.
+
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::ServiceLoad;
-use std::ops::Range;
 
 /// Time from the order of an accelerator to its service.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +40,28 @@ impl ColdStart {
     }
 }
 
+/// Terms on which accelerators that are given back are lent to training.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LoanTerms {
+    /// Steps of a lease.
+    pub lease: usize,
+    /// Accelerator time that a recall within the lease costs, in steps.
+    pub recall: f64,
+}
+
+impl LoanTerms {
+    /// Leases of `lease_secs`, at least one step where it is above 0, and recalls that cost `recall_secs` of an
+    /// accelerator each, in steps of `step_secs`.
+    pub fn new(lease_secs: f64, recall_secs: f64, step_secs: f64) -> Self {
+        Self { lease: (lease_secs / step_secs).max(0.0).ceil() as usize, recall: (recall_secs / step_secs).max(0.0) }
+    }
+
+    /// Whether a recall ever costs anything.
+    pub fn cost(self) -> bool {
+        self.lease > 0 && self.recall > 0.0
+    }
+}
+
 /// Damping between the load that a rule asks capacity for and the number of accelerators.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Damping {
@@ -47,7 +74,7 @@ pub struct Damping {
 /// Course of a fleet over the steps of a part.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Played {
-    /// Accelerators paid for, by step.
+    /// Accelerators paid for, by step, with the time that recalls of the step cost.
     pub held: Vec<f64>,
     /// Share of each measured step that was not attained.
     pub missed: Vec<f64>,
@@ -69,19 +96,29 @@ fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// Accelerators that serve and that start.
+/// Accelerators that serve, that start, and that are lent.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     cold: ColdStart,
     serving: u32,
     /// Accelerators that begin to serve in this step, in the next one, and so on.
     starting: Vec<u32>,
+    /// All accelerators that can be lent.
+    all: u32,
+    /// Accelerators on a lease by the step in which it began, oldest first; as many steps as a lease has.
+    leases: VecDeque<u32>,
 }
 
 impl Fleet {
-    /// Fleet in which `serving` accelerators serve.
+    /// Fleet in which `serving` accelerators serve, and nothing is on a lease.
     pub fn new(cold: ColdStart, serving: u32) -> Self {
-        Self { cold, serving, starting: vec![0; cold.steps + 1] }
+        Self { cold, serving, starting: vec![0; cold.steps + 1], all: 0, leases: VecDeque::new() }
+    }
+
+    /// The fleet as a part of `all` accelerators, of which those that are given back are lent for `lease` steps.
+    #[must_use]
+    pub fn lending(self, all: u32, lease: usize) -> Self {
+        Self { all, leases: VecDeque::from(vec![0; lease]), ..self }
     }
 
     /// Accelerators that are paid for.
@@ -89,17 +126,37 @@ impl Fleet {
         self.serving + self.starting.iter().sum::<u32>()
     }
 
-    /// Orders or gives back until `target` accelerators are paid for.
-    pub fn scale(&mut self, target: u32) {
+    /// Orders or gives back until `target` accelerators are paid for; returns the number of leases that are recalled.
+    pub fn scale(&mut self, target: u32) -> u32 {
         let committed = self.committed();
-        self.starting[self.cold.steps] += target.saturating_sub(committed);
+        let ordered = target.saturating_sub(committed);
+        let recalled = self.recall(ordered, committed);
+        self.starting[self.cold.steps] += ordered;
         let mut surplus = committed.saturating_sub(target);
+        if let Some(newest) = self.leases.back_mut() {
+            *newest += surplus;
+        }
         for starting in self.starting.iter_mut().rev() {
             let cancelled = surplus.min(*starting);
             *starting -= cancelled;
             surplus -= cancelled;
         }
         self.serving -= surplus;
+        recalled
+    }
+
+    /// Ends as many leases as the order of `ordered` accelerators needs beyond those that are on none.
+    fn recall(&mut self, ordered: u32, committed: u32) -> u32 {
+        let leased: u32 = self.leases.iter().sum();
+        let free = self.all.saturating_sub(committed + leased);
+        let recalled = ordered.saturating_sub(free).min(leased);
+        let mut left = recalled;
+        for lease in &mut self.leases {
+            let ended = left.min(*lease);
+            *lease -= ended;
+            left -= ended;
+        }
+        recalled
     }
 
     /// Passes a step that needs `need` accelerators; returns the share of it that was not attained.
@@ -107,6 +164,9 @@ impl Fleet {
         let before = self.serving;
         self.serving += self.starting.remove(0);
         self.starting.push(0);
+        if self.leases.pop_front().is_some() {
+            self.leases.push_back(0);
+        }
         match () {
             () if before >= need => 0.0,
             () if self.serving >= need => self.cold.part,
@@ -115,9 +175,16 @@ impl Fleet {
     }
 
     /// Plays the steps `part` of a service, given at each of them the load to hold capacity for.
-    pub fn play(service: &ServiceLoad, part: Range<usize>, cold: ColdStart, asked: &[f64], scaling: Damping) -> Played {
+    pub fn play(
+        service: &ServiceLoad,
+        part: Range<usize>,
+        cold: ColdStart,
+        loans: LoanTerms,
+        asked: &[f64],
+        scaling: Damping,
+    ) -> Played {
         let last = part.start.checked_sub(1).map_or(0.0, |last| service.seen[last]);
-        let mut fleet = Self::new(cold, service.accelerators(last));
+        let mut fleet = Self::new(cold, service.accelerators(last)).lending(service.fleet, loans.lease);
         let mut recent: Vec<u32> = Vec::with_capacity(part.len());
         let mut played = Played::default();
         for (step, &asked) in part.zip(asked) {
@@ -126,8 +193,8 @@ impl Fleet {
             let near = (exact / f64::from(committed.max(1)) - 1.0).abs() <= scaling.tolerance;
             recent.push(if near && scaling.tolerance > 0.0 { committed } else { service.accelerators(asked) });
             let held = &recent[recent.len().saturating_sub(scaling.hold + 1)..];
-            fleet.scale(held.iter().copied().max().unwrap_or(0));
-            played.held.push(f64::from(fleet.committed()));
+            let recalled = fleet.scale(held.iter().copied().max().unwrap_or(0));
+            played.held.push(f64::from(fleet.committed()) + f64::from(recalled) * loans.recall);
             let need = service.need(step);
             let missed = fleet.pass(need.unwrap_or(0));
             if need.is_some() {
@@ -153,5 +220,19 @@ mod tests {
         assert_eq!(fleet.starting, [0, 1], "what starts is given back first");
         fleet.scale(2);
         assert_eq!((fleet.committed(), fleet.pass(2)), (2, 0.0));
+    }
+
+    #[test]
+    fn an_order_recalls_leases_only_where_nothing_else_is_free() {
+        let mut fleet = Fleet::new(ColdStart::new(0.0, 600.0), 8).lending(10, 2);
+        assert_eq!(fleet.scale(5), 0, "three are lent, and two were free before");
+        fleet.pass(5);
+        assert_eq!(fleet.scale(8), 1, "two are free");
+        assert_eq!(fleet.scale(6), 0);
+        fleet.pass(6);
+        fleet.pass(6);
+        assert_eq!(fleet.scale(10), 0, "the leases are over");
+        assert_eq!(fleet.scale(9), 0);
+        assert_eq!(fleet.scale(14), 1, "beyond all accelerators there is no lease");
     }
 }

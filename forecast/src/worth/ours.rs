@@ -31,7 +31,7 @@ pub(super) fn asked(service: &ServiceLoad, part: &Range<usize>, reach: usize, ai
                 asked.push(ahead.max(0.0));
                 let least = asked[asked.len().saturating_sub(reach)..].iter().copied().fold(f64::INFINITY, f64::min);
                 if !load.is_nan() {
-                    level.settle(f64::from(u8::from(load > least)));
+                    level.settle(f64::from(u8::from(load > least)), 1.0);
                 }
             }
         }

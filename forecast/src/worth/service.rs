@@ -22,6 +22,8 @@ pub struct ServiceLoad {
     pub seen: Vec<f64>,
     /// Load that one accelerator serves, above 0.
     pub load_per_accelerator: f64,
+    /// Accelerators that serve the load or are lent.
+    pub fleet: u32,
     /// Steps in a day, at least 1.
     pub day_steps: usize,
     /// Seconds of a step.
@@ -74,6 +76,7 @@ impl ServiceLoad {
             seen: series.fill_gaps(day_steps).iter().map(|load| load.unwrap_or(0.0)).collect(),
             load,
             load_per_accelerator: high / f64::from(accelerators.max(1)),
+            fleet: accelerators.max(1),
             day_steps,
             step_secs: series.step_millis() as f64 / 1e3,
             parts,

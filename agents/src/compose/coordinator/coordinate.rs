@@ -6,7 +6,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::{Claim, allot};
-use crate::compose::serving::{Outlook, kind_for, needed_for};
+use crate::compose::serving::{Outlook, beside_waiting, kind_for, needed_for};
 
 /// Moves servers once a period.
 pub struct Coordinator {
@@ -22,8 +22,8 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// One outlook per cluster: reactive or forecast. A server moves where that saves more than ten
-    /// minutes of ten jobs.
+    /// One outlook per cluster: reactive, forecast, or by the objectives of services. A server moves where that saves
+    /// more than ten minutes of ten jobs.
     pub fn new(outlooks: Vec<Box<dyn Outlook>>, period: SimTime) -> Self {
         Self { outlooks, period, move_cost: 6000.0, headroom: 0.02, utilisation: 0.7 }
     }
@@ -45,7 +45,7 @@ impl Coordinator {
         if let Some(outlook) = self.outlooks.get_mut(index) {
             for service in view.services() {
                 let Some(kind) = kind_for(view, &service) else { continue };
-                let expected = outlook.expect(&service, until + service.cold_start());
+                let expected = beside_waiting(&service, outlook.expect(&service, until + service.cold_start()));
                 let replicas = needed_for(&service, kind, expected, self.utilisation);
                 need += f64::from(replicas * service.gpus_per_replica());
             }

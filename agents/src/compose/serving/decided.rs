@@ -2,24 +2,25 @@
 //! misses.
 //!
 //! The decision is [`goodput_forecast::decide`], the one of the lending bench and of the forecast server. It is told
-//! every new value and nothing else. A window is missed where its highest load exceeds the decided one. If one request
-//! in a hundred may be late, one window in two hundred is to be missed. Nothing is kept for utilisation. Until twenty
-//! errors of forecasts are known, nothing is decided.
+//! every new value, and how many requests were late. The decided load is exceeded in a share of windows. This share
+//! follows the windows of which the highest load exceeded the decided one: if one request in a hundred may be late, one
+//! window in two hundred is to be missed. With [`SteeredBy::LateRequests`] it follows the requests that were late, where
+//! they are measured. Nothing is kept for utilisation. Until twenty errors of forecasts are known, nothing is decided.
 
 use std::collections::BTreeMap;
 
 use goodput_env::time::SimTime;
-use goodput_env::view::ServiceView;
-use goodput_forecast::decide::{Decider, Objective, OnlineDecider, OnlineTerms};
+use goodput_env::view::{Answered, ServiceView};
+use goodput_forecast::decide::{Decider, LateRequests, Objective, OnlineDecider, OnlineTerms};
 
 use super::outlook::Shared;
 use super::steps::ForecastSteps;
-use super::{Expected, ForecastingOptions, Outlook, SavedForecaster};
+use super::{Expected, ForecastingOptions, Outlook, SavedForecaster, SteeredBy};
 
 /// Share of windows to miss, relative to the share of requests that may be late. It is below 1, because requests are
 /// late for longer than a shortage lasts, until the queue is gone. A fifth, as lenders aim at, took up to a quarter
 /// more accelerators on real loads.
-const AIM: f64 = 0.5;
+const WINDOWS_AIM: f64 = 0.5;
 
 /// Loads to provide for, by the objectives of services.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Outlook for Decided {
         let forecasting = &self.forecasting;
         let window = self.windows.entry((service.id().index(), reach));
         let window = window.or_insert_with(|| DecidedWindow::new(forecasting, service, steps, reach));
-        window.take(service.history());
+        window.take(service);
         window.expect()
     }
 }
@@ -63,8 +64,9 @@ struct DecidedWindow {
     steps: ForecastSteps,
     terms: OnlineTerms,
     online: OnlineDecider,
-    /// Number of steps that the decider knows.
+    /// Number of steps that the decider knows, and the requests of these steps.
     known: usize,
+    answered: Answered,
     /// Whether the decider sees logarithms of the load.
     logarithms: bool,
 }
@@ -73,31 +75,60 @@ impl DecidedWindow {
     fn new(forecasting: &ForecastingOptions, service: &ServiceView<'_>, steps: ForecastSteps, reach: usize) -> Self {
         let model = forecasting.adaptive_for(service, steps.a_day());
         let horizon_steps = reach.min(model.day_steps);
+        let may_miss = 1.0 - service.slo().target;
+        let (objective, aim) = match forecasting.steered_by {
+            SteeredBy::Windows => (Objective::Leases(may_miss), WINDOWS_AIM),
+            SteeredBy::LateRequests => (Objective::Late(may_miss), 1.0),
+        };
         let terms = OnlineTerms {
             model: goodput_forecast::Adaptive { horizon_steps, ..model },
             step_millis: steps.length.as_millis(),
             reach_steps: reach,
-            objective: Objective::Leases(1.0 - service.slo().target),
-            aim: AIM,
+            objective,
+            aim,
         };
         let online = match forecasting.saved_for(service) {
             Some(SavedForecaster::Fitted(snapshot)) => {
                 let forecaster = snapshot.forecaster.clone();
                 let (mean, day) = (forecaster.mean_size(), terms.model.day_steps);
-                OnlineDecider::continuing(Decider::around(forecaster, mean, day, 0..reach, terms.objective, AIM))
+                OnlineDecider::continuing(Decider::around(forecaster, mean, day, 0..reach, objective, aim))
             }
             _ => OnlineDecider::default(),
         };
-        Self { steps, terms, online, known: 0, logarithms: forecasting.saved_for(service).is_none() }
+        Self {
+            steps,
+            terms,
+            online,
+            known: 0,
+            answered: Answered::default(),
+            logarithms: forecasting.saved_for(service).is_none(),
+        }
     }
 
-    fn take(&mut self, history: &[u32]) {
-        // Step by step, so that a decision does not depend on when it was asked for.
-        while self.known < self.steps.complete(history) {
-            let rate = self.steps.rate(history, self.known);
-            self.online.extend(&self.terms, &[Some(if self.logarithms { rate.ln_1p() } else { rate })]);
-            self.known += 1;
+    /// Takes in the steps that have passed since the last time. The requests since then are divided among these steps
+    /// alike, because a balancer counts requests and not steps.
+    fn take(&mut self, service: &ServiceView<'_>) {
+        let complete = self.steps.complete(service.history());
+        if self.known >= complete {
+            return;
         }
+        let late = self.late_since(service.answered(), complete);
+        // Step by step, so that a decision does not depend on when it was asked for.
+        for step in self.known..complete {
+            let rate = self.steps.rate(service, step);
+            self.online.pass(&self.terms, rate.map(|rate| if self.logarithms { rate.ln_1p() } else { rate }), late);
+        }
+        self.known = complete;
+    }
+
+    /// Late requests of each step since the last time; `None` where no request was counted.
+    fn late_since(&mut self, answered: Answered, complete: usize) -> Option<LateRequests> {
+        let requests = answered.requests.saturating_sub(self.answered.requests);
+        let late = answered.late.saturating_sub(self.answered.late);
+        self.answered = answered;
+        let (requests, mean) = (requests as f64, answered.requests as f64 / complete as f64);
+        let steps = (complete - self.known) as f64;
+        (requests > 0.0).then(|| LateRequests { share: late as f64 / requests, weight: requests / steps / mean })
     }
 
     fn expect(&self) -> Option<Expected> {

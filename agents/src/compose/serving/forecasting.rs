@@ -18,11 +18,23 @@ pub struct ForecastingOptions {
     pub saved: Arc<BTreeMap<String, SavedForecaster>>,
     /// Probability, in (0, 1), that the highest rate of a window stays below what is called high.
     pub level: f64,
+    /// Misses that steer the room for the objective of a service.
+    pub steered_by: SteeredBy,
+}
+
+/// Misses that the level of [`Decided`](super::Decided) follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SteeredBy {
+    /// Windows in which the load exceeded the decided one.
+    #[default]
+    Windows,
+    /// Requests that were late, where they are measured.
+    LateRequests,
 }
 
 impl Default for ForecastingOptions {
     fn default() -> Self {
-        Self { models: Model::DEFAULT.to_vec(), saved: Arc::default(), level: LEVEL }
+        Self { models: Model::DEFAULT.to_vec(), saved: Arc::default(), level: LEVEL, steered_by: SteeredBy::Windows }
     }
 }
 

@@ -27,7 +27,7 @@ pub use allotment::{Claim, allot};
 pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
 pub(crate) use autoscaler::{beside_waiting, kind_for};
 pub use decided::Decided;
-pub use forecasting::ForecastingOptions;
+pub use forecasting::{ForecastingOptions, SteeredBy};
 pub use outlook::{Expected, Now, OracleOutlook, Outlook, Sizing};
 pub use replicas::Replicas;
 pub use saved::{Misfit, SavedForecaster};

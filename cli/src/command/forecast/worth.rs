@@ -42,6 +42,8 @@ fn worth_rules(cells: &[WorthCell]) -> Listing {
     let mut rows = Listing::new(&[
         "load",
         "cold_start_s",
+        "lease_s",
+        "recall_s",
         "target",
         "rule",
         "hours_a_day",
@@ -55,6 +57,8 @@ fn worth_rules(cells: &[WorthCell]) -> Listing {
             rows.push(vec![
                 cell.load.as_str().into(),
                 Cell::Number(cell.cold_start_secs, 0),
+                Cell::Number(cell.lease_secs, 0),
+                Cell::Number(cell.recall_secs, 0),
                 Cell::Number(cell.target, 4),
                 row.rule.into(),
                 hours(row.hours),
@@ -72,6 +76,8 @@ fn worth_cells(cells: &[WorthCell]) -> Listing {
     let mut rows = Listing::new(&[
         "load",
         "cold_start_s",
+        "lease_s",
+        "recall_s",
         "target",
         "least_hours_a_day",
         "decide_hours_a_day",
@@ -92,6 +98,8 @@ fn worth_cells(cells: &[WorthCell]) -> Listing {
         rows.push(vec![
             cell.load.as_str().into(),
             Cell::Number(cell.cold_start_secs, 0),
+            Cell::Number(cell.lease_secs, 0),
+            Cell::Number(cell.recall_secs, 0),
             Cell::Number(cell.target, 4),
             hours(cell.least_hours()),
             hours(ours.hours),
