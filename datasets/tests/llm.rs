@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
 use goodput_datasets::fit::llm::{SILICON_SOURCE, TwoStages};
-use goodput_datasets::import::{llm_requests, silicon};
+use goodput_datasets::import::llm_requests;
+use goodput_datasets::import::silicon::{self, DividedRow, SiliconTable};
 use goodput_datasets::llm::{LlmFacts, ReplicaCatalog, ReplicaEntry};
 use goodput_env::model::serving::llm::{BatchTime, LlmOutcome, LlmService, ReplicaLimits};
 
@@ -28,8 +29,11 @@ fn each_format_of_requests_gives_arrivals_and_lengths() {
                 \"queued_ts\": 7.0, \"first_token_ts\": 7.5, \"last_token_ts\": 9.0}\n";
     let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,10,2\n\
                  2023-11-16 18:17:05.9799600,600,5\n";
+    let burst_gpt = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
+                     5,ChatGPT,10,2,12,Conversation log\n7,GPT-4,600,5,605,API log\n";
     let own = "arrival_secs,input,output\n1.5,10,2\n3.5,600,5\n";
-    for (name, text) in [("a.jsonl", mooncake), ("b.jsonl", vllm), ("c.csv", azure), ("d.csv", own)] {
+    let tables = [("c.csv", azure), ("d.csv", burst_gpt), ("e.csv", own)];
+    for (name, text) in [("a.jsonl", mooncake), ("b.jsonl", vllm)].into_iter().chain(tables) {
         let (_dir, path) = written(name, text);
         let (trace, report) = llm_requests::read(&path).unwrap();
         let rows: Vec<_> = trace.requests.iter().map(|one| (one.arrival_ps, one.input, one.output)).collect();
@@ -48,6 +52,11 @@ fn requests_that_cannot_be_are_refused_with_their_lines() {
     let lines: Vec<u64> = report.refused.examples.iter().map(|(line, _)| *line).collect();
     assert_eq!((report.kept, lines), (1, vec![3, 4, 5]));
     assert!(report.to_string().contains("at most 1e7 seconds after the first row"), "{report}");
+    let failed = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,10,0,10,API log\n\
+                  7,GPT-4,600,5,605,API log\n";
+    let (_dir, path) = written("failed.csv", failed);
+    let (_, report) = llm_requests::read(&path).unwrap();
+    assert!(report.kept == 1 && report.to_string().contains("Response tokens"), "{report}");
     let (_dir, path) = written("y.csv", "a,b\n1,2\n");
     assert!(llm_requests::read(&path).unwrap_err().to_string().contains("of no known format"));
 }
@@ -67,20 +76,41 @@ fn parallel_sizes_are_one_where_they_are_empty_and_refused_where_they_are_no_num
     let row = |data: &str| format!("vllm,meta-llama/Llama-3.1-8B,h100_sxm,100,10,1,1,5,5,{data}\n");
     let text = format!("{header}\n{}{}{}{}", row(""), row("0"), row("4"), row("x"));
     let (_dir, path) = written("times.csv", &text);
-    let (rows, report) = silicon::read(&path).unwrap();
+    let (SiliconTable { rows, .. }, report) = silicon::read(&path).unwrap();
     assert_eq!(rows.iter().map(|row| row.configuration.data).collect::<Vec<_>>(), [1, 1, 4]);
     assert_eq!(report.refused.examples.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [5]);
 }
 
 #[test]
+fn divided_rows_have_replicas_and_sizes_of_both_pools() {
+    let header = "backend,model_path,system,isl,osl,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms,mode,\
+                  prefill_num_workers,prefill_tp_size,prefill_attention_dp_size,decode_num_workers,decode_tp_size,\
+                  decode_batch_size";
+    let row = |pools: &str| format!("vllm,meta-llama/Llama-3.1-8B,h100_sxm,100,10,,,5,6,disagg,{pools}\n");
+    let text = format!("{header}\n{}{}{}", row("2,1,4,3,8,16"), row(",1,4,,8,"), row("2,1,4,3,8,"));
+    let (_dir, path) = written("times.csv", &text);
+    let (SiliconTable { rows, divided }, report) = silicon::read(&path).unwrap();
+    assert_eq!((rows.len(), divided.len(), report.kept, report.refused.count), (0, 1, 1, 2));
+    assert!(report.to_string().contains("a number of replicas, as prefill and decode are divided"), "{report}");
+    let DividedRow { prefill, prefill_replicas, decode_replicas, decode } = &divided[0];
+    assert_eq!((*prefill_replicas, prefill.tensor, prefill.data, prefill.expert), (2, 1, 4, 1));
+    assert_eq!((*decode_replicas, decode.configuration.tensor, decode.configuration.data), (3, 8, 1));
+    assert_eq!((decode.shape.concurrency, decode.ttft_ms, decode.tpot_ms), (16, 5.0, 6.0));
+}
+
+#[test]
 fn a_fit_predicts_configurations_that_it_has_not_seen() {
     let path = shared("data/llm/silicon_sample.csv.gz");
-    let (rows, report) = silicon::read(&path).unwrap();
-    assert_eq!((report.kept, report.refused.count), (2854, 927), "rows of divided prefill and decode are refused");
+    let (SiliconTable { rows, divided }, report) = silicon::read(&path).unwrap();
+    assert_eq!((rows.len(), divided.len()), (2854, 212));
+    assert_eq!((report.kept, report.refused.count), (3066, 715), "rows without numbers of replicas are refused");
     let fit = TwoStages::fit(&rows.iter().collect::<Vec<_>>());
     let seen = Errors::of(&fit, &rows);
     let [ttft, tpot] = [&seen.ttft, &seen.tpot].map(|errors| median(errors).unwrap());
     assert!(ttft < 0.08 && tpot < 0.03, "seen rows: TTFT {ttft}, TPOT {tpot}");
+    // Divided rows are of configurations that the fit has not seen, and their waits are not modelled.
+    let far = Errors::of_divided(&fit, &divided);
+    assert_eq!((far.ttft.len(), far.tpot.len()), (212, 212));
     let all = unseen(&rows, Unseen::Configuration);
     let gather =
         |of: fn(&Errors) -> &Vec<f64>| all.iter().flat_map(|(_, errors)| of(errors).clone()).collect::<Vec<_>>();

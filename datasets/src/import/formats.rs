@@ -203,13 +203,13 @@ pub const FORMATS: [FileFormat; 32] = [
     },
     FileFormat {
         name: "azure-llm",
-        reads: "csv: log of requests (`forecast`, loads of services)",
+        reads: "csv: log of requests (`forecast`, loads of services, `data replay-llm`)",
         columns: &["TIMESTAMP", "ContextTokens", "GeneratedTokens"],
         origin: "Azure/AzurePublicDataset",
     },
     FileFormat {
         name: "burstgpt",
-        reads: "csv: log of requests (`forecast`, loads of services)",
+        reads: "csv: log of requests (`forecast`, loads of services, `data replay-llm`)",
         columns: &["Timestamp", "Model", "Request tokens", "Log Type"],
         origin: "HPMLL/BurstGPT",
     },

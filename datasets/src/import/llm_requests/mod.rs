@@ -2,7 +2,7 @@
 //!
 //! - [`mooncake`]: arrival, lengths and hashes of blocks, a JSON object a line.
 //! - [`vllm_bench`]: a run of a server with the times of each request, a JSON object a line.
-//! - [`table`]: a table with a header; the traces of Azure, and tables of one's own.
+//! - [`table`]: a table with a header; the traces of Azure and BurstGPT, and tables of one's own.
 
 mod mooncake;
 mod table;

@@ -1,5 +1,9 @@
-//! Tables of requests: the traces of Azure (`TIMESTAMP,ContextTokens,GeneratedTokens`), and tables of one's own with
-//! the columns `arrival_secs`, `input` and `output`.
+//! Tables of requests: the traces of Azure (`TIMESTAMP,ContextTokens,GeneratedTokens`) and of BurstGPT
+//! (`Timestamp,Request tokens,Response tokens`), and tables of one's own with the columns `arrival_secs`, `input` and
+//! `output`.
+//!
+//! A row of BurstGPT without an answer is a request that failed. Such a row is refused, because a request without
+//! tokens to answer asks nothing of a replica.
 
 use std::path::Path;
 
@@ -9,11 +13,21 @@ use crate::error::{DataError, RowProblem};
 use crate::import::dates;
 
 const AZURE: &[&str] = &["TIMESTAMP", "ContextTokens", "GeneratedTokens"];
+const BURST_GPT: &[&str] = &["Timestamp", "Request tokens", "Response tokens"];
 const OWN: &[&str] = &["arrival_secs", "input", "output"];
 
-/// Whether the first line is of one of both formats.
+/// Time of the arrival of a row, seconds from any start.
+type Arrival = fn(&CsvRow<'_, '_>) -> Result<f64, RowProblem>;
+
+/// Columns of a table and the form of its times, where the first line is of a known format.
+fn format(first: &[u8]) -> Option<(&'static [&'static str], Arrival)> {
+    let formats: [(&[&str], Arrival); 3] = [(AZURE, date), (BURST_GPT, secs), (OWN, secs)];
+    formats.into_iter().find(|(columns, _)| header_has(first, columns))
+}
+
+/// Whether the first line is of one of the formats.
 pub(super) fn recognises(first: &[u8]) -> bool {
-    header_has(first, AZURE) || header_has(first, OWN)
+    format(first).is_some()
 }
 
 /// Rows of the text.
@@ -21,8 +35,7 @@ pub(super) fn recognises(first: &[u8]) -> bool {
 /// # Errors
 /// Where a column is missing.
 pub(super) fn rows(path: &Path, text: &[u8]) -> Result<Rows, DataError> {
-    let columns = if header_has(text, AZURE) { AZURE } else { OWN };
-    let arrival = if header_has(text, AZURE) { date } else { secs };
+    let (columns, arrival) = format(text).unwrap_or((OWN, secs));
     let mut table = CsvRows::new(path, text, columns)?;
     let mut rows = Vec::new();
     while let Some(row) = table.next(columns) {
