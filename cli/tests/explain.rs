@@ -1,4 +1,5 @@
-//! `goodput explain` as a user sees it: reasons of trained policies, of programs and of lookaheads, and what is refused.
+//! `goodput explain` as a user sees it: reasons of trained policies, of programs and of lookaheads, and what is
+//! refused.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
 use std::fs;
