@@ -40,6 +40,27 @@ fn a_table_of_requests_is_replayed_on_a_replica_of_the_catalog() {
 }
 
 #[test]
+fn replicas_that_divide_prefill_and_decode_are_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..200).map(|at| format!("{},{},{}\n", at as f64 / 2.0, 500 + at, 50 + at % 90)).collect();
+    fs::write(dir.path().join("own.csv"), format!("arrival_secs,input,output\n{rows}")).unwrap();
+    let both = replay(dir.path(), &["own.csv", "--replica", REPLICA, "--replicas", "4"]);
+    assert!(!both.contains_key("handover_secs_mean"));
+    let pools = ["own.csv", "--replica", REPLICA, "--prefill-replicas", "2", "--replicas", "2"];
+    let divided = replay(dir.path(), &pools);
+    assert_eq!((divided["served"].0, divided["preemptions"].0), (200.0, 0.0));
+    // A prompt of 600 tokens of 327,680 bytes takes 4 ms at 400 Gbit/s, and waits up to a step of 14 ms for its place.
+    assert!((0.004..0.02).contains(&divided["handover_secs_mean"].0), "{}", divided["handover_secs_mean"].0);
+    let at_once = replay(dir.path(), &[&pools[..], &["--kv-bytes-per-token", "0"]].concat());
+    assert!(at_once["handover_secs_mean"].0 < divided["handover_secs_mean"].0);
+    assert!(at_once["tpot_secs_mean"].0 < divided["tpot_secs_mean"].0);
+    assert_eq!(at_once["ttft_secs_mean"], divided["ttft_secs_mean"], "the transfer comes after the first token");
+    let large = ["--prefill-replica", "Llama-3.1-70B-fp8/vllm/h100_sxm/tp8", "--prefill-budget", "4096"];
+    let large = replay(dir.path(), &[&pools[..], &large].concat());
+    assert!(large["ttft_secs_mean"].0 < divided["ttft_secs_mean"].0);
+}
+
+#[test]
 fn impossible_requests_to_replay_are_refused_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("own.csv"), "arrival_secs,input,output\n0,10,5\n").unwrap();
@@ -51,6 +72,18 @@ fn impossible_requests_to_replay_are_refused_with_a_remedy() {
     assert!(refused(&["--replica", "none"]).contains("goodput list llm-replicas"));
     assert!(refused(&["--replica", REPLICA, "--check"]).contains("has no measured times"));
     assert!(refused(&["--replica", REPLICA, "--budget", "10"]).contains("token budget of a step is 10"));
+    fs::write(dir.path().join("start.toml"), START).unwrap();
+    let pools = |args: &[&str]| refused(&[&["--prefill-replicas", "2"], args].concat());
+    let scaled = pools(&["--replica", REPLICA, "--most", "4"]);
+    assert!(scaled.contains("--most") && scaled.contains("--prefill-replicas"), "{scaled}");
+    assert!(pools(&["--replica", REPLICA, "--fit", "costs.toml"]).contains("--fit"));
+    assert!(pools(&["--replica", REPLICA, "--prefill-replica", "none"]).contains("--prefill-replica none"));
+    assert!(pools(&["--replica", REPLICA, "--kv-transfer-gbps", "0"]).contains("--kv-transfer-gbps is 0"));
+    assert!(pools(&["--costs", "start.toml", "--kv-tokens", "9000"]).contains("give --kv-bytes-per-token"));
+    assert!(pools(&["--replica", REPLICA, "--prefill-budget", "10"]).contains("token budget of a step is 10"));
+    let slow = ["--replica", REPLICA, "--kv-transfer-gbps", "0.001", "--kv-bytes-per-token", "4000000000"];
+    assert!(pools(&slow).contains("the keys and values of 10 tokens move in 320000 s"));
+    assert!(refused(&["--replica", REPLICA, "--kv-bytes-per-token", "5"]).contains("--prefill-replicas"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod free_moves;
 mod gym_shared;
 mod gym_types;
 mod llm;
+mod llm_pools;
 mod mixing;
 mod model_data;
 mod model_faults;

@@ -37,7 +37,10 @@ pub struct FitLlm {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: the hour of Mooncake on 8 replicas of a fitted configuration
-  goodput data replay-llm mooncake.jsonl --replica Llama-3.1-70B-fp8/vllm/h100_sxm/tp4 --replicas 8")]
+  goodput data replay-llm mooncake.jsonl --replica Llama-3.1-70B-fp8/vllm/h100_sxm/tp4 --replicas 8
+Example: 3 replicas that prefill and 5 that decode
+  goodput data replay-llm mooncake.jsonl --replica Llama-3.1-70B-fp8/vllm/h100_sxm/tp4 --prefill-replicas 3 \
+    --replicas 5")]
 pub struct ReplayLlm {
     /// Trace: JSON lines of Mooncake or of a run of vLLM, a table of Azure, or a table with the columns arrival_secs,
     /// input and output.
@@ -82,6 +85,8 @@ pub struct ReplayLlm {
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub compute: f64,
     #[command(flatten)]
+    pub pools: Pools,
+    #[command(flatten)]
     pub scale: Autoscale,
     /// Print measured times beside the replayed ones, where the trace has them.
     #[arg(long)]
@@ -114,6 +119,28 @@ pub struct ReplayServices {
     /// Form of the table.
     #[arg(short, long, visible_alias = "format", value_enum, default_value_t)]
     pub output: OutputFormat,
+}
+
+/// Replicas that prefill only, beside replicas that decode only.
+#[derive(Debug, clap::Args)]
+pub struct Pools {
+    /// Number of replicas that only prefill. The --replicas then only decode: they take a request after its first
+    /// token, and pull its keys and values over a link.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["most", "fit"], value_parser = up_to(MOST_COUNT))]
+    pub prefill_replicas: Option<u32>,
+    /// Configuration of a replica that prefills [default: as a replica that decodes].
+    #[arg(long, value_name = "NAME", requires = "prefill_replicas")]
+    pub prefill_replica: Option<String>,
+    /// Most tokens of a step of a replica that prefills [default: as a replica that decodes].
+    #[arg(long, value_name = "TOKENS", requires = "prefill_replicas", value_parser = up_to(MOST_TOKENS))]
+    pub prefill_budget: Option<u32>,
+    /// Bytes of the keys and values of a token; 0 for a transfer without time [default: those of the model of
+    /// --replica, with 16-bit numbers].
+    #[arg(long, value_name = "BYTES", requires = "prefill_replicas")]
+    pub kv_bytes_per_token: Option<u32>,
+    /// Bandwidth at which the keys and values of a request move, Gbit/s.
+    #[arg(long, default_value_t = 400.0, value_name = "GBPS", requires = "prefill_replicas")]
+    pub kv_transfer_gbps: f64,
 }
 
 /// Replicas that are started and stopped.

@@ -1,5 +1,6 @@
 //! `goodput data fit-llm`: a model of prefill and decode from measured times.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,16 +9,18 @@ use goodput_console::{Cell, CommandError, Listing, OutputFormat, counted, say};
 use goodput_datasets::DataError;
 use goodput_datasets::fit::llm::check::{Errors, Unseen, median, unseen};
 use goodput_datasets::fit::llm::{SILICON_SOURCE, TwoStages};
-use goodput_datasets::import::silicon::{self, SiliconRow};
+use goodput_datasets::import::silicon::{self, DividedRow, SiliconTable};
 
 use crate::args::FitLlm;
 use crate::command::sim::data_fault;
 
 /// Runs `goodput data fit-llm` and gives its exit code.
 pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
-    let mut rows = Vec::new();
+    let (mut rows, mut divided) = (Vec::new(), Vec::new());
     for file in &asked.files {
-        rows.extend(read(file)?);
+        let read = read(file)?;
+        rows.extend(read.rows);
+        divided.extend(read.divided);
     }
     let fit = TwoStages::fit(&rows.iter().collect::<Vec<_>>());
     let mut table = Listing::new(&["rows of", "unseen", "backend", "rows", "ttft_median_ape", "tpot_median_ape"]);
@@ -37,9 +40,17 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
                 add(&mut table, "check", what, backend, errors);
             }
         }
+        let backend = |row: &DividedRow| row.decode.configuration.backend.clone();
+        if !divided.is_empty() {
+            add(&mut table, "check", "division", "all", &Errors::of_divided(&fit, &divided));
+        }
+        for name in divided.iter().map(backend).collect::<BTreeSet<_>>() {
+            let errors = Errors::of_divided(&fit, divided.iter().filter(|row| backend(row) == name));
+            add(&mut table, "check", "division", &name, &errors);
+        }
     }
     if let Some(file) = &asked.test {
-        let test = read(file)?;
+        let test = read(file)?.rows;
         add(&mut table, "test", "as the file", "all", &Errors::of(&fit, &test));
     }
     table.print(OutputFormat::Table)?;
@@ -61,14 +72,14 @@ fn source(files: &[PathBuf]) -> String {
     known.into_iter().chain(own).collect::<Vec<_>>().join("; ")
 }
 
-fn read(file: &Path) -> Result<Vec<SiliconRow>, CommandError> {
-    let (rows, report) = silicon::read(file).map_err(data_fault)?;
+fn read(file: &Path) -> Result<SiliconTable, CommandError> {
+    let (table, report) = silicon::read(file).map_err(data_fault)?;
     say(&format!("{}: {report}", file.display()));
-    if rows.is_empty() {
+    if table.rows.is_empty() {
         return Err(data_fault(DataError::Empty { path: file.to_owned() })
             .with_help("a table of measured times needs at least one row that is kept below its header"));
     }
-    Ok(rows)
+    Ok(table)
 }
 
 fn add(table: &mut Listing, of: &str, unseen: &str, backend: &str, errors: &Errors) {

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{Predicted, TwoStages};
-use crate::import::silicon::SiliconRow;
+use crate::import::silicon::{DividedRow, SiliconRow};
 
 /// Parts into which the rows are divided.
 pub const FOLDS: u64 = 4;
@@ -36,6 +36,17 @@ impl Errors {
             let Some(Predicted { ttft_ms, tpot_ms }) = fit.predict(row) else { continue };
             errors.ttft.push((ttft_ms / row.ttft_ms - 1.0).abs());
             errors.tpot.push((tpot_ms / row.tpot_ms - 1.0).abs());
+        }
+        errors
+    }
+
+    /// Errors of a fit on rows of replicas that divide prefill and decode, of which a fit uses none.
+    pub fn of_divided<'a>(fit: &TwoStages, rows: impl IntoIterator<Item = &'a DividedRow>) -> Self {
+        let mut errors = Self::default();
+        for row in rows {
+            let Some(Predicted { ttft_ms, tpot_ms }) = fit.predict_divided(row) else { continue };
+            errors.ttft.push((ttft_ms / row.decode.ttft_ms - 1.0).abs());
+            errors.tpot.push((tpot_ms / row.decode.tpot_ms - 1.0).abs());
         }
         errors
     }

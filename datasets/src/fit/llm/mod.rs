@@ -20,8 +20,8 @@ use self::effects::Effects;
 use self::posynomial::{MeasuredRow, PowerTerm, predict};
 use self::stages::Physics;
 use super::round;
-use crate::import::silicon::SiliconRow;
-use crate::llm::{Configuration, ReplicaCatalog, ReplicaEntry};
+use crate::import::silicon::{DividedRow, SiliconRow};
+use crate::llm::{Configuration, LoadShape, ReplicaCatalog, ReplicaEntry};
 
 /// Logarithmic error of a time of a token beyond which a row counts as an outlier.
 const TPOT_SCALE: f64 = 0.06;
@@ -91,6 +91,32 @@ impl TwoStages {
         let tpot_ms = predict(&self.tpot.terms(stages::tpot(row, physics), row), &self.tpot.fitted);
         let ttft_ms = predict(&self.ttft.terms(stages::ttft(row, physics, tpot_ms), row), &self.ttft.fitted);
         Some(Predicted { ttft_ms, tpot_ms })
+    }
+
+    /// Times of replicas that divide prefill and decode; `None` where the catalog does not have their model or system.
+    ///
+    /// A further token is that of a replica that computes no prompts. The first token is that of a request alone on a
+    /// prefill replica. Where the requests come back faster than the prefill replicas compute, it is what the
+    /// throughput of the latter leaves (asymptotic bounds of closed networks: Denning and Buzen, ACM Computing Surveys
+    /// 1978). The transfer of keys and values counts in neither.
+    pub fn predict_divided(&self, row: &DividedRow) -> Option<Predicted> {
+        let DividedRow { prefill, prefill_replicas, decode_replicas, decode } = row;
+        let sum = |stage: &FittedStage, costs: Vec<stages::Cost>, names: &[&str], of: &SiliconRow| {
+            let named = costs.into_iter().filter(|(name, ..)| names.contains(name)).collect();
+            predict(&stage.terms(named, of), &stage.fitted)
+        };
+        let costs = stages::tpot(decode, Physics::of(&decode.configuration)?);
+        let tpot_ms = sum(&self.tpot, costs, &["fixed", "weights", "sequence", "context"], decode);
+        let alone = LoadShape { concurrency: 1, ..decode.shape };
+        let alone = SiliconRow { configuration: prefill.clone(), shape: alone, ..decode.clone() };
+        let costs = || Some(stages::ttft(&alone, Physics::of(prefill)?, tpot_ms));
+        let first = sum(&self.ttft, costs()?, &["first"], &alone);
+        let prompt = sum(&self.ttft, costs()?, &["first prompt", "first pair"], &alone);
+        let copies = [decode.shape.concurrency, decode.configuration.data, *decode_replicas];
+        let requests: f64 = copies.map(f64::from).iter().product();
+        let elsewhere = f64::from(decode.shape.output) * tpot_ms;
+        let full = requests * prompt / f64::from(*prefill_replicas) - elsewhere;
+        Some(Predicted { ttft_ms: (first + prompt).max(full), tpot_ms })
     }
 
     /// Costs of a step of the configuration and version of a row.

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+use super::limits::{ReplicaLimits, ReplicaLimitsError};
+use super::replica::LlmReplica;
 use super::request::{LlmOutcome, LlmRequest, SECOND_PS};
 use super::step::BatchTime;
 

@@ -7,7 +7,7 @@
 
 use thiserror::Error;
 
-use super::replica::{ReplicaLimits, ReplicaLimitsError};
+use super::limits::{ReplicaLimits, ReplicaLimitsError};
 use super::request::{LlmOutcome, LlmRequest, SECOND_PS, ServedTokens};
 use super::server::TokenServer;
 use super::service::LlmService;

@@ -2,9 +2,12 @@
 //!
 //! - [`step`]: the time of one forward pass over a batch, as a sum of costs.
 //! - [`request`]: what a request asks for, and what became of it.
+//! - [`limits`]: how much a replica works on at a time.
 //! - [`sequences`]: the requests that a replica decodes, and the blocks of memory that they hold.
 //! - [`replica`]: continuous batching with chunked prefill.
 //! - [`service`]: several replicas behind a router; each may keep prefixes of prompts.
+//! - [`pools`]: replicas that only prefill, and replicas that only decode.
+//! - [`handover`]: keys and values on their way from the former to the latter.
 //! - [`autoscale`]: replicas that are started and stopped while requests arrive.
 //! - [`server`]: the replicas and the requests of one service, with any number of replicas over time.
 //! - [`load`]: requests at a rate, with lengths from a sample.
@@ -19,8 +22,11 @@
 //! which steps end that are played one by one, and `env/tests/llm.rs` compares both.
 
 pub mod autoscale;
+pub mod handover;
+pub mod limits;
 pub mod load;
 pub mod measure;
+pub mod pools;
 mod prefix;
 pub mod replica;
 pub mod request;
@@ -30,9 +36,12 @@ pub mod service;
 pub mod step;
 
 pub use autoscale::{ColdStart, ScaleRule, ScaledReplay, replay_scaled};
+pub use handover::KvLink;
+pub use limits::{ReplicaLimits, ReplicaLimitsError};
 pub use load::TokenLoad;
 pub use measure::{MeasureError, TokenObjectives, measure};
-pub use replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+pub use pools::{LlmPools, PoolReplay, ReplicaPool};
+pub use replica::LlmReplica;
 pub use request::{LlmOutcome, LlmRequest, ServedTokens};
 pub use server::{ReadyFrom, TokenServer};
 pub use service::LlmService;

@@ -4,73 +4,17 @@
 //! begun before, then to waiting requests in order of arrival, while sequences and memory allow. A prompt holds the
 //! memory of all of its tokens from its admission on. Where a step needs a block and none is free, the request that
 //! was admitted last loses its memory and waits at the head of the queue.
+//!
+//! A replica of a pool ([`super::pools`]) does a part of this work. One that prefills holds the memory of a prompt
+//! until it is told to release it. One that decodes takes requests that were prefilled elsewhere.
 
 use std::collections::VecDeque;
 
-use thiserror::Error;
-
+use super::handover::{KvLink, KvTransfer, OnTheWay};
+use super::limits::{ReplicaLimits, ReplicaLimitsError};
 use super::request::{LlmOutcome, LlmRequest, ServedTokens};
 use super::sequences::{Sequence, Sequences};
 use super::step::BatchTime;
-
-/// Limits of a replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplicaLimits {
-    /// Most requests that hold memory at one time.
-    pub sequences: u32,
-    /// Most tokens of a step.
-    pub tokens: u32,
-    /// Tokens of which keys and values fit into memory.
-    pub kv_tokens: u64,
-    /// Tokens of a block of memory.
-    pub block: u32,
-    /// Longest wait for the first token, picoseconds; a request that has waited longer is given up.
-    pub timeout_ps: u64,
-}
-
-/// Limits that contradict each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ReplicaLimitsError {
-    /// A limit is zero.
-    #[error("{0} is 0, expected at least 1")]
-    Zero(&'static str),
-    /// A step cannot hold a token of every sequence and one of a prompt.
-    #[error("the token budget of a step is {tokens}, expected at least the number of sequences, {sequences}")]
-    Budget {
-        /// Token budget of a step.
-        tokens: u32,
-        /// Most sequences at a time.
-        sequences: u32,
-    },
-    /// A service has more replicas at least than at most.
-    #[error("at least {least} and at most {most} replicas contradict each other")]
-    Replicas {
-        /// Fewest replicas at a time.
-        least: u32,
-        /// Most replicas at a time.
-        most: u32,
-    },
-}
-
-impl ReplicaLimits {
-    /// Checks that a replica can work within the limits.
-    ///
-    /// # Errors
-    /// Where a limit is zero, or a step has fewer tokens than sequences.
-    pub fn check(&self) -> Result<(), ReplicaLimitsError> {
-        let named = [
-            ("the number of sequences", u64::from(self.sequences)),
-            ("the token budget", u64::from(self.tokens)),
-            ("the number of tokens in memory", self.kv_tokens),
-            ("the size of a block", u64::from(self.block)),
-        ];
-        if let Some((name, _)) = named.into_iter().find(|(_, value)| *value == 0) {
-            return Err(ReplicaLimitsError::Zero(name));
-        }
-        let Self { tokens, sequences, .. } = *self;
-        if tokens < sequences { Err(ReplicaLimitsError::Budget { tokens, sequences }) } else { Ok(()) }
-    }
-}
 
 /// A prompt that is computed in chunks.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +37,10 @@ pub struct LlmReplica {
     free_blocks: u64,
     admissions: u64,
     outstanding: u64,
+    /// Whether a request that has made its last token holds its memory until [`Self::release`].
+    holds: bool,
+    /// Requests that were prefilled elsewhere, with memory here and their keys and values not here yet.
+    on_the_way: OnTheWay,
 }
 
 impl LlmReplica {
@@ -112,12 +60,29 @@ impl LlmReplica {
             free_blocks: limits.kv_tokens / u64::from(limits.block),
             admissions: 0,
             outstanding: 0,
+            holds: false,
+            on_the_way: OnTheWay::over(KvLink::FREE),
         })
+    }
+
+    /// The replica, as one that prefills for others: memory is held until [`Self::release`].
+    pub(super) fn that_holds(self) -> Self {
+        Self { holds: true, ..self }
+    }
+
+    /// The replica, as one that decodes requests that were prefilled elsewhere and come over `link`.
+    pub(super) fn that_pulls(self, link: KvLink) -> Self {
+        Self { on_the_way: OnTheWay::over(link), ..self }
     }
 
     /// Tokens of prompts and answers of the requests that are not finished.
     pub fn outstanding_tokens(&self) -> u64 {
         self.outstanding
+    }
+
+    /// Blocks of memory that are free.
+    pub fn free_blocks(&self) -> u64 {
+        self.free_blocks
     }
 
     /// Whether the memory of the replica holds a request to its last token.
@@ -137,9 +102,33 @@ impl LlmReplica {
         None
     }
 
+    /// Adds a request of which another replica has made the first token at `first_ps`. Play the steps before that
+    /// moment first. The request has at least one more token to make, and fits.
+    pub(super) fn push_prefilled(&mut self, id: u32, request: LlmRequest, first_ps: u64) {
+        self.outstanding += u64::from(request.input) + u64::from(request.output);
+        self.waiting.push_back(Sequence { id, request, made: 1, first_ps: Some(first_ps), preemptions: 0 });
+    }
+
+    /// Gives back the memory of a prompt of `tokens` tokens that was held, at `at_ps`.
+    pub(super) fn release(&mut self, tokens: u32, at_ps: u64) {
+        self.free_blocks += self.decoding.blocks(tokens);
+        if !self.works() {
+            self.now_ps = self.now_ps.max(at_ps);
+        }
+    }
+
+    /// Transfers to this replica that have begun since the last call.
+    pub(super) fn take_begun(&mut self) -> impl Iterator<Item = KvTransfer> + '_ {
+        self.on_the_way.take_begun()
+    }
+
     /// Plays all steps that begin before `until_ps`, and tells `done` what becomes of each request.
     pub fn advance(&mut self, until_ps: u64, done: &mut impl FnMut(u32, LlmOutcome)) {
-        while let Some(start) = self.next_start().filter(|&start| start < until_ps) {
+        loop {
+            let start = self.next_start();
+            if start >= until_ps {
+                return;
+            }
             self.now_ps = start;
             self.give_up(done);
             if self.running() + self.waiting.len() > 0 {
@@ -148,16 +137,47 @@ impl LlmReplica {
         }
     }
 
+    /// Requests that hold memory, without those of which only the memory is held.
     fn running(&self) -> usize {
-        self.prompts.len() + self.decoding.count() as usize
+        self.prompts.len() + self.decoding.count() as usize + self.on_the_way.count()
     }
 
-    /// Start of the next step; `None` where nothing is left to do.
-    fn next_start(&self) -> Option<u64> {
-        if self.running() > 0 {
-            return Some(self.now_ps);
+    /// Whether the next step has prompts or sequences from the steps before.
+    fn works(&self) -> bool {
+        !self.prompts.is_empty() || self.decoding.count() > 0
+    }
+
+    /// Start of the next step; `u64::MAX` where nothing is left to do.
+    pub(super) fn next_start(&self) -> u64 {
+        if self.works() {
+            return self.now_ps;
         }
-        Some(self.waiting.front()?.request.arrival_ps.max(self.now_ps))
+        let head = self.waiting.front().map_or(u64::MAX, |head| match self.has_room(head) {
+            true => head.since_ps(),
+            // Others hold the memory. The request waits for it until it is given up.
+            false => self.deadline(head).saturating_add(1),
+        });
+        head.min(self.on_the_way.next_ps()).max(self.now_ps)
+    }
+
+    /// Moment before which no waiting request gets memory, at the latest the end of the steps that need no decision;
+    /// `u64::MAX` where no request waits.
+    pub(super) fn next_admission(&mut self) -> u64 {
+        let Some(head) = self.waiting.front() else { return u64::MAX };
+        if !self.works() {
+            return self.next_start();
+        }
+        let decides = !self.prompts.is_empty()
+            || self.has_room(head)
+            || self.decoding.begun_next() > self.free_blocks
+            || self.on_the_way.next_ps() <= self.now_ps;
+        if decides { self.now_ps } else { self.now_ps + self.stretch(u64::MAX).1 }
+    }
+
+    /// Whether a waiting request may hold memory: with its next token, beside the blocks that the next step begins.
+    fn has_room(&self, of: &Sequence) -> bool {
+        self.running() < self.limits.sequences as usize
+            && self.decoding.blocks(of.prompt()) + self.decoding.begun_next() <= self.free_blocks
     }
 
     /// Gives up the requests at the head of the queue that have waited too long.
@@ -179,18 +199,15 @@ impl LlmReplica {
 
     /// Plays one step, or as many equal ones as begin before `until_ps`.
     fn play(&mut self, until_ps: u64, done: &mut impl FnMut(u32, LlmOutcome)) {
+        while let Some((sequence, admitted)) = self.on_the_way.take_arrived(self.now_ps) {
+            self.decoding.add(sequence, admitted);
+        }
         let preempted = self.make_room();
         let (prompt, pairs2) = self.fill(preempted);
-        let (count, context) = (self.decoding.count(), self.decoding.context());
         let (steps, span) = if prompt > 0 {
-            (1, self.step.mixed_ps(count, context, prompt, pairs2))
-        } else if count > 0 {
-            // The head of the queue is given up one picosecond after its deadline.
-            let head = self.waiting.front().map_or(u64::MAX, |head| self.deadline(head).saturating_add(1));
-            let until = until_ps.min(head.max(self.now_ps + 1));
-            let most = self.decoding.steps_left().min(self.steps_in_memory());
-            let steps = self.step.steps_within(count, context, until - self.now_ps, most);
-            (steps, self.step.decode_ps(count, context, steps))
+            (1, self.step.mixed_ps(self.decoding.count(), self.decoding.context(), prompt, pairs2))
+        } else if self.decoding.count() > 0 {
+            self.stretch(until_ps)
         } else {
             return;
         };
@@ -202,6 +219,18 @@ impl LlmReplica {
             self.finish(&sequence, done);
         }
         self.end_prompts(done);
+    }
+
+    /// Number and time of the equal steps that begin before `until_ps`, in which sequences decode and nothing else
+    /// changes.
+    fn stretch(&mut self, until_ps: u64) -> (u64, u64) {
+        let (count, context) = (self.decoding.count(), self.decoding.context());
+        // The head of the queue is given up one picosecond after its deadline.
+        let head = self.waiting.front().map_or(u64::MAX, |head| self.deadline(head).saturating_add(1));
+        let until = until_ps.min(head.min(self.on_the_way.next_ps()).max(self.now_ps + 1));
+        let most = self.decoding.steps_left().min(self.steps_in_memory());
+        let steps = self.step.steps_within(count, context, until - self.now_ps, most);
+        (steps, self.step.decode_ps(count, context, steps))
     }
 
     /// Steps for which the free blocks suffice, at least 1 because the next step has its blocks.
@@ -248,16 +277,23 @@ impl LlmReplica {
             compute(prompt, &mut budget);
         }
         // A step that preempts admits no request.
-        while budget > 0 && !preempted && self.running() < self.limits.sequences as usize {
-            let Some(head) = self.waiting.front().filter(|head| head.request.arrival_ps <= self.now_ps) else { break };
-            let blocks = self.decoding.blocks(head.prompt());
-            if blocks + self.decoding.begun_next() > self.free_blocks {
-                break;
-            }
-            self.free_blocks -= blocks;
-            let mut prompt = Prompt { sequence: *head, done: head.cached(), admitted: self.admissions };
+        while budget > 0 && !preempted {
+            let ready = |head: &&Sequence| head.since_ps() <= self.now_ps && self.has_room(head);
+            let Some(&sequence) = self.waiting.front().filter(ready) else { break };
             self.waiting.pop_front();
+            let admitted = self.admissions;
             self.admissions += 1;
+            if sequence.is_elsewhere() {
+                self.free_blocks -= self.decoding.blocks(sequence.request.input);
+                // Where the transfer takes no time, the request makes a token in this step.
+                if self.on_the_way.begin(sequence, admitted, self.now_ps) {
+                    self.decoding.add(sequence, admitted);
+                    budget -= 1;
+                }
+                continue;
+            }
+            self.free_blocks -= self.decoding.blocks(sequence.prompt());
+            let mut prompt = Prompt { sequence, done: sequence.cached(), admitted };
             compute(&mut prompt, &mut budget);
             self.prompts.push(prompt);
         }
@@ -275,7 +311,7 @@ impl LlmReplica {
             sequence.made += 1;
             sequence.first_ps.get_or_insert(self.now_ps);
             if sequence.made == sequence.request.output {
-                self.free_blocks += blocks;
+                self.free_blocks += if self.holds { 0 } else { blocks };
                 self.finish(&sequence, done);
             } else {
                 self.decoding.add(sequence, admitted);

@@ -29,6 +29,16 @@ impl Sequence {
         self.request.input + self.made
     }
 
+    /// Moment from which the sequence may hold memory: the arrival of the request, or its first token.
+    pub(super) fn since_ps(&self) -> u64 {
+        self.first_ps.unwrap_or(self.request.arrival_ps)
+    }
+
+    /// Whether the keys and values of the sequence are on the replica that has prefilled them.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.made > 0 && self.preemptions == 0
+    }
+
     /// Tokens of the prompt that are in memory at the start. A preempted request computes all again.
     pub(super) fn cached(&self) -> u32 {
         if self.preemptions == 0 { self.request.cached } else { 0 }

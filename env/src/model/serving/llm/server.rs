@@ -1,7 +1,8 @@
 //! The server of a service that runs a language model: replicas of one kind, and the requests that come to them.
 
+use super::limits::{ReplicaLimits, ReplicaLimitsError};
 use super::load::TokenLoad;
-use super::replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+use super::replica::LlmReplica;
 use super::request::{LlmOutcome, LlmRequest};
 use super::step::BatchTime;
 

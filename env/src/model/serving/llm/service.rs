@@ -1,7 +1,8 @@
 //! Equal replicas of a language model behind a router that sends a request to the fewest outstanding tokens.
 
+use super::limits::{ReplicaLimits, ReplicaLimitsError};
 use super::prefix::PrefixCache;
-use super::replica::{LlmReplica, ReplicaLimits, ReplicaLimitsError};
+use super::replica::LlmReplica;
 use super::request::{LlmOutcome, LlmRequest};
 use super::step::BatchTime;
 

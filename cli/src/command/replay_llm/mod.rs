@@ -1,5 +1,7 @@
 //! `goodput data replay-llm`: a trace of requests on replicas of a language model.
 
+mod pools;
+
 use std::fs;
 use std::process::ExitCode;
 
@@ -8,7 +10,7 @@ use goodput_datasets::DataError;
 use goodput_datasets::fit::llm::calibrate::calibrate;
 use goodput_datasets::import::llm_requests;
 use goodput_datasets::llm::replicas::read_costs;
-use goodput_datasets::llm::{LlmTrace, ReplicaCatalog};
+use goodput_datasets::llm::{LlmTrace, ReplicaCatalog, ReplicaEntry};
 use goodput_env::model::serving::llm::request::SECOND_PS;
 use goodput_env::model::serving::llm::{
     BatchTime, ColdStart, LlmOutcome, LlmService, ReplicaLimits, ScaleRule, ScaledReplay, ServedTokens, StepCosts,
@@ -46,9 +48,10 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
         say(&format!("wrote costs of a step with a distance of {distance:.4} to {}", out.display()));
     }
     let step = BatchTime::new(&costs, asked.budget).map_err(CommandError::input)?;
-    let played = match asked.scale.most {
-        Some(most) => scaled(asked, most, &trace, limits, &step)?,
-        None => fixed(asked, &trace, limits, &step)?,
+    let played = match (asked.scale.most, asked.pools.prefill_replicas) {
+        (Some(most), _) => scaled(asked, most, &trace, limits, &step)?,
+        (None, Some(count)) => pools::play(asked, count, &trace, limits, &costs)?,
+        (None, None) => fixed(asked, &trace, limits, &step)?,
     };
     figures(asked, &trace, &played).print(asked.output)?;
     Ok(ExitCode::SUCCESS)
@@ -71,6 +74,8 @@ fn fault(error: DataError) -> CommandError {
 struct PlayedTrace {
     outcomes: Vec<LlmOutcome>,
     reused_tokens: u64,
+    /// Times from the first token until a decode replica has the keys and values, seconds, where pools divide the work.
+    handover_secs: Option<Vec<f64>>,
     /// Time of all replicas, hours, and cold starts, where their number changed.
     scaled: Option<(f64, u32)>,
 }
@@ -87,7 +92,7 @@ fn fixed(
         service = service.with_prefixes(trace.block_tokens, most as usize);
     }
     let outcomes = service.replay(&trace.requests, &trace.blocks);
-    Ok(PlayedTrace { outcomes, reused_tokens: service.reused_tokens(), scaled: None })
+    Ok(PlayedTrace { outcomes, reused_tokens: service.reused_tokens(), handover_secs: None, scaled: None })
 }
 
 fn scaled(
@@ -125,7 +130,7 @@ fn scaled(
     };
     let replay = replay_scaled(&trace.requests, limits, step, rule).map_err(CommandError::input)?;
     let ScaledReplay { outcomes, replica_hours, starts } = replay;
-    Ok(PlayedTrace { outcomes, reused_tokens: 0, scaled: Some((replica_hours, starts)) })
+    Ok(PlayedTrace { outcomes, reused_tokens: 0, handover_secs: None, scaled: Some((replica_hours, starts)) })
 }
 
 /// Costs of a step, and tokens that fit into memory.
@@ -135,12 +140,16 @@ fn replica(asked: &ReplayLlm) -> Result<(StepCosts, u64), CommandError> {
         let costs = read_costs(file).map_err(|error| CommandError::input(error).with_help(help))?;
         return Ok((costs, tokens));
     }
-    let name = asked.replica.as_deref().unwrap_or_default();
-    let entry = ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
-        CommandError::input(format!("--replica {name}: the catalog has no such replica"))
-            .with_help("goodput list llm-replicas")
-    })?;
+    let entry = entry("--replica", asked.replica.as_deref().unwrap_or_default())?;
     Ok((entry.step, asked.kv_tokens.unwrap_or(entry.kv_tokens)))
+}
+
+/// Replica of the catalog that an option names.
+fn entry(option: &str, name: &str) -> Result<&'static ReplicaEntry, CommandError> {
+    ReplicaCatalog::shipped().replica(name).ok_or_else(|| {
+        CommandError::input(format!("{option} {name}: the catalog has no such replica"))
+            .with_help("goodput list llm-replicas")
+    })
 }
 
 /// Costs on a device with other speeds.
@@ -230,6 +239,7 @@ fn figures(asked: &ReplayLlm, trace: &LlmTrace, played: &PlayedTrace) -> Listing
             served.iter().filter_map(|(at, _)| Some(measured(*at)?.latency_secs)).collect(),
         ),
     ];
+    let both = both.into_iter().chain(played.handover_secs.iter().map(|secs| ("handover_secs", secs.clone(), vec![])));
     for (name, found, known) in both {
         let [found, known] = [summary(found), summary(known)];
         for (at, (figure, value)) in found.iter().enumerate() {

@@ -1,0 +1,97 @@
+//! A replay on replicas that prefill only and replicas that decode only.
+
+use goodput_console::CommandError;
+use goodput_datasets::llm::{LlmFacts, LlmTrace};
+use goodput_env::model::serving::llm::request::SECOND_PS;
+use goodput_env::model::serving::llm::{BatchTime, KvLink, LlmPools, ReplicaLimits, ReplicaPool, StepCosts};
+
+use super::{PlayedTrace, entry, on_device};
+use crate::args::ReplayLlm;
+
+/// Bytes of an element of keys and values: 16-bit numbers, as in the memory of the replicas of the catalog.
+const ELEMENT_BYTES: u32 = 2;
+/// Bytes a second of one Gbit/s.
+const GBPS_BYTES: f64 = 1e9 / 8.0;
+/// Longest transfer of the keys and values of a request, seconds.
+const LONGEST_SECS: u64 = 100_000;
+
+/// Plays a trace on `count` replicas that prefill and on `asked.replicas` that decode. `costs` are those of a step of
+/// --replica or --costs.
+pub(super) fn play(
+    asked: &ReplayLlm,
+    count: u32,
+    trace: &LlmTrace,
+    limits: ReplicaLimits,
+    costs: &StepCosts,
+) -> Result<PlayedTrace, CommandError> {
+    let link = link(asked, trace)?;
+    let prefill = prefill(asked, count, limits, costs)?;
+    let step = BatchTime::new(costs, limits.tokens).map_err(CommandError::input)?;
+    let decode = ReplicaPool { count: asked.replicas, limits, step };
+    let mut pools = LlmPools::new(&prefill, &decode, link).map_err(CommandError::input)?;
+    if !trace.blocks.is_empty() {
+        let most = asked.prefix_tokens / u64::from(trace.block_tokens);
+        pools = pools.with_prefixes(trace.block_tokens, most as usize);
+    }
+    let replay = pools.replay(&trace.requests, &trace.blocks);
+    let secs = replay.handover_ps.iter().map(|&ps| ps as f64 / SECOND_PS as f64);
+    Ok(PlayedTrace {
+        outcomes: replay.outcomes,
+        reused_tokens: pools.reused_tokens(),
+        handover_secs: Some(secs.collect()),
+        scaled: None,
+    })
+}
+
+/// The replicas that prefill: as those that decode, where no option says otherwise.
+fn prefill(
+    asked: &ReplayLlm,
+    count: u32,
+    limits: ReplicaLimits,
+    costs: &StepCosts,
+) -> Result<ReplicaPool, CommandError> {
+    let tokens = asked.pools.prefill_budget.unwrap_or(limits.tokens);
+    let (costs, kv_tokens) = match &asked.pools.prefill_replica {
+        Some(name) => {
+            let entry = entry("--prefill-replica", name)?;
+            (on_device(entry.step, asked.memory, asked.compute), asked.kv_tokens.unwrap_or(entry.kv_tokens))
+        }
+        None => (*costs, limits.kv_tokens),
+    };
+    let step = BatchTime::new(&costs, tokens).map_err(CommandError::input)?;
+    Ok(ReplicaPool { count, limits: ReplicaLimits { tokens, kv_tokens, ..limits }, step })
+}
+
+/// Link over which the keys and values move.
+fn link(asked: &ReplayLlm, trace: &LlmTrace) -> Result<KvLink, CommandError> {
+    let gbps = asked.pools.kv_transfer_gbps;
+    if !(1e-3..=1e9).contains(&gbps) {
+        return Err(CommandError::input(format!("--kv-transfer-gbps is {gbps}, expected 0.001 to 1e9 Gbit/s"))
+            .with_help("--kv-bytes-per-token 0 stands for a transfer that takes no time"));
+    }
+    let bytes_per_token = match (asked.pools.kv_bytes_per_token, &asked.replica) {
+        (Some(bytes), _) => bytes,
+        (None, Some(name)) => {
+            let model = LlmFacts::shipped().model(&entry("--replica", name)?.configuration.model);
+            let elements = model.map(|model| model.kv_elements);
+            elements.map(|elements| elements.saturating_mul(ELEMENT_BYTES)).ok_or_else(missing)?
+        }
+        (None, None) => return Err(missing()),
+    };
+    let link = KvLink { bytes_per_token, bytes_per_sec: (gbps * GBPS_BYTES) as u64 };
+    let longest = trace.requests.iter().map(|request| request.input).max().unwrap_or(0);
+    let secs = link.transfer_ps(longest) / SECOND_PS;
+    if secs > LONGEST_SECS {
+        return Err(CommandError::input(format!(
+            "the keys and values of {longest} tokens move in {secs} s, expected at most {LONGEST_SECS} s"
+        ))
+        .with_help("give fewer --kv-bytes-per-token, or more --kv-transfer-gbps"));
+    }
+    Ok(link)
+}
+
+fn missing() -> CommandError {
+    CommandError::input("the bytes of the keys and values of a token are not known").with_help(
+        "give --kv-bytes-per-token: 2 x layers x heads of keys and values x size of a head x bytes of a number",
+    )
+}
