@@ -4,8 +4,9 @@
 //! The decision is [`goodput_forecast::decide`], the one of the lending bench and of the forecast server. It is told
 //! every new value, and how many requests were late. The decided load is exceeded in a share of windows. This share
 //! follows the windows of which the highest load exceeded the decided one: if one request in a hundred may be late, one
-//! window in two hundred is to be missed. With [`SteeredBy::LateRequests`] it follows the requests that were late, where
-//! they are measured. Nothing is kept for utilisation. Until twenty errors of forecasts are known, nothing is decided.
+//! window in two hundred is to be missed. With [`SteeredBy::LateRequests`] the share follows the requests that were
+//! late, where they are measured. Nothing is kept for utilisation. Until twenty errors of forecasts are known, nothing
+//! is decided.
 
 use std::collections::BTreeMap;
 
