@@ -51,8 +51,6 @@ pub struct RateSeries {
     step: SimTime,
     /// Milli-requests per second by step.
     rates: Arc<[u32]>,
-    /// Steps that nothing measured, ascending.
-    gaps: Arc<[usize]>,
     /// Whether further steps are to be recorded: the series of a live service.
     open: bool,
 }
@@ -125,7 +123,7 @@ pub enum ServiceError {
 impl Default for RateSeries {
     /// Empty series, without requests.
     fn default() -> Self {
-        Self { step: SimTime::from_secs(60), rates: Arc::new([]), gaps: Arc::default(), open: false }
+        Self { step: SimTime::from_secs(60), rates: Arc::new([]), open: false }
     }
 }
 
@@ -146,13 +144,12 @@ impl RateSeries {
             true => Ok((value * 1e3).round() as u32),
             false => Err(ServiceError::Rate { index, value }),
         };
-        let rates = per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()?;
-        Ok(Self { step, rates, gaps: Arc::default(), open: false })
+        Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()?, open: false })
     }
 
     /// Records a measured rate, in thousandths of a request per second. The series is open from then on.
     ///
-    /// The step of `at` becomes the last one. Steps without a record are gaps: they keep the rate before them, and
+    /// The step of `at` becomes the last one. Steps without a record keep the rate before them, and
     /// steps before the first record get the first recorded rate. A rate measured before the last
     /// step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
@@ -171,26 +168,17 @@ impl RateSeries {
         if records.is_empty() {
             return;
         }
-        let (mut rates, mut gaps) = (self.rates.to_vec(), Vec::new());
+        let mut rates = self.rates.to_vec();
         for &(at, rate_milli) in records {
             let steps = self.index_at(at) + 1;
             if steps < rates.len() {
                 continue;
             }
-            gaps.extend(rates.len()..steps - 1);
             let before = rates.last().copied().unwrap_or(rate_milli);
             rates.resize(steps, before);
             rates[steps - 1] = rate_milli;
         }
-        if !gaps.is_empty() {
-            self.gaps = self.gaps.iter().copied().chain(gaps).collect();
-        }
         (self.rates, self.open) = (rates.into(), true);
-    }
-
-    /// Whether nothing measured the rate of this step.
-    pub fn is_gap(&self, step: usize) -> bool {
-        self.gaps.binary_search(&step).is_ok()
     }
 
     /// Ends a series that was open: no request comes after its last step.

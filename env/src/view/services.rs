@@ -182,13 +182,6 @@ impl<'a> ServiceView<'a> {
         &rates.values()[..upto]
     }
 
-    /// Rate in this step of [`Self::history`], requests per second; `None` where nothing measured the rate.
-    pub fn measured(&self, step: usize) -> Option<f64> {
-        let rates = &self.service().rates;
-        let milli = self.history().get(step).filter(|_| !rates.is_gap(step))?;
-        Some(f64::from(*milli) / 1e3)
-    }
-
     /// Whether its series of rates has come to its end: no request comes any more.
     pub fn is_over(&self) -> bool {
         self.service().rates.is_over(self.known.now)

@@ -59,7 +59,7 @@ impl Outlook for Ahead {
         let level = self.forecasting.level.clamp(0.001, 0.999);
         let watched = self.watched(service);
         watched.reach(until - service.now());
-        watched.take(service);
+        watched.take(service.history());
         watched.expect(until, level)
     }
 }
@@ -131,15 +131,13 @@ impl Watched {
         }
     }
 
-    /// Takes in what is new of the load of `service`.
-    fn take(&mut self, service: &ServiceView<'_>) {
+    /// Takes in what is new of the service's history, in requests per second and thousandths.
+    fn take(&mut self, history: &[u32]) {
         let (steps, logarithms) = (self.steps, self.logarithms);
-        // A gap is no number.
-        let rate = |step: usize| steps.rate(service, step).unwrap_or(f64::NAN);
+        let rate = |step: usize| steps.rate(history, step);
         let value = |step: usize| if logarithms { rate(step).ln_1p() } else { rate(step) };
-        while self.known < steps.complete(service.history()) {
+        while self.known < steps.complete(history) {
             let (at, count) = (self.known, self.known + 1);
-            // `f64::max` passes over gaps.
             (self.known, self.highest) = (count, self.highest.max(rate(at)));
             self.answers.clear();
             let Some(settings) = &self.settings else {

@@ -109,15 +109,15 @@ impl DecidedWindow {
     /// Takes in the steps that have passed since the last time. The requests since then are divided among these steps
     /// alike, because a balancer counts requests and not steps.
     fn take(&mut self, service: &ServiceView<'_>) {
-        let complete = self.steps.complete(service.history());
+        let (history, complete) = (service.history(), self.steps.complete(service.history()));
         if self.known >= complete {
             return;
         }
         let late = self.late_since(service.answered(), complete);
         // Step by step, so that a decision does not depend on when it was asked for.
         for step in self.known..complete {
-            let rate = self.steps.rate(service, step);
-            self.online.pass(&self.terms, rate.map(|rate| if self.logarithms { rate.ln_1p() } else { rate }), late);
+            let rate = self.steps.rate(history, step);
+            self.online.pass(&self.terms, if self.logarithms { rate.ln_1p() } else { rate }, late);
         }
         self.known = complete;
     }
