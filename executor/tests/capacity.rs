@@ -126,7 +126,7 @@ async fn every_shipped_bundle_decides_while_nodes_come_and_go() {
 }
 
 #[tokio::test]
-#[ignore = "takes half an hour"]
+#[ignore = "takes more than an hour on two busy cores"]
 async fn every_shipped_bundle_decides_on_every_size_for_a_week() {
     let sizes = [(8, 168), (14, 168), (16, 168), (128, 168)];
     for bundle in of_every_size() {
