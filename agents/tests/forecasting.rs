@@ -8,7 +8,7 @@ use crate::support::fixed;
 use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::loaning::{Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Misfit, Outlook, SavedForecaster};
+use goodput_agents::compose::serving::{Ahead, ForecastingOptions, Misfit, Outlook, SavedForecaster, SteeredBy};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;
@@ -272,7 +272,13 @@ fn every_model_has_a_name_behind_the_policys() {
 
 /// Share of requests that are late, accelerator-hours of replicas, and accelerator-hours lent.
 fn served(variant: &str, scenario: &Arc<Scenario>) -> [f64; 3] {
-    let mut policy = Variant::by_name(variant).unwrap().around(by_name("fifo", 0).unwrap(), &Sharing::default());
+    served_by(variant, ForecastingOptions::default(), scenario)
+}
+
+/// As [`served`], with these options of forecasting.
+fn served_by(variant: &str, forecasting: ForecastingOptions, scenario: &Arc<Scenario>) -> [f64; 3] {
+    let sharing = Sharing { forecasting, ..Sharing::default() };
+    let mut policy = Variant::by_name(variant).unwrap().around(by_name("fifo", 0).unwrap(), &sharing);
     let mut simulator = Simulator::new(scenario.clone());
     while simulator.run_until_decision().unwrap() == Status::Decision {
         let plan = policy.decide(&simulator.view());
@@ -296,4 +302,22 @@ fn the_objective_alone_takes_fewer_replicas_of_a_smooth_load_and_lends_more() {
     }
     assert!(bound[1] < objective[1] && bound[2] > objective[2], "{objective:?} {bound:?}");
     assert!(objective[0] <= 0.01 && bound[0] <= 0.01, "{objective:?} {bound:?}");
+}
+
+#[test]
+fn late_requests_bring_the_share_that_is_late_nearer_to_the_objective() {
+    // Bursts of an hour that no day repeats.
+    let rates: Vec<f64> = days(21).iter().enumerate().map(|(step, rate)| rate * burst(step)).collect();
+    let scenario = beside(24, service(STEP, &rates));
+    let by = |steered_by| {
+        let options = ForecastingOptions { steered_by, ..ForecastingOptions::default() };
+        served_by("objective", options, &scenario)
+    };
+    let [windows, late] = [SteeredBy::Windows, SteeredBy::LateRequests].map(by);
+    assert!((late[0] - 0.01).abs() < (windows[0] - 0.01).abs(), "late: {late:?} {windows:?}");
+    assert!((late[1] < windows[1]) == (windows[0] < 0.01), "hours: {late:?} {windows:?}");
+}
+
+fn burst(step: usize) -> f64 {
+    if step * 7_919 % 29 < 2 { 14.0 } else { 8.0 }
 }

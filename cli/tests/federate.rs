@@ -45,6 +45,17 @@ fn coordinators_are_compared_on_the_same_jobs_and_no_server_is_lost() {
 }
 
 #[test]
+fn a_coordinator_may_keep_what_the_objectives_of_services_ask_for() {
+    let outlooks = "coordinator.outlook=[\"none\",\"objective\"]";
+    let (code, text, said) = federate("seeds = 100", "seeds = 1", &["-q", "-o", "csv", "--set", outlooks]);
+    assert_eq!((code, text.lines().count()), (0, 1 + 3 * 2), "{said}");
+    let all = text.lines().find(|line| line.starts_with("all,objective,")).unwrap();
+    let cells: Vec<&str> = all.split(',').collect();
+    let [moved, attained] = [cells[8], cells[10]].map(|cell| cell.parse::<f64>().unwrap());
+    assert!(moved > 0.0 && attained > 0.98, "{all}");
+}
+
+#[test]
 fn clusters_may_differ_and_one_alone_is_near_what_eval_says() {
     let (code, text, said) = federate("movable = 8", "movable = 5", &["-q", "-o", "csv", "--seeds", "1"]);
     assert!(code == 0 && text.lines().count() == 10, "{said}");

@@ -111,6 +111,8 @@ fn a_fit_predicts_configurations_that_it_has_not_seen() {
     // Divided rows are of configurations that the fit has not seen, and their waits are not modelled.
     let far = Errors::of_divided(&fit, &divided);
     assert_eq!((far.ttft.len(), far.tpot.len()), (212, 212));
+    let tpot = median(&far.tpot).unwrap();
+    assert!(tpot < 0.25, "divided rows: TPOT {tpot}");
     let all = unseen(&rows, Unseen::Configuration);
     let gather =
         |of: fn(&Errors) -> &Vec<f64>| all.iter().flat_map(|(_, errors)| of(errors).clone()).collect::<Vec<_>>();

@@ -4,40 +4,9 @@
 use goodput_env::model::serving::llm::{
     BatchTime, ColdStart, LlmOutcome, LlmRequest, LlmService, ReplicaLimits, ScaleRule, StepCosts, replay_scaled,
 };
-use goodput_env::seed::{Stream, rng};
-use rand::RngExt;
 
+use crate::support::llm::{MILLI, ROOMY, requests, step};
 use crate::support::llm_steps;
-
-const MILLI: u64 = 1_000_000_000;
-
-fn step() -> BatchTime {
-    let costs = StepCosts {
-        fixed_ms: 8.0,
-        experts_ms: 4.0,
-        expert_share: 0.05,
-        sequence_ms: 0.02,
-        context_ms: 8e-5,
-        prompt_ms: 0.04,
-        pair_ms: 3e-7,
-    };
-    BatchTime::new(&costs, 2048).unwrap()
-}
-
-const ROOMY: ReplicaLimits =
-    ReplicaLimits { sequences: 64, tokens: 512, kv_tokens: 1 << 20, block: 16, timeout_ps: u64::MAX };
-
-fn requests(count: u64, gap_ms: u64, seed: u64) -> Vec<LlmRequest> {
-    let mut random = rng(seed, Stream::Workload);
-    let mut arrival_ps = 0;
-    let mut request = |_| {
-        arrival_ps += random.random_range(0..=2 * gap_ms) * MILLI;
-        let input = random.random_range(1..1500);
-        let cached = if random.random_range(0..3) == 0 { random.random_range(0..input) } else { 0 };
-        LlmRequest { arrival_ps, input, cached, output: random.random_range(1..400) }
-    };
-    (0..count).map(&mut request).collect()
-}
 
 fn replay(limits: ReplicaLimits, requests: &[LlmRequest]) -> Vec<LlmOutcome> {
     LlmService::new(1, limits, &step()).unwrap().replay(requests, &[])

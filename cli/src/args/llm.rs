@@ -42,8 +42,8 @@ Example: 3 replicas that prefill and 5 that decode
   goodput data replay-llm mooncake.jsonl --replica Llama-3.1-70B-fp8/vllm/h100_sxm/tp4 --prefill-replicas 3 \
     --replicas 5")]
 pub struct ReplayLlm {
-    /// Trace: JSON lines of Mooncake or of a run of vLLM, a table of Azure, or a table with the columns arrival_secs,
-    /// input and output.
+    /// Trace: JSON lines of Mooncake or of a run of vLLM, a table of Azure or BurstGPT, or a table with the columns
+    /// arrival_secs, input and output.
     pub trace: PathBuf,
     /// Configuration of a replica: a name of `goodput list llm-replicas`.
     #[arg(long, value_name = "NAME", required_unless_present = "costs")]
@@ -60,7 +60,8 @@ pub struct ReplayLlm {
     /// Most tokens of a step.
     #[arg(long, default_value_t = 8192, value_name = "TOKENS", value_parser = up_to(MOST_TOKENS))]
     pub budget: u32,
-    /// Tokens of which the memory of a replica holds keys and values [default: those of the configuration].
+    /// Tokens of which the memory of a replica, of either pool, holds keys and values [default: those of the
+    /// configuration].
     #[arg(long, value_name = "TOKENS")]
     pub kv_tokens: Option<u64>,
     /// Tokens of a block of that memory.

@@ -22,6 +22,10 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
         rows.extend(read.rows);
         divided.extend(read.divided);
     }
+    if rows.is_empty() {
+        return Err(data_fault(DataError::Empty { path: asked.files[0].clone() })
+            .with_help("a fit needs rows of replicas that do not divide prefill and decode"));
+    }
     let fit = TwoStages::fit(&rows.iter().collect::<Vec<_>>());
     let mut table = Listing::new(&["rows of", "unseen", "backend", "rows", "ttft_median_ape", "tpot_median_ape"]);
     add(&mut table, "fit", "nothing", "all", &Errors::of(&fit, &rows));
@@ -50,8 +54,11 @@ pub fn run(asked: &FitLlm) -> Result<ExitCode, CommandError> {
         }
     }
     if let Some(file) = &asked.test {
-        let test = read(file)?.rows;
-        add(&mut table, "test", "as the file", "all", &Errors::of(&fit, &test));
+        let test = read(file)?;
+        add(&mut table, "test", "as the file", "all", &Errors::of(&fit, &test.rows));
+        if !test.divided.is_empty() {
+            add(&mut table, "test", "division", "all", &Errors::of_divided(&fit, &test.divided));
+        }
     }
     table.print(OutputFormat::Table)?;
     if let Some(out) = &asked.out {
@@ -75,7 +82,7 @@ fn source(files: &[PathBuf]) -> String {
 fn read(file: &Path) -> Result<SiliconTable, CommandError> {
     let (table, report) = silicon::read(file).map_err(data_fault)?;
     say(&format!("{}: {report}", file.display()));
-    if table.rows.is_empty() {
+    if table.rows.is_empty() && table.divided.is_empty() {
         return Err(data_fault(DataError::Empty { path: file.to_owned() })
             .with_help("a table of measured times needs at least one row that is kept below its header"));
     }

@@ -57,7 +57,7 @@ pub enum SteeringConfig {
     /// Windows in which the load exceeded the room: half as many windows may be missed as requests may be late.
     #[default]
     Windows,
-    /// Requests that were late. On a live cluster nothing measures these, and windows count there.
+    /// Requests that were late.
     LateRequests,
 }
 

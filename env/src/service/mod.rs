@@ -51,6 +51,8 @@ pub struct RateSeries {
     step: SimTime,
     /// Milli-requests per second by step.
     rates: Arc<[u32]>,
+    /// Steps that nothing measured, ascending.
+    gaps: Arc<[usize]>,
     /// Whether further steps are to be recorded: the series of a live service.
     open: bool,
 }
@@ -123,7 +125,7 @@ pub enum ServiceError {
 impl Default for RateSeries {
     /// Empty series, without requests.
     fn default() -> Self {
-        Self { step: SimTime::from_secs(60), rates: Arc::new([]), open: false }
+        Self { step: SimTime::from_secs(60), rates: Arc::new([]), gaps: Arc::default(), open: false }
     }
 }
 
@@ -144,14 +146,14 @@ impl RateSeries {
             true => Ok((value * 1e3).round() as u32),
             false => Err(ServiceError::Rate { index, value }),
         };
-        Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()?, open: false })
+        let rates = per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()?;
+        Ok(Self { step, rates, gaps: Arc::default(), open: false })
     }
 
-    /// Records a measured rate, in thousandths of a request per second. The series is open from then on.
+    /// Records the rate of now, in thousandths of a request per second. The series is open from then on.
     ///
-    /// The step of `at` becomes the last one. Steps without a record keep the rate before them, and
-    /// steps before the first record get the first recorded rate. A rate measured before the last
-    /// step is dropped.
+    /// The step of `at` becomes the last one. Steps without a record keep the rate before them, and steps before the
+    /// first record get the first recorded rate. A rate of before the last step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
         let steps = self.index_at(at) + 1;
         // Skip the copy of the shared series where the record changes nothing.
@@ -160,25 +162,40 @@ impl RateSeries {
         {
             return;
         }
-        self.record_all(&[(at, rate_milli)]);
+        self.append(&[(at, rate_milli)]);
     }
 
-    /// Records rates one after another, as [`Self::record`] does, and copies the series once for all of them.
-    pub fn record_all(&mut self, records: &[(SimTime, u32)]) {
-        if records.is_empty() {
-            return;
+    /// Records rates that were measured step by step, as [`Self::record`] does, and copies the series once for all of
+    /// them. Steps without a record are gaps.
+    pub fn record_measured(&mut self, records: &[(SimTime, u32)]) {
+        if !records.is_empty() {
+            let gaps = self.append(records);
+            if !gaps.is_empty() {
+                self.gaps = self.gaps.iter().copied().chain(gaps).collect();
+            }
         }
-        let mut rates = self.rates.to_vec();
+    }
+
+    /// Appends rates, and returns the steps that have none of their own.
+    fn append(&mut self, records: &[(SimTime, u32)]) -> Vec<usize> {
+        let (mut rates, mut without) = (self.rates.to_vec(), Vec::new());
         for &(at, rate_milli) in records {
             let steps = self.index_at(at) + 1;
             if steps < rates.len() {
                 continue;
             }
+            without.extend(rates.len()..steps - 1);
             let before = rates.last().copied().unwrap_or(rate_milli);
             rates.resize(steps, before);
             rates[steps - 1] = rate_milli;
         }
         (self.rates, self.open) = (rates.into(), true);
+        without
+    }
+
+    /// Whether nothing measured the rate of this step.
+    pub fn is_gap(&self, step: usize) -> bool {
+        self.gaps.binary_search(&step).is_ok()
     }
 
     /// Ends a series that was open: no request comes after its last step.

@@ -164,7 +164,7 @@ impl<'a> ServiceView<'a> {
         self.state.backlog as f64 / 1e6
     }
 
-    /// Requests so far and the late ones among them, as a load balancer counts them. None is counted on a live cluster.
+    /// Requests so far and the late ones among them, as a load balancer counts them. A live cluster counts none.
     pub fn answered(&self) -> Answered {
         let record = &self.state.record;
         let (requests, late) = (record.requests, record.violated);
@@ -180,6 +180,13 @@ impl<'a> ServiceView<'a> {
         let rates = &self.service().rates;
         let upto = (rates.index_at(self.known.now) + 1).min(rates.values().len());
         &rates.values()[..upto]
+    }
+
+    /// Rate in this step of [`Self::history`], requests per second; `None` where nothing measured the rate.
+    pub fn measured(&self, step: usize) -> Option<f64> {
+        let rates = &self.service().rates;
+        let milli = self.history().get(step).filter(|_| !rates.is_gap(step))?;
+        Some(f64::from(*milli) / 1e3)
     }
 
     /// Whether its series of rates has come to its end: no request comes any more.

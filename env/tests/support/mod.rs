@@ -1,6 +1,7 @@
 //! Small workloads and policies for tests.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "shared by tests that each use a part of it")]
 
+pub mod llm;
 pub mod llm_pools;
 pub mod llm_steps;
 pub mod soak;

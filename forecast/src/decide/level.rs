@@ -7,7 +7,7 @@
 //! (proposition 4.1 there). Rates are small here, so a level needs hundreds of settlements before that bound says much.
 //!
 //! A settlement may weigh more than another one: `tail' = tail + rate * weight * (aim - missed)`. With the requests of
-//! a step as its weight, the bound is one on the share of all requests.
+//! a step, relative to their mean, as its weight, the bound is one on the share of all requests.
 
 use serde::{Deserialize, Serialize};
 

@@ -71,11 +71,11 @@ impl OnlineDecider {
         foreseen
     }
 
-    /// Takes in the load of one step that has passed, and the requests of that step that were late, `None` where
-    /// nothing measures them.
-    pub fn pass(&mut self, terms: &OnlineTerms, load: f64, late: Option<LateRequests>) {
-        self.push(terms, Some(load), late);
-        self.grow(terms, &[Some(load)]);
+    /// Takes in the load of one step that has passed, `None` for a gap, and the requests of that step that were late,
+    /// `None` where nothing measures them.
+    pub fn pass(&mut self, terms: &OnlineTerms, load: Option<f64>, late: Option<LateRequests>) {
+        self.push(terms, load, late);
+        self.grow(terms, &[load]);
     }
 
     fn push(&mut self, terms: &OnlineTerms, load: Option<f64>, late: Option<LateRequests>) -> Option<f64> {
@@ -195,7 +195,7 @@ mod tests {
             let mut online = OnlineDecider::default();
             for step in 0..24 * 12 {
                 let late = late.map(|share| LateRequests { share, weight: 1.0 });
-                online.pass(&terms, load(step), late);
+                online.pass(&terms, Some(load(step)), late);
             }
             online.capacity().unwrap()
         };

@@ -5,8 +5,9 @@
 //! that are still starting first, as Kubernetes does. An accelerator is paid for from its order on. A step is attained
 //! when the accelerators that serve are enough for its load, for the share of the step for which they do.
 //!
-//! What is given back is lent to training for a lease. An order takes accelerators that are on no lease first, and
-//! then recalls the oldest leases, which costs the training that it stops the work since its last checkpoint.
+//! What is given back is lent to training for a lease, as far as it is a part of the fleet. An order takes accelerators
+//! that are on no lease first, and then recalls the oldest leases. A recall costs the training the work since its last
+//! checkpoint.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -57,7 +58,7 @@ impl LoanTerms {
     }
 
     /// Whether a recall ever costs anything.
-    pub fn cost(self) -> bool {
+    pub fn has_cost(self) -> bool {
         self.lease > 0 && self.recall > 0.0
     }
 }
@@ -133,8 +134,10 @@ impl Fleet {
         let recalled = self.recall(ordered, committed);
         self.starting[self.cold.steps] += ordered;
         let mut surplus = committed.saturating_sub(target);
+        // What was ordered beyond the fleet goes back to where it came from.
+        let lent = surplus.min(self.all.saturating_sub(target + self.leased()));
         if let Some(newest) = self.leases.back_mut() {
-            *newest += surplus;
+            *newest += lent;
         }
         for starting in self.starting.iter_mut().rev() {
             let cancelled = surplus.min(*starting);
@@ -145,9 +148,17 @@ impl Fleet {
         recalled
     }
 
+    /// Accelerators that are on a lease.
+    fn leased(&self) -> u32 {
+        self.leases.iter().sum()
+    }
+
     /// Ends as many leases as the order of `ordered` accelerators needs beyond those that are on none.
     fn recall(&mut self, ordered: u32, committed: u32) -> u32 {
-        let leased: u32 = self.leases.iter().sum();
+        if ordered == 0 {
+            return 0;
+        }
+        let leased = self.leased();
         let free = self.all.saturating_sub(committed + leased);
         let recalled = ordered.saturating_sub(free).min(leased);
         let mut left = recalled;
@@ -185,15 +196,22 @@ impl Fleet {
     ) -> Played {
         let last = part.start.checked_sub(1).map_or(0.0, |last| service.seen[last]);
         let mut fleet = Self::new(cold, service.accelerators(last)).lending(service.fleet, loans.lease);
-        let mut recent: Vec<u32> = Vec::with_capacity(part.len());
+        // Numbers that may be the largest of the steps held, by step, in descending order.
+        let mut held: VecDeque<(usize, u32)> = VecDeque::new();
         let mut played = Played::default();
         for (step, &asked) in part.zip(asked) {
             let committed = fleet.committed();
             let exact = asked / service.load_per_accelerator;
             let near = (exact / f64::from(committed.max(1)) - 1.0).abs() <= scaling.tolerance;
-            recent.push(if near && scaling.tolerance > 0.0 { committed } else { service.accelerators(asked) });
-            let held = &recent[recent.len().saturating_sub(scaling.hold + 1)..];
-            let recalled = fleet.scale(held.iter().copied().max().unwrap_or(0));
+            let wanted = if near && scaling.tolerance > 0.0 { committed } else { service.accelerators(asked) };
+            while held.back().is_some_and(|(_, number)| *number <= wanted) {
+                held.pop_back();
+            }
+            held.push_back((step, wanted));
+            while held.front().is_some_and(|(at, _)| at + scaling.hold < step) {
+                held.pop_front();
+            }
+            let recalled = fleet.scale(held.front().map_or(wanted, |(_, number)| *number));
             played.held.push(f64::from(fleet.committed()) + f64::from(recalled) * loans.recall);
             let need = service.need(step);
             let missed = fleet.pass(need.unwrap_or(0));
@@ -234,5 +252,7 @@ mod tests {
         assert_eq!(fleet.scale(10), 0, "the leases are over");
         assert_eq!(fleet.scale(9), 0);
         assert_eq!(fleet.scale(14), 1, "beyond all accelerators there is no lease");
+        assert_eq!(fleet.scale(9), 0, "of five that are given back one is of the fleet");
+        assert_eq!(fleet.scale(14), 1);
     }
 }

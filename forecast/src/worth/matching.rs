@@ -72,7 +72,7 @@ pub fn judge(
 fn dampings(rule: ScalingRule, service: &ServiceLoad, terms: LoanTerms) -> impl Iterator<Item = Damping> {
     let own = rule.scaling(service.step_secs);
     let hold = own.hold.max(terms.recall.round() as usize);
-    let longer = (terms.cost() && hold > own.hold).then_some(Damping { hold, ..own });
+    let longer = (terms.has_cost() && hold > own.hold).then_some(Damping { hold, ..own });
     std::iter::once(own).chain(longer)
 }
 

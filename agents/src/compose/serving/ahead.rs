@@ -59,7 +59,7 @@ impl Outlook for Ahead {
         let level = self.forecasting.level.clamp(0.001, 0.999);
         let watched = self.watched(service);
         watched.reach(until - service.now());
-        watched.take(service.history());
+        watched.take(service);
         watched.expect(until, level)
     }
 }
@@ -131,13 +131,15 @@ impl Watched {
         }
     }
 
-    /// Takes in what is new of the service's history, in requests per second and thousandths.
-    fn take(&mut self, history: &[u32]) {
+    /// Takes in what is new of the load of `service`.
+    fn take(&mut self, service: &ServiceView<'_>) {
         let (steps, logarithms) = (self.steps, self.logarithms);
-        let rate = |step: usize| steps.rate(history, step);
+        // A gap is no number.
+        let rate = |step: usize| steps.rate(service, step).unwrap_or(f64::NAN);
         let value = |step: usize| if logarithms { rate(step).ln_1p() } else { rate(step) };
-        while self.known < steps.complete(history) {
+        while self.known < steps.complete(service.history()) {
             let (at, count) = (self.known, self.known + 1);
+            // `f64::max` passes over gaps.
             (self.known, self.highest) = (count, self.highest.max(rate(at)));
             self.answers.clear();
             let Some(settings) = &self.settings else {

@@ -5,8 +5,8 @@
 //! every new value, and how many requests were late. The decided load is exceeded in a share of windows. This share
 //! follows the windows of which the highest load exceeded the decided one: if one request in a hundred may be late, one
 //! window in two hundred is to be missed. With [`SteeredBy::LateRequests`] the share follows the requests that were
-//! late, where they are measured. Nothing is kept for utilisation. Until twenty errors of forecasts are known, nothing
-//! is decided.
+//! late, which the simulator counts. Nothing is kept for utilisation. Until twenty errors of forecasts are known,
+//! nothing is decided.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ struct DecidedWindow {
     steps: ForecastSteps,
     terms: OnlineTerms,
     online: OnlineDecider,
-    /// Number of steps that the decider knows, and the requests of these steps.
+    /// Number of steps that the decider knows, and the requests of these steps where they steer the level.
     known: usize,
     answered: Answered,
     /// Whether the decider sees logarithms of the load.
@@ -109,27 +109,30 @@ impl DecidedWindow {
     /// Takes in the steps that have passed since the last time. The requests since then are divided among these steps
     /// alike, because a balancer counts requests and not steps.
     fn take(&mut self, service: &ServiceView<'_>) {
-        let (history, complete) = (service.history(), self.steps.complete(service.history()));
+        let complete = self.steps.complete(service.history());
         if self.known >= complete {
             return;
         }
-        let late = self.late_since(service.answered(), complete);
+        let steered = matches!(self.terms.objective, Objective::Late(_));
+        let late = if steered { self.late_since(service.answered(), complete) } else { None };
         // Step by step, so that a decision does not depend on when it was asked for.
         for step in self.known..complete {
-            let rate = self.steps.rate(history, step);
-            self.online.pass(&self.terms, if self.logarithms { rate.ln_1p() } else { rate }, late);
+            let rate = self.steps.rate(service, step);
+            self.online.pass(&self.terms, rate.map(|rate| if self.logarithms { rate.ln_1p() } else { rate }), late);
         }
         self.known = complete;
     }
 
-    /// Late requests of each step since the last time; `None` where no request was counted.
+    /// Late requests of each step since the last time; `None` before the first request.
     fn late_since(&mut self, answered: Answered, complete: usize) -> Option<LateRequests> {
         let requests = answered.requests.saturating_sub(self.answered.requests);
         let late = answered.late.saturating_sub(self.answered.late);
         self.answered = answered;
-        let (requests, mean) = (requests as f64, answered.requests as f64 / complete as f64);
-        let steps = (complete - self.known) as f64;
-        (requests > 0.0).then(|| LateRequests { share: late as f64 / requests, weight: requests / steps / mean })
+        let mean = answered.requests as f64 / complete as f64;
+        let weight = requests as f64 / ((complete - self.known) as f64 * mean);
+        // Steps without requests weigh nothing.
+        let share = if requests > 0 { late as f64 / requests as f64 } else { 0.0 };
+        (answered.requests > 0).then_some(LateRequests { share, weight })
     }
 
     fn expect(&self) -> Option<Expected> {

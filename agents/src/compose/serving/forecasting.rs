@@ -28,7 +28,7 @@ pub enum SteeredBy {
     /// Windows in which the load exceeded the decided one.
     #[default]
     Windows,
-    /// Requests that were late, where they are measured.
+    /// Requests that were late.
     LateRequests,
 }
 

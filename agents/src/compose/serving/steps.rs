@@ -48,10 +48,11 @@ impl ForecastSteps {
         history.len() / self.taken_together
     }
 
-    /// Rate in a step of `history`, which counts thousandths of requests per second: the highest one stands for all.
-    pub fn rate(&self, history: &[u32], step: usize) -> f64 {
-        let of_step = &history[step * self.taken_together..(step + 1) * self.taken_together];
-        f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3
+    /// Rate in a step of the load of `service`, requests per second: the highest one stands for all. `None` in a gap,
+    /// in which nothing was measured.
+    pub fn rate(&self, service: &ServiceView<'_>, step: usize) -> Option<f64> {
+        let of_step = step * self.taken_together..(step + 1) * self.taken_together;
+        of_step.filter_map(|step| service.measured(step)).reduce(f64::max)
     }
 }
 

@@ -50,7 +50,7 @@ pub fn run(asked: &ReplayLlm) -> Result<ExitCode, CommandError> {
     let step = BatchTime::new(&costs, asked.budget).map_err(CommandError::input)?;
     let played = match (asked.scale.most, asked.pools.prefill_replicas) {
         (Some(most), _) => scaled(asked, most, &trace, limits, &step)?,
-        (None, Some(count)) => pools::play(asked, count, &trace, limits, &costs)?,
+        (None, Some(count)) => pools::play(asked, count, &trace, limits, &costs, step)?,
         (None, None) => fixed(asked, &trace, limits, &step)?,
     };
     figures(asked, &trace, &played).print(asked.output)?;
@@ -63,7 +63,7 @@ fn fault(error: DataError) -> CommandError {
     let fault = data_fault(error);
     match is_other {
         true => fault.with_help(
-            "a table of your own has the columns arrival_secs, input and output; the traces of Mooncake and Azure and \
+            "a table of your own has the columns arrival_secs, input and output; the traces of Mooncake, Azure and BurstGPT and \
              the requests of a run of vLLM are read as they are",
         ),
         false => fault,
@@ -80,6 +80,12 @@ struct PlayedTrace {
     scaled: Option<(f64, u32)>,
 }
 
+/// Tokens of a block of a prompt, and blocks of earlier prompts that a replica keeps, where the trace names blocks.
+fn prefixes(asked: &ReplayLlm, trace: &LlmTrace) -> Option<(u32, usize)> {
+    let most = asked.prefix_tokens / u64::from(trace.block_tokens.max(1));
+    (!trace.blocks.is_empty()).then_some((trace.block_tokens, most as usize))
+}
+
 fn fixed(
     asked: &ReplayLlm,
     trace: &LlmTrace,
@@ -87,9 +93,8 @@ fn fixed(
     step: &BatchTime,
 ) -> Result<PlayedTrace, CommandError> {
     let mut service = LlmService::new(asked.replicas, limits, step).map_err(CommandError::input)?;
-    if !trace.blocks.is_empty() {
-        let most = asked.prefix_tokens / u64::from(trace.block_tokens);
-        service = service.with_prefixes(trace.block_tokens, most as usize);
+    if let Some((block, most)) = prefixes(asked, trace) {
+        service = service.with_prefixes(block, most);
     }
     let outcomes = service.replay(&trace.requests, &trace.blocks);
     Ok(PlayedTrace { outcomes, reused_tokens: service.reused_tokens(), handover_secs: None, scaled: None })

@@ -114,7 +114,7 @@ impl TwoStages {
         let prompt = sum(&self.ttft, costs()?, &["first prompt", "first pair"], &alone);
         let copies = [decode.shape.concurrency, decode.configuration.data, *decode_replicas];
         let requests: f64 = copies.map(f64::from).iter().product();
-        let elsewhere = f64::from(decode.shape.output) * tpot_ms;
+        let elsewhere = f64::from(decode.shape.output.saturating_sub(1)) * tpot_ms;
         let full = requests * prompt / f64::from(*prefill_replicas) - elsewhere;
         Some(Predicted { ttft_ms: (first + prompt).max(full), tpot_ms })
     }

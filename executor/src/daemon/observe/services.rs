@@ -128,7 +128,7 @@ impl ClusterObserver {
             let loads: Vec<(i64, f64)> = loads.drain(..over).collect();
             self.samples.extend(loads.iter().copied().map(sample));
             let since = loads.into_iter().map(|(measured_ms, load)| (self.time(measured_ms), milli(load)));
-            rates.record_all(&since.filter(|(at, _)| *at >= SimTime::ZERO).collect::<Vec<_>>());
+            rates.record_measured(&since.filter(|(at, _)| *at >= SimTime::ZERO).collect::<Vec<_>>());
         } else if let Some(now) = now {
             rates.record(self.now, now);
             self.samples.extend(seen.rate.map(|load| sample((at_ms, load))));
@@ -245,7 +245,14 @@ mod tests {
         assert_eq!(recorded(&mut observer, 5500, None), [1, 2, 3]);
         observer.note_loads("web", vec![(3000, 4.0), (4000, 5.0), (7000, 8.0)]);
         assert_eq!(recorded(&mut observer, 5600, Some(5.0)), [1, 2, 3, 4, 5], "a value ahead of the clock waits");
-        // A step that was never measured has the value before it.
+        // A step that was never measured has the value before it, and is a gap for forecasters.
         assert_eq!(recorded(&mut observer, 7100, Some(8.0)), [1, 2, 3, 4, 5, 5, 5, 8]);
+        let state = observer.read(&snapshot(7200, Some(8.0)), &[]).unwrap();
+        let measured: Vec<Option<f64>> = {
+            let view = state.view();
+            let service = view.services().next().unwrap();
+            (4..8).map(|step| service.measured(step)).collect()
+        };
+        assert_eq!(measured, [Some(5.0), None, None, Some(8.0)]);
     }
 }

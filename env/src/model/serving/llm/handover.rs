@@ -33,9 +33,9 @@ impl KvLink {
 pub(super) struct KvTransfer {
     /// Number of the request.
     pub(super) id: u32,
-    /// Time from the first token until the keys and values are there, picoseconds.
+    /// Time from the first token until the keys and values are on the decode replica, picoseconds.
     pub(super) handover_ps: u64,
-    /// Moment at which they are there.
+    /// Moment at which the keys and values are on the decode replica.
     pub(super) end_ps: u64,
 }
 

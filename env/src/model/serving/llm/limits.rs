@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Limits of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaLimits {
-    /// Most requests that hold memory at one time.
+    /// Most requests that a replica works on at one time.
     pub sequences: u32,
     /// Most tokens of a step.
     pub tokens: u32,

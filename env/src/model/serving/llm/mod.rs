@@ -5,7 +5,8 @@
 //! - [`limits`]: how much a replica works on at a time.
 //! - [`sequences`]: the requests that a replica decodes, and the blocks of memory that they hold.
 //! - [`replica`]: continuous batching with chunked prefill.
-//! - [`service`]: several replicas behind a router; each may keep prefixes of prompts.
+//! - `router`: the choice of a replica for a request; each replica may keep prefixes of prompts.
+//! - [`service`]: several replicas behind a router.
 //! - [`pools`]: replicas that only prefill, and replicas that only decode.
 //! - [`handover`]: keys and values on their way from the former to the latter.
 //! - [`autoscale`]: replicas that are started and stopped while requests arrive.
@@ -30,6 +31,7 @@ pub mod pools;
 mod prefix;
 pub mod replica;
 pub mod request;
+mod router;
 pub mod sequences;
 pub mod server;
 pub mod service;

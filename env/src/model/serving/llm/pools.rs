@@ -12,8 +12,8 @@
 //! Where a decode replica preempts a request, that replica computes the prompt and the answer so far again. So does
 //! a decode replica of vLLM, and nothing moves twice.
 //!
-//! The replicas are those of [`super::replica`]. They depend on each other both ways, so events are played in order of
-//! time, and a decode replica tells how long it surely gives no memory to a request that waits
+//! The replicas are those of [`super::replica`]. Those of each pool depend on those of the other, so events are played
+//! in order of time, and a decode replica tells how long it surely gives no memory to a request that waits
 //! ([`LlmReplica::next_admission`]). `env/tests/llm_pools.rs` compares with pools that are played step by step.
 
 use std::cmp::Reverse;
@@ -21,9 +21,9 @@ use std::collections::BinaryHeap;
 
 use super::handover::KvLink;
 use super::limits::{ReplicaLimits, ReplicaLimitsError};
-use super::prefix::PrefixCache;
 use super::replica::LlmReplica;
 use super::request::{LlmOutcome, LlmRequest};
+use super::router::Router;
 use super::step::BatchTime;
 
 /// Equal replicas of a pool.
@@ -50,9 +50,8 @@ pub struct PoolReplay {
 /// Pools of replicas that divide prefill and decode.
 #[derive(Clone, Debug)]
 pub struct LlmPools {
-    prefill: Vec<(LlmReplica, PrefixCache)>,
+    prefill: Router,
     decode: Vec<DecodeReplica>,
-    reused: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -83,35 +82,24 @@ impl LlmPools {
     /// # Errors
     /// As [`ReplicaLimits::check`] for each pool, and where a pool has no replica.
     pub fn new(prefill: &ReplicaPool, decode: &ReplicaPool, link: KvLink) -> Result<Self, ReplicaLimitsError> {
-        for (pool, name) in
-            [(prefill, "the number of replicas that prefill"), (decode, "the number of replicas that decode")]
-        {
-            if pool.count == 0 {
-                return Err(ReplicaLimitsError::Zero(name));
-            }
-        }
-        let replica = |pool: &ReplicaPool| LlmReplica::new(pool.limits, pool.step.clone());
-        let first = |_| Ok((replica(prefill)?.that_holds(), PrefixCache::default()));
-        let further = |_| Ok(DecodeReplica { replica: replica(decode)?.that_pulls(link), next_ps: u64::MAX });
-        Ok(Self {
-            prefill: (0..prefill.count).map(first).collect::<Result<_, _>>()?,
-            decode: (0..decode.count).map(further).collect::<Result<_, _>>()?,
-            reused: 0,
-        })
+        let router = |pool: &ReplicaPool, name| Router::new(pool.count, pool.limits, &pool.step, name);
+        let mut prefill = router(prefill, "the number of replicas that prefill")?;
+        let decode = router(decode, "the number of replicas that decode")?;
+        prefill.replicas = prefill.replicas.into_iter().map(LlmReplica::that_holds).collect();
+        let further = |replica: LlmReplica| DecodeReplica { replica: replica.that_pulls(link), next_ps: u64::MAX };
+        Ok(Self { prefill, decode: decode.replicas.into_iter().map(further).collect() })
     }
 
     /// The pools with prefill replicas that each keep up to `most` blocks of `block` tokens of the prompts that they
     /// saw, in memory of their own.
     pub fn with_prefixes(mut self, block: u32, most: usize) -> Self {
-        for (_, kept) in &mut self.prefill {
-            *kept = PrefixCache::new(block, most);
-        }
+        self.prefill.keep_prefixes(block, most);
         self
     }
 
     /// Tokens of prompts that were not computed, because their prefill replica had kept them.
     pub fn reused_tokens(&self) -> u64 {
-        self.reused
+        self.prefill.reused_tokens()
     }
 
     /// Plays requests in order of arrival, and gives what became of each. `blocks` names the blocks of their prompts;
@@ -125,11 +113,11 @@ impl LlmPools {
                 PoolEvent::Admission(at) => self.decode[at].advance(now_ps + 1, &mut course),
                 PoolEvent::Release => {
                     if let Some(Reverse((_, id))) = course.releases.pop() {
-                        let (replica, _) = &mut self.prefill[course.homes[id as usize] as usize];
-                        replica.release(requests[id as usize].input, now_ps);
+                        let home = course.homes[id as usize] as usize;
+                        self.prefill.replicas[home].release(requests[id as usize].input, now_ps);
                     }
                 }
-                PoolEvent::Prefill(at) => course.prefill(&mut self.prefill[at].0, now_ps),
+                PoolEvent::Prefill(at) => course.prefill(&mut self.prefill.replicas[at], now_ps),
             }
         }
         self.decode.iter_mut().for_each(|decode| decode.advance(u64::MAX, &mut course));
@@ -146,7 +134,8 @@ impl LlmPools {
         ];
         let known = known.into_iter().filter_map(|(at_ps, event)| Some((at_ps?, event)));
         let admissions = self.decode.iter().enumerate().map(|(at, one)| (one.next_ps, PoolEvent::Admission(at)));
-        let steps = self.prefill.iter().enumerate().map(|(at, (one, _))| (one.next_start(), PoolEvent::Prefill(at)));
+        let prefill = self.prefill.replicas.iter().enumerate();
+        let steps = prefill.map(|(at, one)| (one.next_start(), PoolEvent::Prefill(at)));
         known.chain(admissions).chain(steps).min().filter(|(at_ps, _)| *at_ps < u64::MAX)
     }
 
@@ -157,16 +146,15 @@ impl LlmPools {
         course.arrived += 1;
         // The prompt and the first token are all that a prefill replica makes.
         let prompt = LlmRequest { output: 1, ..request };
-        let least = (0..).zip(&mut self.prefill).min_by_key(|(_, (replica, _))| replica.outstanding_tokens());
-        let Some((home, (replica, kept))) = least else { return };
-        if !(replica.fits(&prompt) && self.decode.iter().all(|decode| decode.replica.fits(&request))) {
+        let home = self.prefill.least();
+        let fits = self.prefill.replicas[home].fits(&prompt);
+        if !(fits && self.decode.iter().all(|decode| decode.replica.fits(&request))) {
             course.outcomes[id] = LlmOutcome::TooLong;
             return;
         }
-        let known = blocks.get(id).map_or(0, |blocks| kept.reuse(blocks, request.input));
-        self.reused += u64::from(known);
-        course.homes[id] = home;
-        replica.push(id as u32, LlmRequest { cached: request.cached.max(known), ..prompt });
+        course.homes[id] = home as u32;
+        // The answer of a request that fits comes later.
+        self.prefill.send(home, id as u32, prompt, blocks.get(id));
     }
 
     /// Sends the request of which the first token is made to a decode replica.
@@ -260,7 +248,7 @@ mod tests {
         let requests: Vec<LlmRequest> = (0..500).map(request).collect();
         let replay = pools.replay(&requests, &[]);
         assert!(replay.outcomes.iter().all(|outcome| matches!(outcome, LlmOutcome::Served(_))));
-        for replica in pools.prefill.iter().map(|(one, _)| one).chain(pools.decode.iter().map(|one| &one.replica)) {
+        for replica in pools.prefill.replicas.iter().chain(pools.decode.iter().map(|one| &one.replica)) {
             assert_eq!((replica.outstanding_tokens(), replica.free_blocks()), (0, 250));
         }
     }

@@ -5,8 +5,8 @@
 //! memory of all of its tokens from its admission on. Where a step needs a block and none is free, the request that
 //! was admitted last loses its memory and waits at the head of the queue.
 //!
-//! A replica of a pool ([`super::pools`]) does a part of this work. One that prefills holds the memory of a prompt
-//! until it is told to release it. One that decodes takes requests that were prefilled elsewhere.
+//! A replica of a pool ([`super::pools`]) does a part of this work. A prefill replica holds the memory of a
+//! prompt until `release` is called. A decode replica takes requests that were prefilled elsewhere.
 
 use std::collections::VecDeque;
 
@@ -81,7 +81,8 @@ impl LlmReplica {
     }
 
     /// Blocks of memory that are free.
-    pub fn free_blocks(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn free_blocks(&self) -> u64 {
         self.free_blocks
     }
 
