@@ -78,11 +78,13 @@ fn impossible_requests_to_replay_are_refused_with_a_remedy() {
     assert!(scaled.contains("--most") && scaled.contains("--prefill-replicas"), "{scaled}");
     assert!(pools(&["--replica", REPLICA, "--fit", "costs.toml"]).contains("--fit"));
     assert!(pools(&["--replica", REPLICA, "--prefill-replica", "none"]).contains("--prefill-replica none"));
+    let other = pools(&["--replica", REPLICA, "--prefill-replica", "DeepSeek-R1-fp8/sglang/b200_sxm/tp4"]);
+    assert!(other.contains("give two configurations of one model"), "{other}");
     assert!(pools(&["--replica", REPLICA, "--kv-transfer-gbps", "0"]).contains("--kv-transfer-gbps is 0"));
     assert!(pools(&["--costs", "start.toml", "--kv-tokens", "9000"]).contains("give --kv-bytes-per-token"));
     assert!(pools(&["--replica", REPLICA, "--prefill-budget", "10"]).contains("token budget of a step is 10"));
     let slow = ["--replica", REPLICA, "--kv-transfer-gbps", "0.001", "--kv-bytes-per-token", "4000000000"];
-    assert!(pools(&slow).contains("the keys and values of 10 tokens move in 320000 s"));
+    assert!(pools(&slow).contains("the keys and values of all prompts move in 320000 s"));
     assert!(refused(&["--replica", REPLICA, "--kv-bytes-per-token", "5"]).contains("--prefill-replicas"));
 }
 

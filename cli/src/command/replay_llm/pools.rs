@@ -14,7 +14,7 @@ const ELEMENT_BYTES: u32 = 2;
 const GBPS_BYTES: f64 = 1e9 / 8.0;
 /// Longest time in which the keys and values of all requests move one after another, seconds: 64 bits of picoseconds
 /// end at 1.8e7 seconds.
-const LONGEST_SECS: u128 = 1_000_000;
+const LONGEST_SECS: u128 = 300_000;
 
 /// Plays a trace on `count` replicas that prefill and on `asked.replicas` that decode. `costs` are those of a
 /// step of --replica or --costs, and `step` its time.
