@@ -128,6 +128,71 @@ fn the_forecasts_of_a_panel_are_a_panel_in_parquet() {
     assert!(code == 2 && plain(&said).contains("found a, b"), "{said}");
 }
 
+/// Eight weeks of an hourly load that a release moves up by half on every ninth day, and a daily table of releases
+/// that reaches two days further.
+fn released() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let release = |day: usize| usize::from(day % 9 == 4);
+    let (mut load, mut releases) = (String::from("ds,y\n"), String::from("ds,release\n"));
+    for hour in 0..24 * 56 {
+        let shape = 100.0 + 40.0 * (hour as f64 * std::f64::consts::TAU / 24.0).sin() + (hour * 7_919 % 11) as f64;
+        let load_now = shape * (1.0 + 0.5 * release(hour / 24) as f64);
+        load += &format!("{},{load_now}\n", 3600 * hour);
+    }
+    for day in 0..58 {
+        releases += &format!("{},{}\n", 86_400 * day, release(day));
+    }
+    fs::write(dir.path().join("load.csv"), load).unwrap();
+    fs::write(dir.path().join("releases.csv"), releases).unwrap();
+    let study = "[series]\npath = \"load.csv\"\n[covariates]\npath = \"releases.csv\"\n";
+    fs::write(dir.path().join("study.toml"), study).unwrap();
+    dir
+}
+
+#[test]
+fn covariates_halve_the_error_of_a_load_that_they_move_and_reach_into_the_forecast() {
+    let dir = released();
+    let (code, rows, said) = run(dir.path(), &["forecast", "backtest", "study.toml", "-o", "csv"]);
+    assert_eq!(code, 0, "{said}");
+    let mase = |model: &str| -> f64 {
+        let row = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
+        row.into_iter().find(|row| row[..2] == [model, "24"]).unwrap()[2].parse().unwrap()
+    };
+    assert!(mase("default") < 0.5 * mase("without_covariates"), "{rows}");
+    assert_eq!(run(dir.path(), &["forecast", "fit", "study.toml", "--to", "fitted.json"]).0, 0);
+    let predict = |hours| run(dir.path(), &["forecast", "predict", "fitted.json", "--hours", hours, "-o", "csv"]);
+    assert_eq!(predict("48").0, 0);
+    let (code, _, said) = predict("49");
+    assert!(code == 2 && plain(&said).contains("covariate `release` has no value"), "{said}");
+    assert!(plain(&said).contains("add rows to the table of covariates"), "{said}");
+    let gap = fs::read_to_string(dir.path().join("releases.csv")).unwrap().replace("691200,0\n", "691200,\n");
+    fs::write(dir.path().join("releases.csv"), gap).unwrap();
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml"]);
+    assert!(code == 2 && plain(&said).contains("`release` has no value"), "{said}");
+}
+
+#[test]
+fn covariates_that_cannot_be_are_refused_by_the_check() {
+    let dir = released();
+    let of = |keys: &str| {
+        fs::write(dir.path().join("other.toml"), format!("[series]\npath = \"load.csv\"\n[covariates]\n{keys}\n"))
+            .unwrap();
+        let (code, _, said) = run(dir.path(), &["config", "check", "other.toml"]);
+        (code, plain(&said))
+    };
+    for (keys, named) in [
+        ("", "covariates"),
+        ("holidays = [\"2026-02-30\"]", "covariates.holidays"),
+        ("columns = [\"release\"]", "covariates.columns"),
+        ("path = \"load.csv\"", "covariates.columns"),
+        ("holidays = [\"2026-02-03\"]\n[lending]\naccelerators = 2\nlease_hours = 1.0", "lending"),
+    ] {
+        let (code, said) = of(keys);
+        assert!(code == 2 && said.contains(named), "{keys}: {code} {said}");
+    }
+    assert_eq!(of("holidays = [\"2026-02-03\"]").0, 0);
+}
+
 #[test]
 fn a_panel_is_fitted_into_a_folder_and_predicted_from_it() {
     let dir = panel(true);

@@ -1,5 +1,6 @@
 //! Trained policies on clusters of other sizes than in training, with nodes that come and go.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which prints what it counted")]
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,17 +13,19 @@ use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::{Work, Workload};
 use goodput_env::model::fault::{FaultModel, LogNormal};
 use goodput_env::scenario::{Information, Scenario, SimOptions};
+use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::daemon::decide::chooser::Chooser;
 use goodput_executor::daemon::guard::screen::Screen;
 use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::engine::sim::SimEngine;
+use goodput_executor::engine::{Engine, EngineAction, Order, OrderId, StepOutcome};
 use goodput_testkit::jobs::{RandomSource, application, jobs};
 use rand::RngExt;
 
 /// A week of jobs on `nodes` nodes of four accelerators. A node has a fault every two days, which
-/// takes four hours to mend.
+/// takes four hours to mend. Nodes are drained by [`Drains`].
 fn week(nodes: u32) -> Scenario {
     let repair = LogNormal { median_secs: 14_400.0, sigma: 1.0 };
     let faults = Some(FaultModel { mtbf_hours: 24.0, repair, ..FaultModel::default() });
@@ -55,13 +58,58 @@ fn daemon(scenario: &Scenario, directory: &Path, bundle: &str) -> Daemon<SimEngi
     Daemon::new(SimEngine::new(scenario.clone()), settings, observer, chooser).unwrap()
 }
 
+/// Drains by an operator: nodes chosen at random, each for four hours.
+struct Drains {
+    random: Box<RandomSource>,
+    next: SimTime,
+    /// Nodes and the ends of their drains, the first end first.
+    open: VecDeque<(u32, SimTime)>,
+    count: u32,
+}
+
+impl Drains {
+    /// Hours between two drains, on 16 nodes; larger clusters have more in proportion.
+    const EVERY_HOURS: f64 = 6.0;
+    const HOURS: i64 = 4;
+
+    fn new() -> Self {
+        Self { random: Box::new(rng(5, Stream::Faults)), next: SimTime::ZERO, open: VecDeque::new(), count: 0 }
+    }
+
+    async fn act(&mut self, engine: &mut SimEngine, nodes: u32) {
+        let now = engine.simulator().now();
+        while self.open.front().is_some_and(|&(_, end)| end <= now) {
+            let (node, _) = self.open.pop_front().unwrap();
+            order(engine, EngineAction::Undrain { node: format!("n{node}") }).await;
+        }
+        while self.next <= now {
+            self.next += SimTime::from_secs((Self::EVERY_HOURS * 3600.0 * 16.0 / f64::from(nodes)) as i64);
+            let node = self.random.random_range(0..nodes);
+            if self.open.iter().all(|&(open, _)| open != node) {
+                order(engine, EngineAction::Drain { node: format!("n{node}"), reason: "maintenance".into() }).await;
+                self.open.push_back((node, now + SimTime::from_secs(3600 * Self::HOURS)));
+                self.count += 1;
+            }
+        }
+    }
+}
+
+async fn order(engine: &mut SimEngine, action: EngineAction) {
+    let order = Order { id: OrderId("operator".into()), job: String::new(), starts: 0, action };
+    let receipts = engine.apply(&[order]).await.unwrap();
+    assert_eq!(receipts[0].outcome, StepOutcome::Accepted);
+}
+
 /// Counts of the decisions of a live daemon.
 #[derive(Debug, Default)]
 struct Decisions {
     all: u32,
     of_fallback: u32,
-    /// Decisions while an accelerator was out of service.
+    /// Decisions while an accelerator was out of service, or a node drained.
     below_strength: u32,
+    /// Decisions while a node was drained.
+    while_drained: u32,
+    drains: u32,
 }
 
 async fn decisions(nodes: u32, hours: i64, bundle: &str) -> Decisions {
@@ -69,8 +117,10 @@ async fn decisions(nodes: u32, hours: i64, bundle: &str) -> Decisions {
     let scenario = week(nodes);
     let mut daemon = daemon(&scenario, directory.path(), bundle);
     let mut counts = Decisions::default();
+    let mut drains = Drains::new();
     let end = SimTime::from_secs(3600 * hours);
     while !daemon.engine_mut().is_complete() && daemon.engine_mut().simulator().now() < end {
+        drains.act(daemon.engine_mut(), nodes).await;
         for turn in 0.. {
             assert!(turn < 20, "orders are never carried out");
             let report = daemon.cycle().await.unwrap();
@@ -79,7 +129,9 @@ async fn decisions(nodes: u32, hours: i64, bundle: &str) -> Decisions {
                 counts.of_fallback += u32::from(!daemon.status().lock().unwrap().fallback.is_empty());
                 let seen = daemon.engine_mut().simulator().observed();
                 let failed = seen.cluster.total_gpus() < 4 * nodes || seen.down.iter().any(|&down| down > 0);
-                counts.below_strength += u32::from(failed);
+                let drained = !drains.open.is_empty();
+                counts.below_strength += u32::from(failed || drained);
+                counts.while_drained += u32::from(drained);
             }
             if report.open == 0 {
                 break;
@@ -89,6 +141,7 @@ async fn decisions(nodes: u32, hours: i64, bundle: &str) -> Decisions {
         let round = SimTime::from_millis((now.as_millis() / 300_000 + 1) * 300_000);
         daemon.engine_mut().advance(round).unwrap();
     }
+    counts.drains = drains.count;
     counts
 }
 
@@ -99,6 +152,7 @@ async fn decides(bundle: &str, sizes: &[(u32, i64)]) {
         let counts = decisions(nodes, hours, bundle).await;
         println!("{bundle} on {nodes} nodes for {hours} h: {counts:?}");
         assert!(counts.all > 100 && 2 * counts.below_strength > counts.all, "{bundle}, {nodes} nodes: {counts:?}");
+        assert!(counts.drains > 0 && counts.while_drained > 0, "{bundle}, {nodes} nodes: {counts:?}");
         assert!(100 * counts.of_fallback <= counts.all, "{bundle}, {nodes} nodes: {counts:?}");
     }
 }

@@ -12,7 +12,8 @@ pub fn the_bundle_says_why(engine: &str, row: &QueueRow, bundle: &str) {
     let sum = why.parts.iter().map(|part| part.contribution).sum::<f64>() + why.others;
     assert!(!why.parts.is_empty() && (why.score - why.usual - sum).abs() < 1e-9, "{why:?}");
     assert!(why.gpus > 0 && why.sizes.iter().any(|size| size.gpus == why.gpus && size.value > 0.0), "{why:?}");
-    let begin = format!("{bundle} gives it {} accelerators: an accelerator is worth", why.gpus);
+    let accelerators = if why.gpus == 1 { "accelerator" } else { "accelerators" };
+    let begin = format!("{bundle} gives it {} {accelerators}: an accelerator is worth", why.gpus);
     assert!(why.words().starts_with(&begin), "{}", why.words());
     println!("{engine}: last change: {}", why.words());
     let Some(resize) = &row.resize else { return };

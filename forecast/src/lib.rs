@@ -16,6 +16,7 @@
 //! - [`Adaptive`]: the default, an ensemble of [`Model`]s weighed online with conformal quantiles;
 //!   a model alone is a list of one.
 //! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
+//! - [`covariates`]: what is known of a step before its load comes, in front of any forecaster.
 //! - [`decide`]: the capacity that an objective asks for, from joint paths of past errors.
 //! - [`lending`] and [`Lender`]: the number of accelerators that can be lent, and the value of a
 //!   forecast for that.
@@ -43,6 +44,7 @@
 //! ```
 
 pub mod calendar;
+pub mod covariates;
 pub mod decide;
 pub mod lending;
 pub mod metrics;

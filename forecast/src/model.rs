@@ -89,6 +89,9 @@ pub enum FitError {
         /// Message of the training error.
         reason: String,
     },
+    /// Covariates that do not cover the series.
+    #[error(transparent)]
+    Covariates(#[from] crate::covariates::CovariateError),
     /// A season has at least one step.
     #[error("season of 0 steps")]
     SeasonEmpty,

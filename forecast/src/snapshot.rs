@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Adaptive, Fit, FitError, FittedAdaptive, Series};
+use crate::covariates::{FittedRegressed, KnownEffects};
+use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
 /// Fitted forecaster with the present position in its series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct ForecasterSnapshot {
     pub day_steps: usize,
     /// Fitted forecaster itself.
     pub forecaster: FittedAdaptive,
+    /// Effects of covariates, which the forecaster does not see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownEffects>,
 }
 
 impl ForecasterSnapshot {
@@ -30,6 +34,24 @@ impl ForecasterSnapshot {
             step_millis: series.step_millis(),
             day_steps: settings.day_steps,
             forecaster: settings.fit(series)?,
+            known: None,
         })
+    }
+
+    /// Snapshot of a forecaster with covariates: those of the steps ahead are kept.
+    pub fn of_regressed(fitted: FittedRegressed<FittedAdaptive>, day_steps: usize) -> Self {
+        let FittedRegressed { inner, known, next_epoch_millis, step_millis } = fitted;
+        let covariates = known.covariates.since(next_epoch_millis);
+        let known = Some(KnownEffects { covariates, ..known });
+        Self { next_epoch_millis, step_millis, day_steps, forecaster: inner, known }
+    }
+
+    /// The forecaster, with the effects of its covariates.
+    pub fn into_forecaster(self) -> Box<dyn Predict> {
+        let Self { next_epoch_millis, step_millis, forecaster: inner, known, .. } = self;
+        match known {
+            Some(known) => Box::new(FittedRegressed { inner, known, next_epoch_millis, step_millis }),
+            None => Box::new(inner),
+        }
     }
 }

@@ -54,7 +54,11 @@ impl Forecaster {
     #[staticmethod]
     fn read(text: &str) -> PyResult<Self> {
         let unread = |error| refused(format!("no fitted forecaster, as `goodput forecast fit` writes one: {error}"));
-        Ok(Self { snapshot: serde_json::from_str(text).map_err(unread)? })
+        let snapshot: ForecasterSnapshot = serde_json::from_str(text).map_err(unread)?;
+        if snapshot.known.is_some() {
+            return Err(refused("it was fitted with covariates: `goodput forecast predict` has their values ahead"));
+        }
+        Ok(Self { snapshot })
     }
 
     /// The text that `goodput forecast predict` reads.

@@ -12,7 +12,7 @@ mod worth;
 pub use prometheus::{PrometheusConfig, ServerAddress};
 pub use serve::{DynamoConfig, ForecastServerConfig, ForecastTls, ServedLoad};
 #[cfg(feature = "scenarios")]
-pub use study::{BacktestConfig, ForecastConfig, LendingConfig, ModelConfig, Season, SeriesConfig};
+pub use study::{BacktestConfig, CovariatesConfig, ForecastConfig, LendingConfig, ModelConfig, Season, SeriesConfig};
 #[cfg(feature = "learning")]
 pub use training::{DataConfig, ForecasterExperiment, SyntheticLoads, WindowConfig};
 #[cfg(feature = "scenarios")]

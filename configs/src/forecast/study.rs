@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use goodput_datasets::import::covariates::epoch_millis_of_day;
 use goodput_datasets::import::series::SeriesOptions;
 use goodput_forecast::lending::LeaseTerms;
 use goodput_forecast::{Adaptive, Model};
@@ -19,6 +20,9 @@ use crate::scenario::SetupError;
 pub struct ForecastConfig {
     /// Load series that is forecast.
     pub series: SeriesConfig,
+    /// Covariates, which are known of a step before its load comes; none where the table is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covariates: Option<CovariatesConfig>,
     /// Forecaster that is studied.
     #[serde(default)]
     pub model: ModelConfig,
@@ -53,6 +57,23 @@ pub struct SeriesConfig {
     pub zeros_are_gaps: bool,
 }
 
+/// Covariates: a table of values by time, dates of holidays, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CovariatesConfig {
+    /// A table with a column of times and a column for each covariate, as csv or Parquet, with rows as far ahead as is
+    /// forecast. Its steps may be longer than those of the series: the value of a day holds all day. With a column
+    /// `unique_id`, each series of a panel has the rows of its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// Columns of the table that are covariates; all of them where none is named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Days that are unlike others, as `2026-12-25`, on the clock of the series: the covariate `holiday`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holidays: Vec<String>,
+}
+
 impl ForecastConfig {
     /// Checks what can be checked without the series.
     ///
@@ -72,6 +93,29 @@ impl ForecastConfig {
         expect(within, "backtest.initial_share", initial_share, "above 0 and below 1")?;
         expect((1e-3..=1e4).contains(&stride_hours), "backtest.stride_hours", stride_hours, "0.001 to 10000 hours")?;
         expect((1e-3..=1e4).contains(&horizon_hours), "backtest.horizon_hours", horizon_hours, "0.001 to 10000 hours")?;
+        if let Some(CovariatesConfig { path, columns, holidays }) = &self.covariates {
+            let refused = |key, value: &str, expected: &str| SetupError::Value {
+                key,
+                value: value.into(),
+                expected: expected.into(),
+            };
+            if path.is_none() && !columns.is_empty() {
+                return Err(refused("covariates.columns", &columns[0], "the path of their table beside them"));
+            }
+            if path.is_none() && holidays.is_empty() {
+                return Err(refused("covariates", "{}", "a path, holidays, or both"));
+            }
+            if let Some(day) = holidays.iter().find(|day| epoch_millis_of_day(day).is_none()) {
+                return Err(refused("covariates.holidays", day, "a date such as 2026-12-25"));
+            }
+            // Every column would be all of them, the load as well.
+            if path.as_ref() == Some(&self.series.path) && columns.is_empty() {
+                return Err(refused("covariates.columns", "[]", "the covariates of a table that has the load too"));
+            }
+            if self.lending.is_some() {
+                return Err(refused("covariates", "with lending", "a file without [lending]"));
+            }
+        }
         let Some(lending) = &self.lending else { return Ok(()) };
         let (count, per) = (lending.accelerators, lending.load_per_accelerator.unwrap_or(1.0));
         expect(count > 0, "lending.accelerators", f64::from(count), "at least 1")?;

@@ -3,6 +3,7 @@
 
 pub mod batch_schedules;
 pub mod column_map;
+pub mod covariates;
 pub(crate) mod dates;
 pub mod deepboot;
 pub mod elasticflow;

@@ -86,7 +86,7 @@ pub fn parse(path: &Path, bytes: &[u8], options: &SeriesOptions, ids: &[String])
 }
 
 /// The table as csv.
-fn csv_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, DataError> {
+pub(super) fn csv_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, DataError> {
     if !bytes.starts_with(b"PAR1") {
         return Ok(Cow::Borrowed(bytes));
     }

@@ -1,6 +1,7 @@
 //! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in
 //! simulated time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use goodput_env::cluster::{NodeId, Pool};
@@ -27,6 +28,8 @@ pub struct SimEngine {
     starts: Vec<u32>,
     ended: Vec<JobId>,
     complete: bool,
+    /// Nodes on which nothing starts; what runs there stays.
+    drained: BTreeSet<NodeId>,
 }
 
 impl SimEngine {
@@ -41,7 +44,7 @@ impl SimEngine {
     /// A simulation as it stands.
     pub fn of(simulator: Simulator) -> Self {
         let starts = vec![0; simulator.scenario().workload.jobs.len()];
-        Self { simulator, version: 0, starts, ended: Vec::new(), complete: false }
+        Self { simulator, version: 0, starts, ended: Vec::new(), complete: false, drained: BTreeSet::new() }
     }
 
     /// Lets time pass up to `at`, or to the next moment at which something happened that a policy
@@ -99,6 +102,7 @@ impl SimEngine {
     fn node_seen(&self, seen: &Observed, node: usize) -> NodeSeen {
         let machine = seen.cluster.nodes[node];
         let down = seen.down.get(node).is_some_and(|&down| down > 0);
+        let drained = self.drained.iter().any(|drained| drained.index() == node);
         let lent = matches!(seen.loans.get(node), Some(Loan::Lent { .. } | Loan::Returning { .. }));
         NodeSeen {
             name: format!("n{node}"),
@@ -109,7 +113,11 @@ impl SimEngine {
             lent: lent && machine.pool == Pool::Inference,
             loan: seen.loans.get(node).and_then(loan_seen),
             memory_mib: seen.cluster.types[machine.accelerator.index()].memory_mib,
-            health: if down { NodeHealth::Down } else { NodeHealth::Up },
+            health: match (down, drained) {
+                (true, _) => NodeHealth::Down,
+                (false, true) => NodeHealth::Drained,
+                (false, false) => NodeHealth::Up,
+            },
             note: String::new(),
         }
     }
@@ -167,6 +175,40 @@ impl SimEngine {
         }
     }
 
+    /// Carries out an order on a node: a drained node takes no job until the drain ends. `false`: the order is
+    /// about something else.
+    fn drain(&mut self, action: &EngineAction) -> Result<bool, StepOutcome> {
+        let (node, drained) = match action {
+            EngineAction::Drain { node, .. } => (node, true),
+            EngineAction::Undrain { node } => (node, false),
+            _ => return Ok(false),
+        };
+        let nodes = self.simulator.scenario().cluster.nodes.len();
+        let known = Self::node_of(node).filter(|node| node.index() < nodes);
+        let node = known.ok_or_else(|| StepOutcome::Refused { reason: "there is no such node".into() })?;
+        if drained {
+            self.drained.insert(node)
+        } else {
+            self.drained.remove(&node)
+        };
+        Ok(true)
+    }
+
+    /// Whether `placement` takes more of a drained node than the job has there.
+    fn starts_on_drained(&self, job: JobId, placement: &[OnNode]) -> bool {
+        let drained = |on: &&OnNode| Self::node_of(&on.node).is_some_and(|node| self.drained.contains(&node));
+        let mut there = placement.iter().filter(drained).peekable();
+        if there.peek().is_none() {
+            return false;
+        }
+        let seen = self.simulator.observed().jobs.into_iter().find(|seen| seen.id == job);
+        let held = seen.map_or_else(Placement::none, |seen| seen.placement);
+        there.any(|on| {
+            let on_node = held.slices().iter().filter(|slice| Self::node_of(&on.node) == Some(slice.node));
+            on.gpus > on_node.map(|slice| slice.gpus).sum()
+        })
+    }
+
     /// Adds what `order` wants to `plan`; why not where it cannot be wanted now.
     fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), StepOutcome> {
         let refused = |reason: &str| StepOutcome::Refused { reason: reason.into() };
@@ -189,6 +231,9 @@ impl SimEngine {
                 let running = job.gpus() > 0;
                 if self.starts[id.index()] != order.starts {
                     return Err(refused("the order is for another attempt"));
+                }
+                if self.starts_on_drained(id, action.placement().unwrap_or_default()) {
+                    return Err(refused("the node is drained"));
                 }
                 match (action, running) {
                     (EngineAction::Place { placement, share: Some(_) }, false) => {
@@ -253,10 +298,12 @@ impl Engine for SimEngine {
         let mut receipts = Vec::with_capacity(orders.len());
         let mut started = Vec::new();
         for order in orders {
-            let outcome = match self.plan(order, &mut plan) {
-                Ok(()) => StepOutcome::Accepted,
-                Err(outcome) => outcome,
+            let outcome = match self.drain(&order.action) {
+                Ok(true) => Ok(()),
+                Ok(false) => self.plan(order, &mut plan),
+                Err(outcome) => Err(outcome),
             };
+            let outcome = outcome.err().unwrap_or(StepOutcome::Accepted);
             if outcome == StepOutcome::Accepted && order.action.placement().is_some() {
                 started.extend(self.job_of(&order.job));
             }

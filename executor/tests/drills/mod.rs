@@ -15,7 +15,7 @@ use goodput_configs::live::policy::RelianceConfig;
 use goodput_configs::reader;
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::guard::Guard;
-use goodput_env::job::{Elasticity, JobId, Work, Workload};
+use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
 use goodput_env::placement::{Placement, ShareRequest};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -297,6 +297,35 @@ fn no_plan_however_wild_does_harm() {
         plans >= 10_000 && invalid > 2_000 && carried_out > 500 && held_back > 50,
         "{plans} plans, {invalid} invalid, {carried_out} changes, {held_back} held back"
     );
+}
+
+/// A change that finds no room gives back what it took of a budget: else a plan in which jobs change places is refused
+/// as a whole, round after round.
+#[test]
+fn a_change_without_room_leaves_its_budget_to_the_others() {
+    let job = |name: &str, gpus| {
+        let request = JobRequest { name: name.into(), gpus, ..JobRequest::default() };
+        JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(1000) } }
+    };
+    let workload = Arc::new(Workload::new(vec![], vec![job("large", 4), job("small", 2)]));
+    let cluster = Arc::new(Cluster::parse("gpu:2x4").unwrap());
+    let mut simulator = Simulator::new(Arc::new(Scenario::new(cluster, workload, SimOptions::standard(), 1)));
+    simulator.run_until_decision().unwrap();
+    let (large, small) = (JobId(0), JobId(1));
+    let plan = |changes: [(JobId, Placement); 2]| {
+        let mut plan = Plan::keep();
+        changes.into_iter().for_each(|(job, placement)| plan.set(job, placement));
+        plan
+    };
+    simulator.apply(&plan([(large, Placement::on(NodeId(0), 4)), (small, Placement::on(NodeId(1), 2))])).unwrap();
+    // Four accelerators may be left at once, as many as the largest job has, and the large job comes first.
+    let swap = plan([(large, Placement::on(NodeId(1), 4)), (small, Placement::none())]);
+    let rules = GuardConfig { min_run_secs: 0.0, preempt_every_secs: 0.0, preempt_percent: 25.0, ..Default::default() };
+    let view = simulator.view();
+    let (kept, left_out) = admit(&rules, &mut Guard::default(), &view, &swap, &Circumstances::default()).unwrap();
+    assert_eq!(left_out, [(Some(large), Rule::NoRoom)]);
+    let kept: Vec<(JobId, u32)> = kept.changes.iter().map(|change| (change.job, change.placement.gpus())).collect();
+    assert_eq!(kept, [(small, 0)]);
 }
 
 /// Misbehaves in one way from the `after`-th question on.

@@ -143,7 +143,7 @@ async fn a_policy_resizes_a_job_without_a_stop(policy: &str) {
     assert_eq!((narrow.starts, narrow.failures), (1, 0));
     explained(&narrow, policy);
     let shrunk = narrow.resize.unwrap();
-    let other = OtherChange { name: "short".to_owned(), from: 0, to: 2 };
+    let other = OtherChange { name: "short".to_owned(), from: 0, to: 2, left_out: false };
     let LastResize { from, to, in_place, free, others, .. } = shrunk.clone();
     assert_eq!((from, to, in_place, free, others), (6, 4, true, 0, vec![other]), "{}", shrunk.words());
     assert!(shrunk.words().ends_with("without a stop; 0 were free, and in the same decision short starts on 2"));

@@ -29,6 +29,9 @@ pub enum Misfit {
         /// Milliseconds of the load's.
         load: i64,
     },
+    /// A forecaster with covariates, which a simulated load does not have.
+    #[error("it was fitted with covariates, which this load does not have: leave [covariates] out where it is made")]
+    Covariates,
     /// A net of other days.
     #[error("{own} of its steps are a day and {load} of the load's: set window.day_steps where it is trained")]
     Days {
@@ -79,7 +82,11 @@ impl SavedForecaster {
         if own != load {
             return Err(Misfit::Steps { own, load });
         }
-        let Self::Trained { net, .. } = self else { return Ok(()) };
+        let net = match self {
+            Self::Trained { net, .. } => net,
+            Self::Fitted(snapshot) if snapshot.known.is_some() => return Err(Misfit::Covariates),
+            Self::Fitted(_) => return Ok(()),
+        };
         let spec = net.spec();
         let (own, load) = (spec.day_steps, DAY_MILLIS / load);
         if own as i64 != load {

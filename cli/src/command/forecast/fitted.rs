@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::serving::SavedForecaster;
 use goodput_agents::zoo;
-use goodput_console::{Cell, CommandError, Listing, OutputFormat};
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_eval::studies::forecasting::Study;
+use goodput_forecast::covariates::Covariates;
 use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
 use super::{open, write};
@@ -27,10 +28,12 @@ pub fn fit(studies: &[Study], to: &Path) -> Result<(), CommandError> {
         }
     }
     for study in studies {
-        let snapshot = ForecasterSnapshot::fit(&study.model, &study.series)
-            .map_err(|error| CommandError::input(format!("fit: {error}")))?;
-        let bytes = serde_json::to_vec(&ForecasterSnapshot { day_steps: study.day_steps, ..snapshot });
-        let bytes = bytes.map_err(CommandError::failed)?;
+        let snapshot = study.fitted().map_err(|error| CommandError::input(format!("fit: {error}")))?;
+        if snapshot.known.as_ref().is_some_and(|known| known.effects.are_none()) {
+            let of = study.id.as_ref().map(|id| format!(" of {id}")).unwrap_or_default();
+            say(&format!("The covariates{of} predict nothing of the load, so they have no effect."));
+        }
+        let bytes = serde_json::to_vec(&snapshot).map_err(CommandError::failed)?;
         match &study.id {
             Some(id) => write(&to.join(format!("{}.json", file_name(id)?)), &bytes)?,
             None => write(to, &bytes)?,
@@ -56,6 +59,7 @@ pub struct HoursAhead {
     step_millis: i64,
     day_steps: usize,
     forecaster: Box<dyn Predict>,
+    covariates: Option<Covariates>,
 }
 
 /// A snapshot as it is, every snapshot of a folder, or a bundle on the series of a study, with the quantiles of its own
@@ -101,8 +105,9 @@ fn of_folder(folder: &Path) -> Result<Vec<HoursAhead>, CommandError> {
 
 impl HoursAhead {
     fn of(id: Option<String>, snapshot: ForecasterSnapshot) -> Self {
-        let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, forecaster } = snapshot;
-        Self { id, next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) }
+        let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, .. } = snapshot;
+        let covariates = snapshot.known.as_ref().map(|known| known.covariates.clone());
+        Self { id, next_epoch_millis, step_millis, day_steps, covariates, forecaster: snapshot.into_forecaster() }
     }
 
     /// The bundle that stands last in a study, after those of its file, on the series of the study.
@@ -115,6 +120,7 @@ impl HoursAhead {
             day_steps: study.day_steps,
             id: study.id,
             forecaster: Box::new(fitted),
+            covariates: None,
         })
     }
 }
@@ -128,6 +134,12 @@ pub fn predict(all: &[HoursAhead], hours: f64, levels: &[f64], output: OutputFor
     let mut rows = Listing::new(if is_panel { &COLUMNS[..] } else { &COLUMNS[1..] });
     for ahead in all {
         let steps = ((hours * ahead.day_steps as f64 / 24.0).round() as usize).max(1);
+        if let Some(covariates) = &ahead.covariates {
+            covariates.check(ahead.next_epoch_millis, ahead.step_millis, steps).map_err(|error| {
+                CommandError::input(format!("--hours {hours}: {error}"))
+                    .with_help("add rows to the table of covariates and fit again, or predict fewer hours")
+            })?;
+        }
         let forecast = ahead.forecaster.predict(Horizon::steps(steps), levels);
         for (step, row) in forecast.quantiles().rows().into_iter().enumerate() {
             let time = ahead.next_epoch_millis + step as i64 * ahead.step_millis;

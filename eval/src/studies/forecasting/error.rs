@@ -3,6 +3,7 @@
 use goodput_agents::bundle::forecaster::ForecasterError;
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
+use goodput_forecast::covariates::CovariateError;
 use goodput_forecast::{BacktestError, FitError};
 use thiserror::Error;
 
@@ -21,6 +22,9 @@ pub enum StudyError {
     /// The forecaster cannot be fitted.
     #[error("fit: {0}")]
     Fit(#[from] FitError),
+    /// Covariates that do not cover the series.
+    #[error("{0}")]
+    Covariates(#[from] CovariateError),
     /// A trained forecaster cannot be read.
     #[error(transparent)]
     Bundle(#[from] ForecasterError),

@@ -7,19 +7,24 @@ use std::path::Path;
 use goodput_agents::bundle::forecaster::ForecasterBundle;
 use goodput_agents::zoo;
 use goodput_datasets::DataError;
+use goodput_datasets::import::covariates::{self, epoch_millis_of_day};
 use goodput_datasets::import::panel::{self, PanelSeries, SeriesPanel};
 use goodput_datasets::samples::load_series;
 use goodput_forecast::calendar::MILLIS_PER_DAY;
+use goodput_forecast::covariates::{Covariates, Regressed};
 use goodput_forecast::decide::Objective;
 use goodput_forecast::lending::{LendingFleet, LendingScore};
 use goodput_forecast::neural::NeuralNet;
-use goodput_forecast::{Adaptive, Backtest, BacktestReport, Horizon, Lender, Model, Refit, Series, season_steps};
+use goodput_forecast::{
+    Adaptive, Backtest, BacktestReport, Fit, FitError, ForecasterSnapshot, Horizon, Lender, Model, Refit, Series,
+    season_steps,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::StudyError;
 use crate::report::plots::Fan;
-use goodput_configs::forecast::{ForecastConfig, LendingConfig, Season, SeriesConfig};
+use goodput_configs::forecast::{CovariatesConfig, ForecastConfig, LendingConfig, Season, SeriesConfig};
 
 /// Result of one lending rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +44,8 @@ pub struct Study {
     pub dated: bool,
     /// Load series of the study.
     pub series: Series,
+    /// Covariates of the series, which the forecaster of the study is given.
+    pub covariates: Option<Covariates>,
     /// Forecaster of the study.
     pub model: Adaptive,
     /// Trained forecasters among those it weighs, by name.
@@ -94,6 +101,29 @@ pub fn read_series(config: &SeriesConfig) -> Result<Series, DataError> {
     }
 }
 
+/// Days after the end of a series for which dates of holidays are known: on a day that the file does not list, there
+/// is none.
+const HOLIDAY_DAYS: i64 = 400;
+
+/// Reads the covariates of the series `id`.
+fn read_covariates(config: &CovariatesConfig, id: Option<&str>, series: &Series) -> Result<Covariates, StudyError> {
+    let mut columns = match &config.path {
+        Some(path) => {
+            let bytes = std::fs::read(path).map_err(|source| DataError::Read { path: path.clone(), source })?;
+            covariates::parse(path, &bytes, &config.columns, id)?
+        }
+        None => vec![],
+    };
+    let days: Vec<i64> = config.holidays.iter().filter_map(|day| epoch_millis_of_day(day)).collect();
+    if !days.is_empty() {
+        let end = series.end_epoch_millis() + HOLIDAY_DAYS * MILLIS_PER_DAY;
+        columns.push(covariates::holidays(&days, series.start_epoch_millis(), end));
+    }
+    let covariates = Covariates::try_from(columns)?;
+    covariates.check(series.start_epoch_millis(), series.step_millis(), series.len())?;
+    Ok(covariates)
+}
+
 impl Study {
     /// Reads what a file names: a study for each series, in their order.
     ///
@@ -105,7 +135,9 @@ impl Study {
         let bundles = config.model.bundles.iter().map(|path| zoo::open_forecaster(path));
         let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
         let studies = series.into_iter().map(|PanelSeries { id, series }| {
-            let study = Self::of(config, series, &bundles);
+            let known = config.covariates.as_ref();
+            let known = known.map(|known| read_covariates(known, id.as_deref(), &series)).transpose();
+            let study = known.and_then(|covariates| Ok(Self { covariates, ..Self::of(config, series, &bundles)? }));
             match (study, id) {
                 (Ok(study), id) => {
                     let column = id.clone().or_else(|| config.series.column.clone());
@@ -172,6 +204,7 @@ impl Study {
             id: None,
             dated: false,
             series,
+            covariates: None,
             model,
             trained,
             day_steps,
@@ -218,8 +251,8 @@ impl Study {
         )
     }
 
-    /// Runs the forecaster of the file, and beside it the naive forecasts: the last value, and the values of one short
-    /// and of one long season before.
+    /// Runs the forecaster of the file, the forecaster without its covariates, and beside them the naive forecasts: the
+    /// last value, and the values of one short and of one long season before.
     ///
     /// # Errors
     /// A series too short for one origin, or forecasts of what a trained forecaster has seen.
@@ -238,10 +271,40 @@ impl Study {
         others: impl IntoIterator<Item = (&'a str, Adaptive)>,
     ) -> Result<Vec<(String, BacktestReport)>, StudyError> {
         self.check_unseen()?;
-        let all: Vec<(&str, Adaptive)> = std::iter::once(("default", self.model.clone())).chain(others).collect();
-        all.into_par_iter()
-            .map(|(name, model)| Ok((name.to_string(), self.backtest.run(&model, &self.series)?)))
-            .collect()
+        let default = ("default", self.model.clone(), self.covariates.clone());
+        let plain = self.covariates.as_ref().map(|_| ("without_covariates", self.model.clone(), None));
+        let others = others.into_iter().map(|(name, model)| (name, model, None));
+        let all: Vec<_> = std::iter::once(default).chain(plain).chain(others).collect();
+        let run = |(name, model, covariates): (&str, Adaptive, Option<Covariates>)| {
+            let report = match covariates {
+                Some(covariates) => self.backtest.run(&self.regressed(model, covariates), &self.series),
+                None => self.backtest.run(&model, &self.series),
+            };
+            Ok((name.to_string(), report?))
+        };
+        all.into_par_iter().map(run).collect()
+    }
+
+    /// A forecaster with covariates.
+    fn regressed(&self, inner: Adaptive, covariates: Covariates) -> Regressed<Adaptive> {
+        Regressed { inner, covariates, day_steps: self.day_steps }
+    }
+
+    /// The forecaster of the file, fitted to all of the series.
+    ///
+    /// # Errors
+    /// A series that cannot be fitted.
+    pub fn fitted(&self) -> Result<ForecasterSnapshot, FitError> {
+        match self.covariates.clone() {
+            Some(covariates) => {
+                let fitted = self.regressed(self.model.clone(), covariates).fit(&self.series)?;
+                Ok(ForecasterSnapshot::of_regressed(fitted, self.day_steps))
+            }
+            None => {
+                let snapshot = ForecasterSnapshot::fit(&self.model, &self.series)?;
+                Ok(ForecasterSnapshot { day_steps: self.day_steps, ..snapshot })
+            }
+        }
     }
 
     /// Runs every model and every trained forecaster alone too, in parallel; the forecaster of the

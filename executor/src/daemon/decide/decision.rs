@@ -51,12 +51,14 @@ impl<E: Engine> Daemon<E> {
         let about = self.circumstances(snapshot, now);
         let Self { guard, chooser, settings, .. } = self;
         let mut admitted = None;
+        let mut wanted = Plan::keep();
         let decision = chooser.decide(cluster, trigger, now, |plan| {
             let judged = admit(&settings.guard, guard, &view, plan, &about);
             let text = |violations: Vec<Violation>| {
                 violations.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join("; ")
             };
             admitted = Some(judged.map_err(text)?);
+            wanted = plan.clone();
             Ok(())
         });
         // Without an admitted plan everything is kept.
@@ -91,7 +93,7 @@ impl<E: Engine> Daemon<E> {
         let reasons = reasons.collect();
         let members = snapshot.jobs.iter().filter(|job| job.members.is_some());
         let in_place: BTreeSet<JobId> = members.filter_map(|job| self.observer.id(&job.key)).collect();
-        let resizes = LastResize::of_plan(&plan, &view, |job| in_place.contains(&job));
+        let resizes = LastResize::of_plan(&plan, &wanted, &view, |job| in_place.contains(&job));
         let resizes = resizes
             .map(|(job, resize)| (job, LastResize { by: decision.by.clone(), at_ms: wall_ms(), ..resize }))
             .collect();

@@ -75,6 +75,11 @@ impl Rule {
 }
 
 impl Rule {
+    /// Whether the rule spends a budget, which another change may have used up.
+    fn is_budget(self) -> bool {
+        matches!(self, Self::PreemptShare | Self::ActionCap | Self::MassFailure)
+    }
+
     /// Sentence about the rule, for the decision log.
     pub fn message(self) -> &'static str {
         match self {
@@ -174,11 +179,36 @@ pub fn admit(
     {
         return Err(violations);
     }
-    let mut left_out = Vec::new();
-    let mut kept = plan.clone();
     // A change that changes nothing must not use up a budget.
     let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
-    kept.changes.retain(|change| !unchanged(change));
+    let mut wanted = plan.clone();
+    wanted.changes.retain(|change| !unchanged(change));
+    let mut without_room = LeftOut::new();
+    loop {
+        let (kept, refused, homeless) = admit_once(rules, guard, view, &wanted, about);
+        // What found no room has spent a budget, so the changes that the budget refused are asked again without it.
+        let spent = refused.iter().any(|(_, rule)| rule.is_budget());
+        let jobs: BTreeSet<JobId> = homeless.iter().filter_map(|(job, _)| *job).collect();
+        without_room.extend(homeless);
+        if !spent || jobs.is_empty() {
+            return Ok((kept, refused.into_iter().chain(without_room).collect()));
+        }
+        wanted.changes.retain(|change| !jobs.contains(&change.job));
+        // Loans and replicas come without a job, and are judged anew in the next turn.
+        without_room.retain(|(job, _)| job.is_some());
+    }
+}
+
+/// The part of `wanted` that may be carried out, what a rule refused, and what found no room or no quota.
+fn admit_once(
+    rules: &GuardConfig,
+    guard: &mut Guard,
+    view: &ClusterView<'_>,
+    wanted: &Plan,
+    about: &Circumstances,
+) -> (Plan, LeftOut, LeftOut) {
+    let (mut left_out, mut homeless) = (LeftOut::new(), LeftOut::new());
+    let mut kept = wanted.clone();
     let mut budget = Budget::new(rules, view, about);
     // Two jobs that share accelerators are changed together or not at all; engines run one job on
     // one accelerator.
@@ -202,27 +232,27 @@ pub fn admit(
             !change.placement.is_empty() && tenant.is_some_and(|tenant| over.contains(&tenant))
         };
         if let Some(at) = kept.changes.iter().rposition(exceeds) {
-            left_out.push((Some(kept.changes.remove(at).job), Rule::Quota));
+            homeless.push((Some(kept.changes.remove(at).job), Rule::Quota));
             continue;
         }
         if pools::leave_out_homeless(view, &violations, &BTreeSet::new(), &mut kept) {
-            left_out.push((None, Rule::NoRoom));
+            homeless.push((None, Rule::NoRoom));
             continue;
         }
         let Some(at) = kept.changes.iter().rposition(gains) else {
             if pools::leave_out_homeless(view, &violations, &short, &mut kept) {
-                left_out.push((None, Rule::NoRoom));
+                homeless.push((None, Rule::NoRoom));
                 continue;
             }
             // No single change explains the violation, so nothing of the plan is safe.
-            left_out.extend(kept.changes.drain(..).map(|change| (Some(change.job), Rule::NoRoom)));
+            homeless.extend(kept.changes.drain(..).map(|change| (Some(change.job), Rule::NoRoom)));
             kept = Plan::keep();
             break;
         };
-        left_out.push((Some(kept.changes.remove(at).job), Rule::NoRoom));
+        homeless.push((Some(kept.changes.remove(at).job), Rule::NoRoom));
         debug_assert!(kept.changes.len() < before);
     }
-    Ok((kept, left_out))
+    (kept, left_out, homeless)
 }
 
 fn tenant_over(violation: &Violation) -> Option<u32> {

@@ -5,6 +5,8 @@ use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::predict::answer::accelerators;
+
 /// Contributions that are shown; the others are summed up.
 const SHOWN: usize = 4;
 
@@ -85,8 +87,11 @@ impl ChangeReasons {
     /// Reasons as lines of text.
     pub fn words(&self) -> String {
         let mut text = format!(
-            "{} gives it {} accelerators: an accelerator is worth {:.3} to it (a logarithm; {:.3} to the usual job)",
-            self.by, self.gpus, self.score, self.usual
+            "{} gives it {}: an accelerator is worth {:.3} to it (a logarithm; {:.3} to the usual job)",
+            self.by,
+            accelerators(self.gpus),
+            self.score,
+            self.usual
         );
         for ReasonPart { feature, value, usual, contribution } in &self.parts {
             text.push_str(&format!("\n  {contribution:+.3} {feature}: {value:.3}, usually {usual:.3}"));

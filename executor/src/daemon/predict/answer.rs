@@ -204,7 +204,8 @@ impl PredictedStart {
     }
 }
 
-fn accelerators(count: u32) -> String {
+/// So many accelerators, in words.
+pub(in crate::daemon) fn accelerators(count: u32) -> String {
     format!("{count} accelerator{}", if count == 1 { "" } else { "s" })
 }
 
