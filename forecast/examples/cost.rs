@@ -3,13 +3,14 @@
 //!
 //! Processor time of this thread over loops that are long enough: fits for half a second, at least
 //! 10,000 updates, 1,000 predictions of 24 h at 21 levels. Names of series behind it leave out the
-//! others.
+//! others. Then the cost of a decision, and the parts of a snapshot.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 #![allow(dead_code, reason = "the protocol has more than costs need")]
 
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
 
+use goodput_forecast::decide::{Decider, Objective};
 use goodput_forecast::{Adaptive, Fit, Horizon, Model, Predict, Series};
 use protocol::{SERIES, Split};
 
@@ -89,5 +90,47 @@ fn main() {
                 predict * 1e3
             );
         }
+    }
+    kept_and_decided(&only);
+}
+
+/// A decision for the next hour: the update with the load of a step, the daily refresh, and the capacity. A snapshot:
+/// the JSON of the default forecaster, and its parts.
+fn kept_and_decided(only: &[String]) {
+    println!(
+        "\n| series | steps a day | a decision, ms | snapshot, kB | sums of regressions | map of nlinear | logarithms | load | errors | open forecasts |\n|---|---|---|---|---|---|---|---|---|---|"
+    );
+    for name in SERIES.into_iter().filter(|name| only.is_empty() || only.iter().any(|only| only == name)) {
+        let split = Split::load(name);
+        let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
+        let known = series.slice(0..split.cal_start).unwrap();
+        let rest = &split.masked()[split.cal_start..];
+        let model = Adaptive::daily(split.season);
+        let window = 1..1 + (60 / split.step_minutes as usize).max(1);
+        let mut decider = Decider::new(&model, &known, window, Objective::Steps(0.01), 0.2).unwrap();
+        let mut loads = rest.iter().cycle();
+        let decision = each(rest.len().max(1_000), || {
+            decider.update(*loads.next().unwrap());
+            std::hint::black_box(decider.capacity());
+        });
+        let kept = serde_json::to_value(model.fit(&known).unwrap()).unwrap();
+        let kb = |value: &serde_json::Value| value.to_string().len() as f64 / 1e3;
+        let members = || kept["members"].as_array().unwrap().iter().flat_map(|member| member.as_object().unwrap());
+        let inner = |member: &serde_json::Value| member.get("inner").unwrap_or(member).clone();
+        let of = |field: &str| members().map(|(_, member)| inner(member).get(field).map_or(0.0, kb)).sum::<f64>();
+        let logs = members().filter_map(|(_, member)| member.get("logs")).map(kb).sum::<f64>();
+        println!(
+            "| {} | {} | {:.3} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            split.name,
+            split.season,
+            decision * 1e3,
+            kb(&kept),
+            of("gram") + of("moment") + of("coefficients"),
+            of("map"),
+            logs,
+            kb(&kept["past"]),
+            kb(&kept["conformal"]),
+            kb(&kept["pending"]),
+        );
     }
 }
