@@ -18,8 +18,9 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
+use goodput_forecast::covariates::{NamedSeries, Regressed};
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, NeuralNet, Spec};
-use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
+use goodput_forecast::{Adaptive, Fit, ForecasterSnapshot, Model, Series};
 
 const STEP: SimTime = SimTime::from_secs(1800);
 const DAY: usize = 48;
@@ -176,6 +177,18 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
         }
     });
     assert!(errors[0] < 0.3 * errors[1], "{errors:?}");
+}
+
+#[test]
+fn a_forecaster_with_covariates_suits_no_load_without_them() {
+    let rates = days(10);
+    let series = Series::new(0, STEP.as_millis(), rates.clone().into()).unwrap();
+    let holiday = Series::new(0, STEP.as_millis(), vec![0.0; 11 * DAY].into()).unwrap();
+    let covariates = vec![NamedSeries { name: "holiday".into(), series: holiday }].try_into().unwrap();
+    let fitted = Regressed { inner: Adaptive::daily(DAY), covariates, day_steps: DAY }.fit(&series).unwrap();
+    let saved = SavedForecaster::Fitted(Box::new(ForecasterSnapshot::of_regressed(fitted, DAY)));
+    let misfit = saved.check(&service(STEP, &rates).rates).unwrap_err();
+    assert_eq!(misfit, Misfit::Covariates);
 }
 
 #[test]

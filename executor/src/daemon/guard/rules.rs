@@ -186,13 +186,14 @@ pub fn admit(
     let mut without_room = LeftOut::new();
     loop {
         let (kept, refused, homeless) = admit_once(rules, guard, view, &wanted, about);
-        // What found no room has spent a budget, so the changes that the budget refused are asked again without it.
         let spent = refused.iter().any(|(_, rule)| rule.is_budget());
         let jobs: BTreeSet<JobId> = homeless.iter().filter_map(|(job, _)| *job).collect();
         without_room.extend(homeless);
-        if !spent || jobs.is_empty() {
+        if !kept.changes.is_empty() || !spent || jobs.is_empty() {
             return Ok((kept, refused.into_iter().chain(without_room).collect()));
         }
+        // What found no room has spent the budget of the changes that were refused, and nothing is left: the policy
+        // would ask for this plan again and again. So these changes are asked without those that found no room.
         wanted.changes.retain(|change| !jobs.contains(&change.job));
         // Loans and replicas come without a job, and are judged anew in the next turn.
         without_room.retain(|(job, _)| job.is_some());
