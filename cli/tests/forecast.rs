@@ -185,11 +185,15 @@ fn covariates_that_cannot_be_are_refused_by_the_check() {
         ("holidays = [\"2026-02-30\"]", "covariates.holidays"),
         ("columns = [\"release\"]", "covariates.columns"),
         ("path = \"load.csv\"", "covariates.columns"),
+        ("path = \"load.csv\"\ncolumns = [\"y\"]", "covariates.columns"),
         ("holidays = [\"2026-02-03\"]\n[lending]\naccelerators = 2\nlease_hours = 1.0", "lending"),
     ] {
         let (code, said) = of(keys);
         assert!(code == 2 && said.contains(named), "{keys}: {code} {said}");
     }
+    assert_eq!(of("path = \"absent.csv\"").0, 0, "the check opens no table");
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "other.toml"]);
+    assert!(code == 2 && plain(&said).contains("absent.csv") && said.contains("[covariates]"), "{said}");
     assert_eq!(of("holidays = [\"2026-02-03\"]").0, 0);
 }
 

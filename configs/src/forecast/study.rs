@@ -108,9 +108,12 @@ impl ForecastConfig {
             if let Some(day) = holidays.iter().find(|day| epoch_millis_of_day(day).is_none()) {
                 return Err(refused("covariates.holidays", day, "a date such as 2026-12-25"));
             }
-            // Every column would be all of them, the load as well.
-            if path.as_ref() == Some(&self.series.path) && columns.is_empty() {
-                return Err(refused("covariates.columns", "[]", "the covariates of a table that has the load too"));
+            // The load of a step ahead is not known before it comes.
+            let has_load = path.as_ref() == Some(&self.series.path);
+            let load = self.series.column.as_deref().unwrap_or("y");
+            if has_load && (columns.is_empty() || columns.iter().any(|column| column == load)) {
+                let named = columns.join(", ");
+                return Err(refused("covariates.columns", &named, "columns of the table other than the load"));
             }
             if self.lending.is_some() {
                 return Err(refused("covariates", "with lending", "a file without [lending]"));

@@ -44,7 +44,13 @@ fn read(study: &StudyFile) -> Result<ForecastConfig, CommandError> {
 
 /// Opens the studies of a file with their series.
 fn open(file: &StudyFile) -> Result<Vec<Study>, CommandError> {
-    Study::all(&read(file)?).map_err(|error| match error {
+    let config = read(file)?;
+    let covariates = config.covariates.as_ref().and_then(|covariates| covariates.path.as_ref());
+    Study::all(&config).map_err(|error| match error {
+        StudyError::Data(ref absent @ DataError::Read { ref path, .. }) if Some(path) == covariates => {
+            config::at_key(&file.config, &file.sets, "covariates.path", &absent.to_string())
+                .with_help("paths are relative to the folder in which the command runs")
+        }
         StudyError::Data(absent @ DataError::Read { .. }) => {
             config::at_key(&file.config, &file.sets, "series.path", &absent.to_string()).with_help(
                 "public series do not ship with goodput: the comment in the file says which one it is; \
