@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::covariates::{FittedRegressed, KnownEffects};
+use crate::covariates::{CovariateRegression, FittedRegressed};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
 /// Fitted forecaster with the present position in its series.
@@ -18,9 +18,9 @@ pub struct ForecasterSnapshot {
     pub day_steps: usize,
     /// Fitted forecaster itself.
     pub forecaster: FittedAdaptive,
-    /// Effects of covariates, which the forecaster does not see.
+    /// Regression on covariates in front of the forecaster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known: Option<KnownEffects>,
+    pub regression: Option<CovariateRegression>,
 }
 
 impl ForecasterSnapshot {
@@ -34,23 +34,23 @@ impl ForecasterSnapshot {
             step_millis: series.step_millis(),
             day_steps: settings.day_steps,
             forecaster: settings.fit(series)?,
-            known: None,
+            regression: None,
         })
     }
 
     /// Snapshot of a forecaster with covariates: those of the steps ahead are kept.
     pub fn of_regressed(fitted: FittedRegressed<FittedAdaptive>, day_steps: usize) -> Self {
-        let FittedRegressed { inner, known, next_epoch_millis, step_millis } = fitted;
-        let covariates = known.covariates.since(next_epoch_millis);
-        let known = Some(KnownEffects { covariates, ..known });
-        Self { next_epoch_millis, step_millis, day_steps, forecaster: inner, known }
+        let FittedRegressed { inner, regression, next_epoch_millis, step_millis } = fitted;
+        let covariates = regression.covariates.since(next_epoch_millis);
+        let regression = Some(CovariateRegression { covariates, ..regression });
+        Self { next_epoch_millis, step_millis, day_steps, forecaster: inner, regression }
     }
 
     /// The forecaster, with the effects of its covariates.
     pub fn into_forecaster(self) -> Box<dyn Predict> {
-        let Self { next_epoch_millis, step_millis, forecaster: inner, known, .. } = self;
-        match known {
-            Some(known) => Box::new(FittedRegressed { inner, known, next_epoch_millis, step_millis }),
+        let Self { next_epoch_millis, step_millis, forecaster: inner, regression, .. } = self;
+        match regression {
+            Some(regression) => Box::new(FittedRegressed { inner, regression, next_epoch_millis, step_millis }),
             None => Box::new(inner),
         }
     }

@@ -55,7 +55,7 @@ impl Forecaster {
     fn read(text: &str) -> PyResult<Self> {
         let unread = |error| refused(format!("no fitted forecaster, as `goodput forecast fit` writes one: {error}"));
         let snapshot: ForecasterSnapshot = serde_json::from_str(text).map_err(unread)?;
-        if snapshot.known.is_some() {
+        if snapshot.regression.is_some() {
             return Err(refused("it was fitted with covariates: `goodput forecast predict` has their values ahead"));
         }
         Ok(Self { snapshot })

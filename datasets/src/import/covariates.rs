@@ -7,7 +7,7 @@ use goodput_forecast::calendar::MILLIS_PER_DAY;
 use goodput_forecast::covariates::NamedSeries;
 
 use super::dates;
-use super::panel::{self, PanelSeries, UNIQUE_ID};
+use super::panel::{self, UNIQUE_ID};
 use super::series::{SeriesOptions, TIMES};
 use crate::csv_rows::first_line;
 use crate::error::DataError;
@@ -51,15 +51,8 @@ pub fn parse(path: &Path, bytes: &[u8], columns: &[String], id: Option<&str>) ->
     let ids: Vec<String> = id.filter(|_| names.contains(&UNIQUE_ID)).map(str::to_owned).into_iter().collect();
     let read = |name: String| {
         let options = SeriesOptions { column: Some(name.clone()), ..SeriesOptions::default() };
-        let panel = panel::parse(path, &text, &options, &ids)?;
-        if let Some((line, problem)) = panel.report.refused.examples.iter().min_by_key(|(line, _)| *line) {
-            return Err(DataError::Row { path: path.into(), line: *line, problem: problem.clone() });
-        }
-        let found = panel.series.len();
-        match <[PanelSeries; 1]>::try_from(panel.series) {
-            Ok([PanelSeries { series, .. }]) => Ok(NamedSeries { name, series }),
-            Err(_) => Err(DataError::ManySeries { path: path.into(), found }),
-        }
+        let series = panel::parse(path, &text, &options, &ids)?.strict(path)?.only(path)?;
+        Ok(NamedSeries { name, series })
     };
     columns.into_iter().map(read).collect()
 }

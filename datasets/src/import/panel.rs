@@ -39,6 +39,31 @@ pub struct SeriesPanel {
     pub dated: bool,
 }
 
+impl SeriesPanel {
+    /// The panel, where every row of it was read.
+    ///
+    /// # Errors
+    /// The first row that was refused, with its line.
+    pub fn strict(self, path: &Path) -> Result<Self, DataError> {
+        match self.report.refused.examples.iter().min_by_key(|(line, _)| *line) {
+            Some((line, problem)) => Err(DataError::Row { path: path.into(), line: *line, problem: problem.clone() }),
+            None => Ok(self),
+        }
+    }
+
+    /// The one series of the panel.
+    ///
+    /// # Errors
+    /// A panel of several series.
+    pub fn only(self, path: &Path) -> Result<Series, DataError> {
+        let found = self.series.len();
+        match <[PanelSeries; 1]>::try_from(self.series) {
+            Ok([only]) => Ok(only.series),
+            Err(_) => Err(DataError::ManySeries { path: path.into(), found }),
+        }
+    }
+}
+
 /// Series of a panel.
 #[derive(Clone, Debug)]
 pub struct PanelSeries {

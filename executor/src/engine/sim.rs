@@ -102,7 +102,7 @@ impl SimEngine {
     fn node_seen(&self, seen: &Observed, node: usize) -> NodeSeen {
         let machine = seen.cluster.nodes[node];
         let down = seen.down.get(node).is_some_and(|&down| down > 0);
-        let drained = self.drained.iter().any(|drained| drained.index() == node);
+        let drained = self.drained.contains(&NodeId(node as u32));
         let lent = matches!(seen.loans.get(node), Some(Loan::Lent { .. } | Loan::Returning { .. }));
         NodeSeen {
             name: format!("n{node}"),

@@ -1,4 +1,4 @@
-//! CovariateEffects of covariates on a load, by a ridge regression of what changed since a season before.
+//! Effects of covariates on a load, by a ridge regression of what changed since a season before.
 //!
 //! Let `z` be `log(y + c)` of a load that is never negative, with `c` a tenth of its mean, and `y` itself otherwise.
 //! The regression is `z[t] - z[t-s] = (f[t] - f[t-s])' beta`, with `s` a week (a day where three weeks are not known):
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Covariates;
+use super::{Covariates, NamedSeries, value_at};
 use crate::linalg::{dot, solve_spd};
 use crate::{FitError, Series};
 
@@ -36,7 +36,7 @@ pub struct CovariateEffects {
     coefficients: Vec<f64>,
 }
 
-/// RegressionSums of the regression over the steps of one season.
+/// Sums of the regression over the steps of one season.
 #[derive(Clone)]
 struct RegressionSums {
     gram: Vec<f64>,
@@ -59,7 +59,7 @@ impl RegressionSums {
         self.square += y * y;
     }
 
-    /// Sum of these sums and `sign` times others.
+    /// Sums of `self` plus `sign` times those of `other`.
     fn with(mut self, sign: f64, other: &Self) -> Self {
         self.gram.iter_mut().zip(&other.gram).for_each(|(sum, other)| *sum += sign * other);
         self.moment.iter_mut().zip(&other.moment).for_each(|(sum, other)| *sum += sign * other);
@@ -88,7 +88,7 @@ impl RegressionSums {
 }
 
 impl CovariateEffects {
-    /// CovariateEffects of `covariates` on `series`, which has `day_steps` steps a day.
+    /// Effects of `covariates` on `series`, which has `day_steps` steps a day.
     ///
     /// # Errors
     /// A series without a measured value, and a step of it without a value of a covariate.
@@ -109,14 +109,14 @@ impl CovariateEffects {
             scales: scales(covariates, series),
             day_steps,
             step_millis: series.step_millis(),
-            coefficients: vec![0.0; SHAPES * covariates.width()],
+            coefficients: vec![0.0; SHAPES * covariates.columns.len()],
         };
         let seasons = effects.sums_by_season(covariates, series);
         effects.coefficients = chosen(&seasons, effects.coefficients.len());
         Ok(effects)
     }
 
-    /// RegressionSums of the regression, by season.
+    /// Sums of the regression, by season.
     fn sums_by_season(&self, covariates: &Covariates, series: &Series) -> Vec<RegressionSums> {
         let week = 7 * self.day_steps;
         let season = if series.len() >= 3 * week { week } else { self.day_steps };
@@ -141,12 +141,11 @@ impl CovariateEffects {
 
     /// Features at a time, [`SHAPES`] a covariate; 0 where a covariate has no value.
     fn features(&self, covariates: &Covariates, epoch_millis: i64, row: &mut [f64]) {
-        let mut values = vec![0.0; covariates.width()];
-        covariates.row(epoch_millis, &mut values);
         let phase = epoch_millis.div_euclid(self.step_millis).rem_euclid(self.day_steps as i64);
         let (sin, cos) = (std::f64::consts::TAU * phase as f64 / self.day_steps as f64).sin_cos();
-        for ((shapes, value), (mean, spread)) in row.chunks_exact_mut(SHAPES).zip(values).zip(&self.scales) {
-            let value = if value.is_finite() { (value - mean) / spread } else { 0.0 };
+        let columns = covariates.columns.iter().zip(&self.scales);
+        for (shapes, (column, (mean, spread))) in row.chunks_exact_mut(SHAPES).zip(columns) {
+            let value = value_at(&column.series, epoch_millis).map_or(0.0, |value| (value - mean) / spread);
             shapes.copy_from_slice(&[value, value * sin, value * cos]);
         }
     }
@@ -176,23 +175,15 @@ impl CovariateEffects {
 
 /// Mean and spread of each covariate over the steps of a series; a spread of 1 where it never changes.
 fn scales(covariates: &Covariates, series: &Series) -> Vec<(f64, f64)> {
-    let width = covariates.width();
-    let (mut sums, mut squares) = (vec![0.0; width], vec![0.0; width]);
-    let mut row = vec![0.0; width];
-    for index in 0..series.len() {
-        covariates.row(series.time_epoch_millis(index), &mut row);
-        for (column, value) in row.iter().enumerate() {
-            sums[column] += value;
-            squares[column] += value * value;
-        }
-    }
     let steps = series.len() as f64;
-    let of = |(sum, square): (f64, f64)| {
-        let mean = sum / steps;
-        let spread = (square / steps - mean * mean).max(0.0).sqrt();
+    let of = |column: &NamedSeries| {
+        let at = |index| value_at(&column.series, series.time_epoch_millis(index)).unwrap_or(0.0);
+        let values = || (0..series.len()).map(at);
+        let mean = values().sum::<f64>() / steps;
+        let spread = (values().map(|value| (value - mean).powi(2)).sum::<f64>() / steps).sqrt();
         (mean, if spread > 1e-9 * mean.abs().max(1e-9) { spread } else { 1.0 })
     };
-    sums.into_iter().zip(squares).map(of).collect()
+    covariates.columns.iter().map(of).collect()
 }
 
 /// Coefficients of the penalty that predicts seasons best which were left out; zeros where none predicts better than

@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::Series;
 
 pub use effects::CovariateEffects;
-pub use regressed::{FittedRegressed, KnownEffects, Regressed};
+pub use regressed::{CovariateRegression, FittedRegressed, Regressed};
 
 /// Covariates by name, each with values by time. Steps of a covariate may be longer than those of the load: the value
 /// of a day holds all day.
@@ -80,16 +80,6 @@ impl From<Covariates> for Vec<NamedSeries> {
 }
 
 impl Covariates {
-    /// Names, in the order of the columns.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|column| column.name.as_str())
-    }
-
-    /// Number of covariates, at least 1.
-    pub fn width(&self) -> usize {
-        self.columns.len()
-    }
-
     /// Checks that each of `steps` steps of `step_millis` from `start` on has a value of every covariate.
     ///
     /// # Errors
@@ -102,13 +92,6 @@ impl Covariates {
             }
         }
         Ok(())
-    }
-
-    /// Values at a time, in the order of the columns; NaN where a covariate has none.
-    pub fn row(&self, epoch_millis: i64, row: &mut [f64]) {
-        for (value, column) in row.iter_mut().zip(&self.columns) {
-            *value = value_at(&column.series, epoch_millis).unwrap_or(f64::NAN);
-        }
     }
 
     /// Covariates from `epoch_millis` on.

@@ -16,10 +16,10 @@ pub struct Regressed<M> {
     pub day_steps: usize,
 }
 
-/// CovariateEffects of covariates, and the covariates that they are read from.
+/// Effects of covariates, and the covariates that the effects belong to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KnownEffects {
+pub struct CovariateRegression {
     /// Coefficients, with the scales that they are for.
     pub effects: CovariateEffects,
     /// Covariates by time.
@@ -32,8 +32,8 @@ pub struct KnownEffects {
 pub struct FittedRegressed<F> {
     /// Forecaster of the load without the effects.
     pub inner: F,
-    /// CovariateEffects of the covariates.
-    pub known: KnownEffects,
+    /// Regression on the covariates.
+    pub regression: CovariateRegression,
     /// Time of the next step, milliseconds since 1970.
     pub next_epoch_millis: i64,
     /// Length of a step, milliseconds.
@@ -54,7 +54,7 @@ impl<M: Fit> Fit for Regressed<M> {
         let plain = series.with_values(plain);
         Ok(FittedRegressed {
             inner: self.inner.fit(&plain)?,
-            known: KnownEffects { effects, covariates: self.covariates.clone() },
+            regression: CovariateRegression { effects, covariates: self.covariates.clone() },
             next_epoch_millis: series.end_epoch_millis(),
             step_millis: series.step_millis(),
         })
@@ -62,16 +62,8 @@ impl<M: Fit> Fit for Regressed<M> {
 }
 
 impl<F> FittedRegressed<F> {
-    /// Checks that every covariate is known for the next `horizon` steps.
-    ///
-    /// # Errors
-    /// The first step without a value.
-    pub fn check(&self, horizon: Horizon) -> Result<(), super::CovariateError> {
-        self.known.covariates.check(self.next_epoch_millis, self.step_millis, horizon.get())
-    }
-
     fn effect(&self, step: usize) -> f64 {
-        self.known.effects.at(&self.known.covariates, self.next_epoch_millis + step as i64 * self.step_millis)
+        self.regression.effects.at(&self.regression.covariates, self.next_epoch_millis + step as i64 * self.step_millis)
     }
 }
 
@@ -83,13 +75,14 @@ impl<F: Predict> Predict for FittedRegressed<F> {
         let effects: Vec<f64> = (0..horizon.get()).map(|step| self.effect(step)).collect();
         Forecast::from_quantiles(horizon, levels, |step, level| {
             let column = all.partition_point(|&other| other < level);
-            self.known.effects.with(plain.quantiles()[[step, column]], effects[step])
+            self.regression.effects.with(plain.quantiles()[[step, column]], effects[step])
         })
     }
 
     fn update(&mut self, values: &[f64]) {
         for &value in values {
-            let plain = if value.is_finite() { self.known.effects.without(value, self.effect(0)) } else { f64::NAN };
+            let plain =
+                if value.is_finite() { self.regression.effects.without(value, self.effect(0)) } else { f64::NAN };
             self.inner.update(&[plain]);
             self.next_epoch_millis += self.step_millis;
         }
@@ -173,8 +166,9 @@ mod tests {
             day_steps: DAY,
         };
         let fitted = regressed(values.clone()).fit(&series).unwrap();
-        assert!(fitted.check(Horizon::steps(DAY)).is_ok());
-        let beyond = fitted.check(Horizon::steps(DAY + 1)).unwrap_err();
+        let ahead = |steps| fitted.regression.covariates.check(fitted.next_epoch_millis, fitted.step_millis, steps);
+        assert!(ahead(DAY).is_ok());
+        let beyond = ahead(DAY + 1).unwrap_err();
         assert!(beyond.to_string().contains("`promotion` has no value at 2678400000"), "{beyond}");
         values[100] = f64::NAN;
         let error = regressed(values).fit(&series).unwrap_err().to_string();
@@ -192,11 +186,11 @@ mod tests {
         let read: ForecasterSnapshot = serde_json::from_str(&text).unwrap();
         let mut read = FittedRegressed {
             inner: read.forecaster,
-            known: read.known.unwrap(),
+            regression: read.regression.unwrap(),
             next_epoch_millis: read.next_epoch_millis,
             step_millis: read.step_millis,
         };
-        assert!(read.known.covariates.check(29 * DAY as i64 * HOUR, HOUR, 1).is_err(), "the past is not kept");
+        assert!(read.regression.covariates.check(29 * DAY as i64 * HOUR, HOUR, 1).is_err(), "the past is not kept");
         for forecaster in [&mut fitted, &mut read] {
             forecaster.update(&load(31 * DAY, &promotion(31 * DAY))[30 * DAY..]);
         }

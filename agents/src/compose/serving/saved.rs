@@ -84,7 +84,7 @@ impl SavedForecaster {
         }
         let net = match self {
             Self::Trained { net, .. } => net,
-            Self::Fitted(snapshot) if snapshot.known.is_some() => return Err(Misfit::Covariates),
+            Self::Fitted(snapshot) if snapshot.regression.is_some() => return Err(Misfit::Covariates),
             Self::Fitted(_) => return Ok(()),
         };
         let spec = net.spec();

@@ -29,7 +29,7 @@ pub fn fit(studies: &[Study], to: &Path) -> Result<(), CommandError> {
     }
     for study in studies {
         let snapshot = study.fitted().map_err(|error| CommandError::input(format!("fit: {error}")))?;
-        if snapshot.known.as_ref().is_some_and(|known| known.effects.are_none()) {
+        if snapshot.regression.as_ref().is_some_and(|regression| regression.effects.are_none()) {
             let of = study.id.as_ref().map(|id| format!(" of {id}")).unwrap_or_default();
             say(&format!("The covariates{of} predict nothing of the load, so they have no effect."));
         }
@@ -106,7 +106,7 @@ fn of_folder(folder: &Path) -> Result<Vec<HoursAhead>, CommandError> {
 impl HoursAhead {
     fn of(id: Option<String>, snapshot: ForecasterSnapshot) -> Self {
         let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, .. } = snapshot;
-        let covariates = snapshot.known.as_ref().map(|known| known.covariates.clone());
+        let covariates = snapshot.regression.as_ref().map(|regression| regression.covariates.clone());
         Self { id, next_epoch_millis, step_millis, day_steps, covariates, forecaster: snapshot.into_forecaster() }
     }
 

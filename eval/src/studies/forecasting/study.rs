@@ -79,13 +79,7 @@ pub fn read_panel(config: &SeriesConfig) -> Result<SeriesPanel, DataError> {
             Cow::Owned(read.map_err(|source| DataError::Read { path: config.path.clone(), source })?)
         }
     };
-    let panel = panel::parse(&config.path, &bytes, &config.options(), &config.ids)?;
-    match panel.report.refused.examples.iter().min_by_key(|(line, _)| *line) {
-        Some((line, problem)) => {
-            Err(DataError::Row { path: config.path.clone(), line: *line, problem: problem.clone() })
-        }
-        None => Ok(panel),
-    }
+    panel::parse(&config.path, &bytes, &config.options(), &config.ids)?.strict(&config.path)
 }
 
 /// Reads the one series of a file, as [`read_panel`] does.
@@ -93,12 +87,7 @@ pub fn read_panel(config: &SeriesConfig) -> Result<SeriesPanel, DataError> {
 /// # Errors
 /// As [`read_panel`], and a panel of several series.
 pub fn read_series(config: &SeriesConfig) -> Result<Series, DataError> {
-    let SeriesPanel { series, .. } = read_panel(config)?;
-    let found = series.len();
-    match <[PanelSeries; 1]>::try_from(series) {
-        Ok([only]) => Ok(only.series),
-        Err(_) => Err(DataError::ManySeries { path: config.path.clone(), found }),
-    }
+    read_panel(config)?.only(&config.path)
 }
 
 /// Days after the end of a series for which dates of holidays are known: on a day that the file does not list, there
