@@ -26,6 +26,7 @@ mod learned_bundle;
 mod learned_cartpole;
 mod learned_exact;
 mod learned_golden;
+mod learned_hold;
 mod learned_offline;
 mod learned_probes;
 mod learned_queue;

@@ -33,6 +33,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/heterogeneous", include_str!("../experiment/heterogeneous.toml")),
     shipped("experiment/heterogeneous-ppo", include_str!("../experiment/heterogeneous-ppo.toml")),
     shipped("experiment/heterogeneous-tpu", include_str!("../experiment/heterogeneous-tpu.toml")),
+    shipped("experiment/hold", include_str!("../experiment/hold.toml")),
     shipped("experiment/linear", include_str!("../experiment/linear.toml")),
     shipped("experiment/live", include_str!("../experiment/live.toml")),
     shipped("experiment/llm-services", include_str!("../experiment/llm-services.toml")),

@@ -56,7 +56,7 @@ pub enum TrainError {
     },
     /// Nothing to train.
     #[error(
-        "the experiment has no agent: add [agent.evolution], [agent.expert_iteration], [agent.ppo] or [agent.cem], or compare policies with `goodput eval`"
+        "the experiment has no agent: add [agent.evolution], [agent.expert_iteration], [agent.hold], [agent.ppo] or [agent.cem], or compare policies with `goodput eval`"
     )]
     NoAgent,
     /// A learner that no other machine can help.

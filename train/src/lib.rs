@@ -8,6 +8,7 @@
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
 //! - [`expert_iteration`]: exact rollouts of changes, and a utility that is fitted to what they show.
+//! - [`hold`]: exact rollouts of changes that are held back, and a net that is fitted to what they show.
 //! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
 //! - [`queue`]: learned orders of batch queues.
 //! - [`returns`]: what a run costs from any moment on.
@@ -40,6 +41,7 @@ pub mod export;
 pub mod forecaster;
 pub mod gate;
 pub mod guide;
+pub mod hold;
 pub mod log;
 pub mod memory;
 pub mod model_card;
@@ -115,6 +117,7 @@ pub fn distributable(experiment: &Experiment) -> Result<&EvolutionAgent, TrainEr
         Some(AgentConfig::Evolution(agent)) => return Ok(agent),
         Some(AgentConfig::Ppo(_)) => "[agent.ppo]",
         Some(AgentConfig::Cem(_)) => "[agent.cem]",
+        Some(AgentConfig::Hold(_)) => "[agent.hold]",
         Some(AgentConfig::Offline(_)) => "[agent.offline]",
         Some(AgentConfig::Queue(_)) => "[agent.queue]",
         Some(AgentConfig::Expert(_)) => "[agent.expert_iteration]",
@@ -154,6 +157,7 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Expert(agent)) => expert_iteration::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Hold(agent)) => hold::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Queue(agent)) => queue::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),

@@ -42,7 +42,7 @@ impl ModelCard<'_> {
         let (bundle, card) = (self.bundle, &self.bundle.card);
         let size = bundle.to_bytes().len() as f64 / 1024.0;
         let learned_from = match bundle.kind() {
-            "utility" | "linear" => "Episodes learned from",
+            "utility" | "linear" | "hold" => "Episodes learned from",
             "queue" => "Steps of its training",
             _ => "Decisions learned from",
         };

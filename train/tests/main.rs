@@ -8,6 +8,7 @@ mod expenses;
 mod expert_fit;
 mod expert_iteration;
 mod guarantees;
+mod hold;
 mod offline;
 mod queue;
 mod resume;

@@ -8,6 +8,7 @@ use super::model::{Model, PolicyBundle};
 use crate::compose::loaning::{RecallPricing, SharedJobValues, Sharing, Variant};
 use crate::nets::onnx::OnnxFaults;
 use crate::policies::deployed::Deployed;
+use crate::policies::hold::HoldPolicy;
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
 
@@ -25,6 +26,11 @@ impl PolicyBundle {
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
             Model::Queue(queue) => queue.policy(),
+            Model::Hold(learned) => {
+                let (decoder, seed) = (Decoder::deserialize(&self.card.decoder)?, self.card.provenance.seed);
+                let held = HoldPolicy::new(learned, decoder.batching, decoder.information, seed);
+                Box::new(held.map_err(serde::de::Error::custom)?)
+            }
         })
     }
 
@@ -52,7 +58,7 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy at work in rounds of the gym; a utility or a queue has no say in
+    /// The net or linear policy at work in rounds of the gym; a policy of another kind has no say in
     /// them and always waits.
     ///
     /// # Errors
@@ -77,7 +83,7 @@ impl PolicyBundle {
             Model::Net(weights) => Deployed::net(weights, normaliser),
             Model::Onnx(net) => Deployed::onnx(net, normaliser),
             Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
-            Model::Utility(_) | Model::Queue(_) => Deployed::waits(),
+            Model::Utility(_) | Model::Queue(_) | Model::Hold(_) => Deployed::waits(),
         }
     }
 }

@@ -20,7 +20,7 @@ impl PolicyBundle {
             Model::Utility(utility) => {
                 return Ok(Explained::dividing(utility, Decoder::deserialize(&self.card.decoder)?));
             }
-            Model::Queue(queue) => return Ok(Explained::published(queue.policy())),
+            Model::Queue(_) | Model::Hold(_) => return Ok(Explained::published(self.policy(expected)?)),
         };
         let scored = Scored { model, normaliser: self.normaliser.clone(), types: self.card.types.clone() };
         Ok(Explained::playing(self.playing()?.with_expected_peak(expected), scored))

@@ -6,6 +6,7 @@ use super::card::{Card, Provenance};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{NetConfig, Weights};
+use crate::policies::hold::{self, LearnedHold};
 use crate::policies::linear::Linear;
 use crate::policies::queue::{self, LearnedQueue};
 use crate::policies::rounds::Decoder;
@@ -57,6 +58,8 @@ pub enum Model {
     Utility(Utility),
     /// An order of a batch queue. It plays no rounds of the gym.
     Queue(LearnedQueue),
+    /// A choice of what to hold back of a published policy's changes. It plays no rounds of the gym.
+    Hold(LearnedHold),
 }
 
 impl PolicyBundle {
@@ -87,14 +90,14 @@ impl PolicyBundle {
             Model::Net(weights) => weights.layout(),
             Model::Onnx(net) => net.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) | Model::Queue(_) => &NO_ROUNDS,
+            Model::Utility(_) | Model::Queue(_) | Model::Hold(_) => &NO_ROUNDS,
         }
     }
 
     /// Whether the model plays rounds of the gym, from observations of its [layout](Self::layout).
-    /// A utility and a queue look at the cluster themselves.
+    /// A utility, a queue and a choice around a published policy look at the cluster themselves.
     pub const fn plays_rounds(&self) -> bool {
-        !matches!(self.model, Model::Utility(_) | Model::Queue(_))
+        !matches!(self.model, Model::Utility(_) | Model::Queue(_) | Model::Hold(_))
     }
 
     /// Hash of the schema that this program's policies of this kind and shape are trained on.
@@ -103,6 +106,7 @@ impl PolicyBundle {
             Model::Net(_) | Model::Onnx(_) | Model::Linear(_) => self.layout().schema_hash(),
             Model::Utility(utility) => utility.theta.schema_hash(),
             Model::Queue(_) => queue::schema_hash(),
+            Model::Hold(_) => hold::schema_hash(),
         }
     }
 
@@ -118,7 +122,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `onnx`, `linear`, `utility` or `queue`.
+    /// Name of the kind of policy: `set`, `mlp`, `onnx`, `linear`, `utility`, `queue` or `hold`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -129,6 +133,7 @@ impl PolicyBundle {
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
             Model::Queue(_) => "queue",
+            Model::Hold(_) => "hold",
         }
     }
 }

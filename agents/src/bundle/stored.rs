@@ -14,6 +14,7 @@ use crate::nets::archive::{Archive, ArchiveError, Blob, Entry, write_with};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::OnnxNet;
 use crate::nets::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
+use crate::policies::hold::{self, LearnedHold};
 use crate::policies::linear::Linear;
 use crate::policies::queue::{self, LearnedQueue, QueueRule, QueueScore};
 use crate::policies::utility::{Experience, Group, Theta, Utility};
@@ -45,6 +46,7 @@ enum Kind {
     Linear,
     Utility(StoredUtility),
     Queue(StoredQueue),
+    Hold(StoredHold),
 }
 
 /// Manifest of an order of a queue.
@@ -57,10 +59,21 @@ struct StoredQueue {
     net: Option<SetConfig>,
 }
 
+/// Manifest of a choice around a published policy.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredHold {
+    teacher: String,
+    net: SetConfig,
+    /// Absent: nothing is held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<f32>,
+}
+
 /// Name of the weights of a linear score.
 const SCORE: &str = "score.weight";
-/// Slots of a stored set encoder over a queue. Its weights do not depend on their number.
-const QUEUE_SLOTS: usize = 1;
+/// Slots of a stored set encoder over a queue or over changes. Its weights do not depend on their number.
+const STORED_SLOTS: usize = 1;
 
 /// Manifest of a utility, which gives meaning to its tensors.
 #[derive(Serialize, Deserialize)]
@@ -142,6 +155,7 @@ impl PolicyBundle {
             }
             Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
             Kind::Queue(stored) => Model::Queue(queue(archive, stored)?),
+            Kind::Hold(stored) => Model::Hold(held(archive, stored)?),
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
                 weights.extend(archive.tensor("wait.bias", &[layout.others()])?);
@@ -203,6 +217,12 @@ impl PolicyBundle {
                 };
                 Kind::Queue(StoredQueue { rule: queue.rule, net })
             }
+            Model::Hold(LearnedHold { teacher, weights, threshold }) => {
+                tensors.extend(entries(weights.layers(), weights.data()));
+                let net = weights.set_config().cloned().unwrap_or_default();
+                let threshold = Some(*threshold).filter(|threshold| threshold.is_finite());
+                Kind::Hold(StoredHold { teacher: teacher.clone(), net, threshold })
+            }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
         if let Some((mean, deviation, _)) = parts {
@@ -221,7 +241,7 @@ impl PolicyBundle {
 
     fn utility(&self) -> Option<&Utility> {
         match &self.model {
-            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) | Model::Queue(_) => None,
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) | Model::Queue(_) | Model::Hold(_) => None,
             Model::Utility(utility) => Some(utility),
         }
     }
@@ -262,6 +282,19 @@ fn utility(archive: &Archive<'_>, stored: StoredUtility) -> Result<Utility, Arch
     Ok(Utility { theta, experience, siblings: stored.siblings, efficiency: !stored.throughput_only })
 }
 
+fn held(archive: &Archive<'_>, stored: StoredHold) -> Result<LearnedHold, ArchiveError> {
+    let broken = |reason: String| ArchiveError::BadHeader { reason };
+    let StoredHold { teacher, net, threshold } = stored;
+    let (config, layout) = (NetConfig::Set(net), hold::layout(STORED_SLOTS));
+    let data = numbers(archive, &config.layers(&layout))?;
+    let weights = Weights::from_data(&config, layout, data).map_err(|error| broken(error.to_string()))?;
+    let learned = LearnedHold { teacher, weights, threshold: threshold.unwrap_or(f32::INFINITY) };
+    match learned.teacher(0) {
+        Ok(_) => Ok(learned),
+        Err(error) => Err(broken(error.to_string())),
+    }
+}
+
 fn queue(archive: &Archive<'_>, stored: StoredQueue) -> Result<LearnedQueue, ArchiveError> {
     let broken = |reason: String| ArchiveError::BadHeader { reason };
     let score = match stored.net {
@@ -272,7 +305,7 @@ fn queue(archive: &Archive<'_>, stored: StoredQueue) -> Result<LearnedQueue, Arc
             QueueScore::Linear(weights.ok_or_else(|| broken("a weight is not finite".into()))?)
         }
         Some(config) => {
-            let (config, layout) = (NetConfig::Set(config), queue::layout(QUEUE_SLOTS));
+            let (config, layout) = (NetConfig::Set(config), queue::layout(STORED_SLOTS));
             let data = numbers(archive, &config.layers(&layout))?;
             let weights = Weights::from_data(&config, layout, data);
             QueueScore::Net(weights.map_err(|error| broken(error.to_string()))?)

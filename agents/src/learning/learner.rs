@@ -83,6 +83,16 @@ impl Learner {
         &self.weights
     }
 
+    /// Takes other weights of the net; the optimiser keeps its moments.
+    pub(super) fn set_weights(&mut self, weights: Weights) {
+        self.weights = weights;
+    }
+
+    /// Device of the tensor framework.
+    pub(super) const fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// The optimiser as it is now.
     pub const fn adam(&self) -> &Adam {
         &self.adam

@@ -7,9 +7,10 @@
 //! - [`adam`], [`gae`]: the optimiser; advantages in continuous time.
 //! - [`cem`], [`cma`]: searches without gradients.
 //! - [`teacher`]: any policy as a source of labels.
-//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, [`iql`].
+//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, [`advantages`], [`iql`].
 
 pub mod adam;
+pub mod advantages;
 pub mod cem;
 pub mod cma;
 pub mod gae;

@@ -9,6 +9,7 @@
 //! - [`archive`]: named tensors and a header in one file.
 //! - [`distribution`]: masked categorical distributions on the host.
 //! - [`fused`]: the forward pass in plain Rust; rollouts, evaluation and the executor use it.
+//! - [`slots`]: scores of any number of slots by a set encoder.
 //! - [`onnx`]: nets of any other shape, as ONNX graphs.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
 //! - with the feature `learn`: [`layers`], the same nets in burn, and their gradients.
@@ -20,6 +21,7 @@ pub mod init;
 pub mod normaliser;
 pub mod onnx;
 pub(crate) mod simd;
+pub mod slots;
 pub mod weights;
 
 #[cfg(feature = "learn")]

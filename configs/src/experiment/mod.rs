@@ -4,6 +4,7 @@
 mod circumstances;
 mod evolution;
 mod expert;
+mod hold;
 mod known;
 mod offline;
 mod ppo;
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
 pub use self::evolution::{EvolutionAgent, started};
 pub use self::expert::ExpertAgent;
+pub use self::hold::HoldAgent;
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
@@ -114,6 +116,8 @@ pub enum AgentConfig {
     /// Expert iteration of utilities: exact rollouts of changes, and a fit on what they show.
     #[serde(rename = "expert_iteration")]
     Expert(ExpertAgent),
+    /// Expert iteration of a net that holds back changes of a published policy.
+    Hold(HoldAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
     /// An order of a batch queue.
@@ -128,6 +132,7 @@ impl AgentConfig {
             Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
             Self::Expert(agent) => Some(&agent.teacher),
+            Self::Hold(agent) => Some(&agent.teacher),
         }
     }
 
@@ -138,6 +143,7 @@ impl AgentConfig {
             Self::Cem(_) | Self::Offline(_) | Self::Queue(_) => "agent",
             Self::Evolution(_) => "agent.evolution.teacher",
             Self::Expert(_) => "agent.expert_iteration.teacher",
+            Self::Hold(_) => "agent.hold.teacher",
         }
     }
 }
@@ -177,7 +183,8 @@ pub struct TrainConfig {
     pub loads: Vec<f64>,
     /// Sizes of the cluster on which training episodes take turns, as shares of its nodes, each with the loads in
     /// proportion; empty: the cluster as it is. The bundle records the range, and a live daemon relies on a net from
-    /// half to twice of it. For `[agent.ppo]`, `[agent.evolution]` and `[agent.expert_iteration]`.
+    /// half to twice of it. For `[agent.ppo]`, `[agent.evolution]`, `[agent.expert_iteration]` and
+    /// `[agent.hold]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<f64>,
     /// Circumstances that training episodes draw; absent: as the experiment says.
@@ -298,6 +305,9 @@ impl Experiment {
         if let Some(AgentConfig::Expert(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
         }
+        if let Some(AgentConfig::Hold(agent)) = &self.agent {
+            agent.check(self)?;
+        }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
@@ -340,17 +350,20 @@ impl Experiment {
         let only = |key, expected: &str| SetupError::Value { key, value: "given".into(), expected: expected.into() };
         let agent = self.agent.as_ref();
         let plays = agent.is_none_or(|agent| {
-            matches!(agent, AgentConfig::Ppo(_) | AgentConfig::Evolution(_) | AgentConfig::Expert(_))
+            matches!(
+                agent,
+                AgentConfig::Ppo(_) | AgentConfig::Evolution(_) | AgentConfig::Expert(_) | AgentConfig::Hold(_)
+            )
         });
         if !plays && (randomise.is_some() || curriculum.is_some()) {
-            let expected = "none but with [agent.ppo], [agent.evolution] and [agent.expert_iteration]";
+            let expected = "none but with [agent.ppo], [agent.evolution], [agent.expert_iteration] and [agent.hold]";
             return Err(only("train.randomise or train.curriculum", expected));
         }
         if !sizes.is_empty() {
             let alone = self.services.is_empty() && self.tenants.is_empty();
             if !plays || !alone || !matches!(self.workload, WorkloadConfig::Synthetic(_)) {
-                let expected = "none but with [agent.ppo], [agent.evolution] and [agent.expert_iteration] on a synthetic \
-                                workload without services and tenants";
+                let expected = "none but with [agent.ppo], [agent.evolution], [agent.expert_iteration] and [agent.hold] on a \
+                                synthetic workload without services and tenants";
                 return Err(only("train.sizes", expected));
             }
         }

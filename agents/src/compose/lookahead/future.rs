@@ -120,7 +120,7 @@ impl Future {
         // A job that is refused costs what a job costs that stays to the end: refusing is no way to be fast.
         let span = (run.now() - self.start.now).as_secs_f64();
         let refused = run.records().iter().filter(|job| job.refused.is_some()).count() as f64;
-        let cost = run.job_millis() as f64 / 1e3 + left(&run.view()) + refused * span;
+        let cost = run.job_millis() as f64 / 1e3 + left_secs(&run.view()) + refused * span;
         Ok(PlayedFuture { cost, steps: run.steps() })
     }
 }
@@ -159,9 +159,10 @@ pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan) {
 /// Replicas beyond those of any job: what a job can use does not depend on what it has explored.
 const EXPLORED: u32 = 1 << 20;
 
-/// Time that the jobs of a future still need at its end, seconds, summed over jobs: each on an equal share of the
-/// accelerators, and longer where these shares are more than there are.
-fn left(view: &ClusterView<'_>) -> f64 {
+/// Time that the jobs of a simulated cluster still need, seconds, summed over jobs: each on an equal share of the
+/// accelerators, and longer where these shares are more than there are. It goes by the work that the jobs truly have
+/// left, so it is for futures and training episodes alone.
+pub fn left_secs(view: &ClusterView<'_>) -> f64 {
     // The work of a future was drawn, so that nothing of the run is told by it.
     let mut told = *view;
     told.information = Information::Oracle;

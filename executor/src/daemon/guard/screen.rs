@@ -79,11 +79,12 @@ impl Screen {
             // What it makes of an observation is looked at.
             Model::Onnx(_) => true,
             Model::Linear(linear) => linear.weights().iter().all(|value| value.is_finite()),
-            Model::Utility(_) | Model::Queue(_) => true, // made of finite numbers
+            // They are made of finite numbers.
+            Model::Utility(_) | Model::Queue(_) | Model::Hold(_) => true,
         };
         let observer = match &bundle.model {
             Model::Utility(utility) => Some(Observer::new(utility)),
-            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) | Model::Queue(_) => None,
+            Model::Net(_) | Model::Onnx(_) | Model::Linear(_) | Model::Queue(_) | Model::Hold(_) => None,
         };
         let graph = matches!(bundle.model, Model::Onnx(_)).then(|| bundle.deploy());
         let encoder = Encoder::new(*bundle.layout());

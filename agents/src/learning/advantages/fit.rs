@@ -1,0 +1,103 @@
+//! The fit, by minibatches and Adam.
+
+use burn::tensor::Device;
+use rand::Rng;
+
+use super::{AdvantageConfig, ChangeSample};
+use crate::learning::learner::{Diverged, Learner};
+use crate::nets::backward::{NetOutput, forward};
+use crate::nets::shard::Shard;
+use crate::nets::weights::Weights;
+
+impl Learner {
+    /// Fits the scores to `samples`; `left_out` are for the choice of the number of passes. The mean squared error on
+    /// them is that of scores of 0 in the first place, and that of the weights that are kept in the second.
+    ///
+    /// # Errors
+    /// [`Diverged`] when a gradient is not finite; the weights are those before that minibatch.
+    pub fn fit_advantages(
+        &mut self,
+        config: &AdvantageConfig,
+        samples: &[ChangeSample],
+        left_out: &[ChangeSample],
+        random: &mut impl Rng,
+    ) -> Result<[f64; 2], Diverged> {
+        let nothing = mean_square(left_out);
+        let mut best = (self.advantage_error(left_out), self.weights().clone());
+        for epoch in 0..config.epochs {
+            for (at, rows) in Self::minibatches(samples.len(), config.minibatch, random).into_iter().enumerate() {
+                let chosen: Vec<&ChangeSample> = rows.iter().map(|&row| &samples[row as usize]).collect();
+                let (_, mut gradient) = advantage_gradient(self.weights(), &chosen, self.device());
+                self.step(&mut gradient, config.max_grad_norm, config.learning_rate, epoch * samples.len() + at)?;
+            }
+            let error = self.advantage_error(left_out);
+            if error < best.0 {
+                best = (error, self.weights().clone());
+            }
+        }
+        self.set_weights(best.1);
+        Ok([nothing, best.0])
+    }
+
+    /// Weighted mean squared error of the scores on samples.
+    pub fn advantage_error(&self, samples: &[ChangeSample]) -> f64 {
+        let all: Vec<&ChangeSample> = samples.iter().collect();
+        if all.is_empty() { 0.0 } else { advantage_gradient(self.weights(), &all, self.device()).0 }
+    }
+
+    /// The weighted mean squared error on samples, and its gradient.
+    pub fn advantage_gradient(&self, samples: &[ChangeSample]) -> (f64, Vec<f32>) {
+        advantage_gradient(self.weights(), &samples.iter().collect::<Vec<_>>(), self.device())
+    }
+}
+
+fn mean_square(samples: &[ChangeSample]) -> f64 {
+    let total: f64 = samples.iter().map(|sample| f64::from(sample.weight)).sum();
+    let square = |sample: &ChangeSample| f64::from(sample.weight) * f64::from(sample.target).powi(2);
+    samples.iter().map(square).sum::<f64>() / total.max(1e-12)
+}
+
+fn advantage_gradient(weights: &Weights, samples: &[&ChangeSample], device: &Device) -> (f64, Vec<f32>) {
+    let layout = weights.layout();
+    let slots = samples.iter().map(|sample| sample.signs.len()).max().unwrap_or(1).max(1);
+    let actions = slots * layout.verbs + layout.others();
+    let mut shard = Shard {
+        rows: samples.len(),
+        slots,
+        features: Vec::with_capacity(samples.len() * slots * layout.slot_features),
+        globals: Vec::with_capacity(samples.len() * layout.globals),
+        penalty: vec![0.0; samples.len() * actions],
+        allowed: vec![actions as u32; samples.len()],
+    };
+    for sample in samples {
+        let (changes, cluster) = sample.features.split_at(sample.features.len() - layout.globals);
+        let end = shard.features.len() + slots * layout.slot_features;
+        shard.features.extend_from_slice(changes);
+        shard.features.resize(end, 0.0);
+        shard.globals.extend_from_slice(cluster);
+    }
+    let (output, pass) = forward(weights, &shard, device);
+    let total: f32 = samples.iter().map(|sample| sample.weight).sum::<f32>().max(1e-8);
+    let mut slopes = NetOutput { scores: vec![0.0; output.scores.len()], values: vec![0.0; samples.len()] };
+    let mut error = 0.0;
+    for (row, sample) in samples.iter().enumerate() {
+        let scale = 1.0 / sample.root();
+        let scores = &output.scores[row * actions..];
+        let sum: f32 = sample.signs.iter().zip(scores).map(|(sign, score)| sign * score).sum();
+        let miss = sum * scale - sample.target;
+        let share = sample.weight / total;
+        error += f64::from(share) * f64::from(miss).powi(2);
+        let into = &mut slopes.scores[row * actions..];
+        sample.signs.iter().zip(into).for_each(|(sign, slope)| *slope = 2.0 * share * miss * sign * scale);
+    }
+    let mut gradient = vec![0.0; weights.data().len()];
+    pass.backward(&slopes, &mut gradient);
+    (error, gradient)
+}
+
+impl ChangeSample {
+    /// Root of the number of changes that were tried: the spread of what they save grows with it.
+    fn root(&self) -> f32 {
+        (self.signs.iter().filter(|sign| **sign != 0.0).count().max(1) as f32).sqrt()
+    }
+}
