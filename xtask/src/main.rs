@@ -5,7 +5,7 @@ mod go_programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::{env, fs};
 
 use go_programs::kubernetes;
@@ -304,9 +304,7 @@ fn test() -> bool {
         && slurm()
         && kubernetes()
         && pytorch()
-        && suite()
-        && example()
-        && book()
+        && suite(|| example() && book())
         && deny()
 }
 
@@ -429,18 +427,64 @@ fn unoptimised(packages: &[&str]) -> Vec<String> {
 const LINTED: [(&str, &str); 2] =
     [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__")];
 
-/// Lints of all targets, the test suite, by nextest where it is installed, and the examples in the documentation.
-fn suite() -> bool {
+/// The test program of the executor. Its tests wait for Slurm, Kubernetes and agents three quarters of their time.
+const WAITING: &str = "executor";
+
+/// Names of all other test programs, as patterns of cargo: none of them begins with the first two letters of that one.
+const OTHERS: [&str; 4] = ["--test", "[!e]*", "--test", "e[!x]*"];
+
+/// Lints of all targets, the test suite, by nextest where it is installed, and the examples in the documentation. The
+/// tests of the executor run beside all other tests and beside `rest`, which let them have the processor first.
+fn suite(rest: impl FnOnce() -> bool) -> bool {
     let options = unoptimised(&UNOPTIMISED);
-    let cargo = |words: &[&str]| {
+    let all = |words: &[&str]| -> Vec<String> {
         let all = words.iter().copied().chain(["--release", "--workspace"]);
-        run_with(&LINTED, "cargo", &all.chain(options.iter().map(String::as_str)).collect::<Vec<_>>())
+        all.chain(options.iter().map(String::as_str)).map(str::to_owned).collect()
     };
-    let units = || match has(&["nextest", "--version"]) {
-        true => cargo(&["nextest", "run", "--no-fail-fast"]),
-        false => cargo(&["test", "--lib", "--bins", "--tests", "--no-fail-fast"]),
+    let started = |program: &str, words: &[&str]| {
+        run_with(&LINTED, program, &all(words).iter().map(String::as_str).collect::<Vec<_>>())
     };
-    cargo(&["test", "--all-targets", "--no-run"]) && units() && cargo(&["test", "--doc", "--quiet"])
+    let cargo = |words: &[&str]| started("cargo", words);
+    let gently = |words: &[&str]| started("nice", &[&["cargo"], words].concat());
+    if !cargo(&["test", "--all-targets", "--no-run"]) {
+        return false;
+    }
+    if has(&["nextest", "--version"]) {
+        return cargo(&["nextest", "run", "--no-fail-fast"]) && cargo(&["test", "--doc", "--quiet"]) && rest();
+    }
+    let waiting = match Beside::start(&all(&["test", "--test", WAITING, "--no-fail-fast"])) {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            eprintln!("cannot start the tests of the executor: {error}");
+            return false;
+        }
+    };
+    let units = [&["test", "--lib", "--bins", "--no-fail-fast"][..], &OTHERS].concat();
+    let others = gently(&units) && gently(&["test", "--doc", "--quiet"]) && rest();
+    waiting.ended() && others
+}
+
+/// A cargo that runs beside others, with what it prints in a file.
+struct Beside {
+    cargo: Child,
+    printed: PathBuf,
+}
+
+impl Beside {
+    fn start(words: &[String]) -> std::io::Result<Self> {
+        let printed = target().join("beside.txt");
+        println!("\n$ cargo {} > {} &", words.join(" "), printed.display());
+        let file = fs::File::create(&printed)?;
+        let cargo = Command::new("cargo").args(words).envs(LINTED).stdout(file.try_clone()?).stderr(file).spawn();
+        Ok(Self { cargo: cargo?, printed })
+    }
+
+    /// Waits for the end and shows what was printed. True where all is well.
+    fn ended(mut self) -> bool {
+        let ok = self.cargo.wait().is_ok_and(|status| status.success());
+        println!("\n{}", fs::read_to_string(&self.printed).unwrap_or_default());
+        ok
+    }
 }
 
 /// Packages of the repository that a program outside of it is built with.
