@@ -400,13 +400,17 @@ const UNOPTIMISED: [&str; 6] =
     ["goodput-cli", "goodput-configs", "goodput-executor", "goodput-python", "goodput-testkit", "goodputd"];
 
 /// Libraries of others that are tested without optimisation, for that reason too.
-const UNOPTIMISED_LIBRARIES: [&str; 9] = [
+const UNOPTIMISED_LIBRARIES: [&str; 13] = [
     "arrow-arith",
     "arrow-cast",
     "arrow-ord",
     "arrow-select",
     "arrow-string",
     "image",
+    "k8s-openapi",
+    "kube-client",
+    "kube-core",
+    "kube-runtime",
     "minijinja",
     "protobuf",
     "tensorboard-proto",

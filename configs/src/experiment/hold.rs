@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Expert iteration (Anthony, Tian, Barber, NIPS 2017) of a net around a published policy
-/// (`goodput_agents::policies::hold`). The expert is the simulator: at moments of training episodes some changes that
-/// the teacher makes are held back for a while and others are carried out, and the opposite is played as well, each for
-/// some hours under the policy of the round. The net is fitted to what holding back saves, and with a
-/// threshold it is the policy of the next round.
+/// (`goodput_agents::policies::hold`). The expert is the simulator. At moments of training episodes it holds back some
+/// of the teacher's changes for a while and carries others out, and plays the opposite as well, each for some hours
+/// under the policy of the round. The net is fitted to what holding back saves, and with a threshold it is the policy
+/// of the next round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HoldAgent {
@@ -30,8 +30,8 @@ pub struct HoldAgent {
     pub changes: usize,
     /// Seconds for which a change is held back or carried out, whatever the policy says.
     pub span_secs: f64,
-    /// Seconds after a moment for which the episode is played. What jobs have left then counts as long as it takes on an
-    /// equal share of the accelerators.
+    /// Seconds after a moment for which the episode is played. The work that jobs have left then counts as long as it
+    /// takes on an equal share of the accelerators.
     pub horizon_secs: f64,
     /// Set encoder over the changes of a plan.
     pub net: SetConfig,
@@ -49,7 +49,7 @@ impl Default for HoldAgent {
     fn default() -> Self {
         Self {
             teacher: "sia".into(),
-            rounds: 4,
+            rounds: 3,
             episodes: 160,
             moments: 12,
             changes: 8,

@@ -34,8 +34,9 @@ use crate::search_state::SearchState;
 use crate::validate::Validation;
 use crate::{Hooks, Progress, Trained};
 
-/// Thresholds that are tried, in standard deviations of the scores: the greatest holds almost nothing back.
-const THRESHOLDS: [f64; 8] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0];
+/// Shares of the changes that the thresholds which are tried hold back, on the moments that the net was fitted to. The
+/// scores tell changes apart, and their mean is uncertain, so a threshold goes by their order.
+const SHARES: [f64; 11] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98];
 /// One of so many episodes is left out of the fit, for the choice of the number of passes.
 const LEFT_OUT: usize = 5;
 /// Standard deviations beyond which a label counts as no farther: a few changes turn a whole episode around.
@@ -81,8 +82,8 @@ struct RoundFigures {
     saved_secs: f64,
     /// Cost after the round less that before, in the mean of the trials. Costs are logarithms.
     change: f64,
-    /// The threshold in standard deviations of the scores; not a number where the policy stays.
-    threshold: f64,
+    /// Share of the changes that the threshold holds back; not a number where the policy stays.
+    share: f64,
 }
 
 /// Iterates from the latest round, or from the beginning.
@@ -124,7 +125,7 @@ pub fn train(
     };
     let mut recorder = Recorder::new(dir, "progress", state.rounds * per_round)?;
     if !began {
-        let nothing = RoundFigures { explained: 0.0, saved_secs: 0.0, change: 0.0, threshold: f64::NAN };
+        let nothing = RoundFigures { explained: 0.0, saved_secs: 0.0, change: 0.0, share: f64::NAN };
         record(&mut recorder, 0, state.best.0, state.teacher_jct_secs, nothing)?;
     }
     while state.rounds < agent.rounds {
@@ -175,7 +176,7 @@ fn iterate(
         explained: 0.0,
         saved_secs: saves.iter().sum::<f64>() / saves.len().max(1) as f64,
         change: 0.0,
-        threshold: f64::NAN,
+        share: f64::NAN,
     };
     let [fitted, left_out] = standardised(&state.samples);
     if fitted.is_empty() {
@@ -189,17 +190,18 @@ fn iterate(
     let [nothing, error] = fit.map_err(|source| TrainError::Diverged { update: state.rounds, source })?;
     figures.explained = 1.0 - error / nothing.max(1e-12);
 
-    let spread = spread(learner.weights(), &fitted);
+    let scores = scores(learner.weights(), &fitted);
     let weights = learner.weights().clone();
     let with = |threshold: f32| LearnedHold { teacher: agent.teacher.clone(), weights: weights.clone(), threshold };
-    let tried = THRESHOLDS.iter().map(|of| with((of * spread) as f32));
-    let candidates: Vec<LearnedHold> = std::iter::once(before).chain(tried).collect();
+    let above = |share: f64| scores[((1.0 - share) * scores.len() as f64) as usize % scores.len()];
+    let candidates: Vec<LearnedHold> =
+        std::iter::once(before).chain(SHARES.iter().map(|share| with(above(*share)))).collect();
     let costs = expert.costs(&candidates, &expert.trials(state.rounds))?;
     let least = (1..costs.len()).fold(0, |best, at| if costs[at] < costs[best] { at } else { best });
     if least > 0 {
         let LearnedHold { weights, threshold, .. } = &candidates[least];
         state.policy = StoredChoice { weights: weights.data().to_vec(), threshold: Some(*threshold) };
-        figures.threshold = THRESHOLDS[least - 1];
+        figures.share = SHARES[least - 1];
         figures.change = costs[least] - costs[0];
     }
     Ok(figures)
@@ -216,13 +218,12 @@ fn standardised(samples: &[Vec<ChangeSample>; 2]) -> [Vec<ChangeSample>; 2] {
     samples.each_ref().map(|part| part.iter().map(scaled).collect())
 }
 
-/// Standard deviation of the scores of all changes of the samples.
-fn spread(weights: &Weights, samples: &[ChangeSample]) -> f64 {
+/// Scores of all changes of the samples, the least first.
+fn scores(weights: &Weights, samples: &[ChangeSample]) -> Vec<f32> {
     let mut scorer = SlotScorer::new(weights);
-    let scores: Vec<f64> =
-        samples.iter().flat_map(|sample| scorer.scores(&sample.features).to_vec()).map(f64::from).collect();
-    let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
-    (scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / scores.len().max(1) as f64).sqrt()
+    let mut scores: Vec<f32> = samples.iter().flat_map(|sample| scorer.scores(&sample.features).to_vec()).collect();
+    scores.sort_unstable_by(f32::total_cmp);
+    scores
 }
 
 fn choice(agent: &HoldAgent, stored: &StoredChoice) -> Result<LearnedHold, TrainError> {
@@ -240,7 +241,7 @@ fn record(
     done: u64,
     jct_secs: f64,
     teacher_jct_secs: f64,
-    RoundFigures { explained, saved_secs, change, threshold }: RoundFigures,
+    RoundFigures { explained, saved_secs, change, share }: RoundFigures,
 ) -> Result<(), TrainError> {
     let figures = vec![
         ("eval/jct_mean_secs", jct_secs),
@@ -248,7 +249,7 @@ fn record(
         ("expert/saved_by_choices_secs", saved_secs),
         ("expert/explained_by_the_net", explained),
         ("rollout/log_ratio_to_round_before", change),
-        ("rollout/threshold", threshold),
+        ("rollout/share_held_back", share),
     ];
     Ok(recorder.record(done, &figures)?)
 }

@@ -29,7 +29,7 @@ pub struct HoldEpisodes<'a> {
     training: Episodes,
 }
 
-/// What one moment showed.
+/// Label of one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MomentLabel {
     /// The changes that were tried, and what they saved.

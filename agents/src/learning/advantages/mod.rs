@@ -39,8 +39,8 @@ pub struct ChangeSample {
     pub features: Vec<f32>,
     /// By change, 1 where the change was held back, -1 where it was carried out, and 0 where the policy chose.
     pub signs: Vec<f32>,
-    /// What these choices saved against the opposite ones.
+    /// Saving of these choices against the opposite ones.
     pub target: f32,
-    /// How much the sample counts.
+    /// Weight of the sample in the fit.
     pub weight: f32,
 }

@@ -1,4 +1,4 @@
-//! What the net sees of the changes of a plan: ratios and logarithms of order one, none of them a constant of an
+//! Observation of the changes of a plan: ratios and logarithms of order one, none of them a constant of an
 //! application.
 
 use goodput_env::gym::Layout;

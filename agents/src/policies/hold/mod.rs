@@ -2,11 +2,11 @@
 //!
 //! The published policy, the *teacher*, decides which jobs start, grow, shrink, move and stop. A net looks at every
 //! change that would stop a running job, and says what it would save to leave that job as it is. Changes that save more
-//! than a threshold are held back as far as all jobs that the teacher starts can still start, and the rest of the plan is
-//! carried out as far as it then fits. A teacher without any idea of what a restart costs learns one this way, and a net
-//! that holds nothing back is the teacher.
+//! than a threshold are held back, as far as all jobs that the teacher starts can still start. The rest of the plan is
+//! carried out as far as it then fits. So a teacher without any idea of what a restart costs learns one, and a net that
+//! holds nothing back is the teacher.
 //!
-//! - `features`: what the net sees of a change and of the cluster.
+//! - `features`: the observation of a change and of the cluster.
 //! - `plan`: a plan without the changes that are held back.
 //! - `policy`: the policy at work.
 

@@ -30,9 +30,9 @@ fn shares(change: &Change) -> bool {
     change.partner.is_some() || change.placement.share().is_some()
 }
 
-/// Holds back the changes of `held`, of which the first ones are to be held back most, as far as every job that the plan
-/// starts can still start: the last of them are carried out until it can. Of the other changes, those of running jobs
-/// that do not fit beside the jobs that stay are not carried out either.
+/// Holds back the changes of `held` as far as every job that the plan starts can still start: the last ones are carried
+/// out until it can. Of the other changes, those of running jobs that do not fit beside the jobs that stay are not
+/// carried out either.
 pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan, mut held: Vec<JobId>) {
     let free = Free::listed(view.cluster(), view.free());
     while !held.is_empty() {

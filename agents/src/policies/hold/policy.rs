@@ -26,7 +26,7 @@ pub struct HoldPolicy {
     moment: ChangeMoment,
 }
 
-/// What a counterfactual run does with the changes of some jobs for a while, whatever the net says.
+/// Orders of a counterfactual run about the changes of some jobs for a while, whatever the net says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HoldOrders {
     /// By job, whether its changes are held back.
