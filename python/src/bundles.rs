@@ -121,7 +121,7 @@ impl DeployedBundle {
         };
         if !bundle.plays_rounds() {
             return Err(refused(format!(
-                "{} is a {}, which looks at the cluster itself and not at observations",
+                "{} is a bundle of kind {}, which looks at the cluster itself and not at observations",
                 path.display(),
                 bundle.kind()
             )));

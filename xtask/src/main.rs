@@ -434,11 +434,12 @@ const LINTED: [(&str, &str); 2] =
 /// The test program of the executor. Its tests wait for Slurm, Kubernetes and agents three quarters of their time.
 const WAITING: &str = "executor";
 
-/// Names of all other test programs, as patterns of cargo: none of them begins with the first two letters of that one.
+/// Names of all other test programs, as patterns of cargo: none of them begins with the first two letters of that one,
+/// which a test checks.
 const OTHERS: [&str; 4] = ["--test", "[!e]*", "--test", "e[!x]*"];
 
 /// Lints of all targets, the test suite, by nextest where it is installed, and the examples in the documentation. The
-/// tests of the executor run beside all other tests and beside `rest`, which let them have the processor first.
+/// tests of the executor run beside all other tests, which let them have the processor first, and beside `rest`.
 fn suite(rest: impl FnOnce() -> bool) -> bool {
     let options = unoptimised(&UNOPTIMISED);
     let all = |words: &[&str]| -> Vec<String> {

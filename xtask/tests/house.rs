@@ -278,3 +278,20 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     }
     found
 }
+
+/// `cargo xtask test` runs the tests of the executor by their name, and all others by patterns that leave out what
+/// begins with `ex`.
+#[test]
+fn no_other_test_program_is_called_like_that_of_the_executor() {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let targets = metadata["packages"].as_array().unwrap().iter().flat_map(|of| of["targets"].as_array().unwrap());
+    let tests = targets.filter(|target| target["kind"][0] == "test");
+    let names: Vec<&str> = tests.map(|target| target["name"].as_str().unwrap()).collect();
+    let alike: Vec<&&str> = names.iter().filter(|name| name.starts_with("ex")).collect();
+    assert!(names.len() > 15 && alike == [&"executor"], "{alike:?} of {names:?}");
+}

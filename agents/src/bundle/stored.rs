@@ -220,7 +220,7 @@ impl PolicyBundle {
             Model::Hold(LearnedHold { teacher, weights, threshold }) => {
                 tensors.extend(entries(weights.layers(), weights.data()));
                 let net = weights.set_config().cloned().unwrap_or_default();
-                let threshold = Some(*threshold).filter(|threshold| threshold.is_finite());
+                let threshold = Some(threshold.max(f32::MIN)).filter(|threshold| threshold.is_finite());
                 Kind::Hold(StoredHold { teacher: teacher.clone(), net, threshold })
             }
         };
@@ -290,7 +290,8 @@ fn held(archive: &Archive<'_>, stored: StoredHold) -> Result<LearnedHold, Archiv
     let weights = Weights::from_data(&config, layout, data).map_err(|error| broken(error.to_string()))?;
     let learned = LearnedHold { teacher, weights, threshold: threshold.unwrap_or(f32::INFINITY) };
     match learned.teacher(0) {
-        Ok(_) => Ok(learned),
+        Ok(_) if learned.is_plain() => Ok(learned),
+        Ok(_) => Err(broken(format!("{} decides more than training", learned.teacher))),
         Err(error) => Err(broken(error.to_string())),
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HoldAgent {
-    /// The published policy of which changes are held back, and that the exported policy must not be worse than.
+    /// The published policy around which the net learns; the exported policy must not be worse.
     #[serde(deserialize_with = "policies::name")]
     #[schemars(with = "PolicyText")]
     pub teacher: String,
@@ -66,11 +66,11 @@ impl Default for HoldAgent {
 
 impl HoldAgent {
     pub(super) fn check(&self, experiment: &Experiment) -> Result<(), SetupError> {
-        if !experiment.services.is_empty() {
+        if !experiment.services.is_empty() || experiment.tenants.len() > 1 {
             return Err(SetupError::Value {
                 key: "agent.hold",
-                value: "an experiment with services".into(),
-                expected: "an experiment without [[services]]".into(),
+                value: "an experiment with services or tenants".into(),
+                expected: "an experiment without [[services]] and several [[tenants]]".into(),
             });
         }
         let positive = |value: f64| value > 0.0 && value <= 1e9;
@@ -78,7 +78,7 @@ impl HoldAgent {
         let norm = f64::from(self.fit.max_grad_norm);
         let checks: [(&'static str, f64, bool, &str); 13] = [
             ("agent.hold.rounds", self.rounds as f64, self.rounds > 0, "at least 1"),
-            ("agent.hold.episodes", self.episodes as f64, self.episodes > 1, "at least 2"),
+            ("agent.hold.episodes", self.episodes as f64, self.episodes > 4, "at least 5"),
             ("agent.hold.moments", self.moments as f64, self.moments > 0, "at least 1"),
             ("agent.hold.changes", self.changes as f64, self.changes > 0, "at least 1"),
             ("agent.hold.trials", self.trials as f64, self.trials > 0, "at least 1"),

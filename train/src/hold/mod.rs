@@ -34,8 +34,8 @@ use crate::search_state::SearchState;
 use crate::validate::Validation;
 use crate::{Hooks, Progress, Trained};
 
-/// Shares of the changes that the thresholds which are tried hold back, on the moments that the net was fitted to. The
-/// scores tell changes apart, and their mean is uncertain, so a threshold goes by their order.
+/// Shares of the changes that the thresholds which are tried hold back, on the moments of the round that the net was
+/// fitted to. The scores tell changes apart, and their mean is uncertain, so a threshold goes by their order.
 const SHARES: [f64; 11] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98];
 /// One of so many episodes is left out of the fit, for the choice of the number of passes.
 const LEFT_OUT: usize = 5;
@@ -188,9 +188,14 @@ fn iterate(
     let mut random = keyed(seed, Stream::Exploration, state.rounds);
     let fit = learner.fit_advantages(&agent.fit, &fitted, &left_out, &mut random);
     let [nothing, error] = fit.map_err(|source| TrainError::Diverged { update: state.rounds, source })?;
-    figures.explained = 1.0 - error / nothing.max(1e-12);
+    figures.explained = if left_out.is_empty() { f64::NAN } else { 1.0 - error / nothing.max(1e-12) };
 
-    let scores = scores(learner.weights(), &fitted);
+    // The shares are about the moments of the policy as it is now.
+    let latest = fitted.iter().filter(|sample| sample.weight >= 1.0);
+    let scores = scores(learner.weights(), latest);
+    if scores.is_empty() {
+        return Ok(figures);
+    }
     let weights = learner.weights().clone();
     let with = |threshold: f32| LearnedHold { teacher: agent.teacher.clone(), weights: weights.clone(), threshold };
     let above = |share: f64| scores[((1.0 - share) * scores.len() as f64) as usize % scores.len()];
@@ -219,9 +224,9 @@ fn standardised(samples: &[Vec<ChangeSample>; 2]) -> [Vec<ChangeSample>; 2] {
 }
 
 /// Scores of all changes of the samples, the least first.
-fn scores(weights: &Weights, samples: &[ChangeSample]) -> Vec<f32> {
+fn scores<'a>(weights: &Weights, samples: impl Iterator<Item = &'a ChangeSample>) -> Vec<f32> {
     let mut scorer = SlotScorer::new(weights);
-    let mut scores: Vec<f32> = samples.iter().flat_map(|sample| scorer.scores(&sample.features).to_vec()).collect();
+    let mut scores: Vec<f32> = samples.flat_map(|sample| scorer.scores(&sample.features).to_vec()).collect();
     scores.sort_unstable_by(f32::total_cmp);
     scores
 }

@@ -166,7 +166,9 @@ impl<'a> HoldEpisodes<'a> {
                     break;
                 }
             }
-            Ok(run.job_millis() as f64 / 1e3 + left_secs(&run.view()))
+            // A job that is refused costs what a job costs that stays to the end.
+            let refused = run.records().iter().filter(|job| job.refused.is_some()).count() as f64;
+            Ok(run.job_millis() as f64 / 1e3 + left_secs(&run.view()) + refused * self.agent.horizon_secs)
         };
         let half = (secs(-1.0)? - secs(1.0)?) / 2.0;
         let target = half / (tried as f64).sqrt();

@@ -9,8 +9,12 @@ use crate::nets::backward::{NetOutput, forward};
 use crate::nets::shard::Shard;
 use crate::nets::weights::Weights;
 
+/// Samples that an error is computed of at once.
+const PART: usize = 128;
+
 impl Learner {
-    /// Fits the scores to `samples`; `left_out` are for the choice of the number of passes. The mean squared error on
+    /// Fits the scores to `samples`; `left_out` are for the choice of the number of passes; without any the
+    /// last weights are kept. The mean squared error on
     /// them is that of scores of 0 in the first place, and that of the weights that are kept in the second.
     ///
     /// # Errors
@@ -31,7 +35,7 @@ impl Learner {
                 self.step(&mut gradient, config.max_grad_norm, config.learning_rate, epoch * samples.len() + at)?;
             }
             let error = self.advantage_error(left_out);
-            if error < best.0 {
+            if error < best.0 || left_out.is_empty() {
                 best = (error, self.weights().clone());
             }
         }
@@ -41,8 +45,13 @@ impl Learner {
 
     /// Weighted mean squared error of the scores on samples.
     pub fn advantage_error(&self, samples: &[ChangeSample]) -> f64 {
-        let all: Vec<&ChangeSample> = samples.iter().collect();
-        if all.is_empty() { 0.0 } else { advantage_gradient(self.weights(), &all, self.device()).0 }
+        let (mut sum, mut total) = (0.0, 0.0);
+        for part in samples.chunks(PART) {
+            let weight: f64 = part.iter().map(|sample| f64::from(sample.weight)).sum();
+            sum += weight * self.advantage_gradient(part).0;
+            total += weight;
+        }
+        sum / total.max(1e-12)
     }
 
     /// The weighted mean squared error on samples, and its gradient.

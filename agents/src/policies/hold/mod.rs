@@ -1,7 +1,7 @@
 //! A learned choice between carrying out a change and holding it back, around a published policy.
 //!
 //! The published policy, the *teacher*, decides which jobs start, grow, shrink, move and stop. A net looks at every
-//! change that would stop a running job, and says what it would save to leave that job as it is. Changes that save more
+//! change of a running job, which would restart or stop the job, and says what it would save to leave that job as it is. Changes that save more
 //! than a threshold are held back, as far as all jobs that the teacher starts can still start. The rest of the plan is
 //! carried out as far as it then fits. So a teacher without any idea of what a restart costs learns one, and a net that
 //! holds nothing back is the teacher.
@@ -40,5 +40,11 @@ impl LearnedHold {
     /// [`PolicyNameError`] where there is none of the name.
     pub fn teacher(&self, seed: u64) -> Result<Box<dyn Policy>, PolicyNameError> {
         Ok(self.teacher.parse::<NamedPolicy>()?.training(seed))
+    }
+
+    /// Whether the teacher decides about training alone, by a name that says no more.
+    pub fn is_plain(&self) -> bool {
+        let named = self.teacher.parse::<NamedPolicy>();
+        named.is_ok_and(|named| named.variant().is_none() && !named.is_beside_requests())
     }
 }

@@ -8,40 +8,42 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::placement::Free;
 
-/// Places of the changes of a plan that could be held back: each stops a running job that may stay where it is. There
-/// are none in a plan with jobs that share accelerators.
+/// Places of the changes of running jobs that could be held back. There are none in a plan with jobs that share
+/// accelerators, and none where quotas bind tenants: a job that stays might leave a tenant without its due.
 pub(super) fn places(view: &ClusterView<'_>, plan: &Plan) -> Vec<usize> {
-    if plan.changes.iter().any(shares) {
+    let job = |change: &Change| view.job(change.job);
+    let shares = |change: &Change| {
+        let shared = |job: &JobView<'_>| job.state.partner.is_some() || job.state.placement.share().is_some();
+        change.partner.is_some() || change.placement.share().is_some() || job(change).is_some_and(|job| shared(&job))
+    };
+    if view.quotas().is_some() || plan.changes.iter().any(shares) {
         return Vec::new();
     }
     let may_stay = |job: &JobView<'_>| {
         let placement = &job.state.placement;
-        let alone = job.state.partner.is_none() && placement.share().is_none();
-        alone && !placement.is_empty() && placement.slices().iter().all(|slice| view.healthy(slice.node))
+        !placement.is_empty() && placement.slices().iter().all(|slice| view.healthy(slice.node))
     };
-    let could = |change: &Change| {
-        let job = view.job(change.job);
-        job.is_some_and(|job| may_stay(&job) && job.state.placement != change.placement)
-    };
+    let could =
+        |change: &Change| job(change).is_some_and(|job| may_stay(&job) && job.state.placement != change.placement);
     (0..plan.changes.len()).filter(|&place| could(&plan.changes[place])).collect()
 }
 
-fn shares(change: &Change) -> bool {
-    change.partner.is_some() || change.placement.share().is_some()
-}
-
-/// Holds back the changes of `held` as far as every job that the plan starts can still start: the last ones are carried
-/// out until it can. Of the other changes, those of running jobs that do not fit beside the jobs that stay are not
-/// carried out either.
-pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan, mut held: Vec<JobId>) {
+/// Holds back the changes of `wanted`, the first of them first, each one if every job that the plan starts still has
+/// room beside those that are held back already. A running job with another change stays as it is too where the change
+/// does not fit then.
+pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan, wanted: &[JobId]) {
     let free = Free::listed(view.cluster(), view.free());
-    while !held.is_empty() {
-        if let Some(staying) = staying(view, plan, &free, held.iter().copied().collect()) {
-            plan.changes.retain(|change| !staying.contains(&change.job));
-            return;
+    let mut held = BTreeSet::new();
+    for &job in wanted {
+        if held.contains(&job) {
+            continue;
         }
-        held.pop();
+        let more = held.iter().copied().chain([job]).collect();
+        if let Some(staying) = staying(view, plan, &free, more) {
+            held = staying;
+        }
     }
+    plan.changes.retain(|change| !held.contains(&change.job));
 }
 
 /// Running jobs that stay as they are where those of `held` do; `None` where a job that the plan starts has no room

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
-use goodput_env::policy::{Policy, Scope};
+use goodput_env::policy::{ExpectedLoad, Look, Policy, Scope};
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
@@ -103,12 +103,21 @@ impl Policy for HoldPolicy {
         });
         let mut held: Vec<(f32, JobId)> = judged.collect();
         held.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        hold(view, &mut plan, held.into_iter().map(|(_, job)| job).collect());
+        let held: Vec<JobId> = held.into_iter().map(|(_, job)| job).collect();
+        hold(view, &mut plan, &held);
         plan
     }
 
     fn wake_at(&self) -> Option<SimTime> {
         self.teacher.wake_at()
+    }
+
+    fn expected_loads(&self) -> &[ExpectedLoad] {
+        self.teacher.expected_loads()
+    }
+
+    fn last_look(&self) -> Option<&Look> {
+        self.teacher.last_look()
     }
 
     fn round(&self) -> Option<SimTime> {

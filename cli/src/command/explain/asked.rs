@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::compose::{self, NamedPolicy, PolicyNameError, lookahead_base};
 use goodput_agents::heuristic::parameters::PolicyMaker;
@@ -165,7 +165,14 @@ impl AskedPolicy {
     /// Sentence about reasons that the policy does not give.
     pub fn silence(&self) -> String {
         match self {
-            Self::Bundle(_) => "Every job keeps what it has at this decision.".to_owned(),
+            Self::Bundle(bundle) => match &bundle.model {
+                Model::Hold(learned) => format!(
+                    "A net gives no reasons. It holds back changes of {} that it scores above {}.",
+                    learned.teacher, learned.threshold
+                ),
+                Model::Queue(_) => "An order of a queue gives no reasons.".to_owned(),
+                _ => "Every job keeps what it has at this decision.".to_owned(),
+            },
             Self::Program(program) => format!(
                 "{} gives no reasons: an external program gives the reasons that it sends with its actions.",
                 program.name()

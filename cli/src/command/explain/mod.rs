@@ -156,11 +156,11 @@ fn why(
         return Ok(Why::Simulated(look.clone()));
     }
     match asked {
-        AskedPolicy::Bundle(_) => {
+        AskedPolicy::Bundle(bundle) if !matches!(bundle.kind(), "hold" | "queue") => {
             let (job, explanation) = taken_apart(args, decision, compared)?;
             Ok(Why::TakenApart { job, explanation })
         }
-        AskedPolicy::Program(_) | AskedPolicy::Made(_) => {
+        AskedPolicy::Bundle(_) | AskedPolicy::Program(_) | AskedPolicy::Made(_) => {
             let asked_for = args.job.as_deref().map(|name| active(name, compared)).transpose()?;
             let of_job = |action: &&ChosenAction| asked_for.is_none_or(|row| action.id == Some(row.id));
             let silence = asked.silence();
