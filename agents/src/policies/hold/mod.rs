@@ -1,10 +1,10 @@
 //! A learned choice between carrying out a change and holding it back, around a published policy.
 //!
 //! The published policy, the *teacher*, decides which jobs start, grow, shrink, move and stop. A net looks at every
-//! change of a running job, which would restart or stop the job, and says what it would save to leave that job as it is. Changes that save more
-//! than a threshold are held back, as far as all jobs that the teacher starts can still start. The rest of the plan is
-//! carried out as far as it then fits. So a teacher without any idea of what a restart costs learns one, and a net that
-//! holds nothing back is the teacher.
+//! change of a running job, which would restart or stop the job, and says what it would save to leave the job as it is.
+//! Changes that save more than a threshold are held back, as far as all jobs that the teacher starts can still start.
+//! The rest of the plan is carried out as far as it then fits. So a teacher without any idea of what a restart costs
+//! learns one, and a net that holds nothing back is the teacher.
 //!
 //! - `features`: the observation of a change and of the cluster.
 //! - `plan`: a plan without the changes that are held back.
