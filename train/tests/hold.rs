@@ -103,6 +103,18 @@ fn whatever_is_held_back_the_plan_can_be_carried_out_and_every_job_ends() {
     }
 }
 
+#[test]
+fn every_teacher_that_moves_jobs_can_be_held_back() {
+    let (experiment, agent) = (experiment(agent()), agent());
+    let expert = HoldEpisodes::new(&experiment, &agent).unwrap();
+    for teacher in ["sia", "afs-l", "srtf", "optimus", "gandiva", "tiresias", "las"] {
+        let choice = LearnedHold { teacher: teacher.into(), ..choice(1, f32::MIN) };
+        let held = expert.bundle(&choice, Default::default());
+        let outcomes = runs(&experiment, 3, || held.policy(Default::default()).unwrap());
+        assert!(outcomes.iter().flat_map(|outcome| &outcome.jobs).all(|job| job.finish.is_some()), "{teacher}");
+    }
+}
+
 /// Pollux weighs a restart by the share that restarts had of the life of the job so far, and not by what the next one
 /// costs. Where a restart takes half an hour, the net alone is ahead of it on workloads that were in no training.
 #[test]

@@ -71,3 +71,62 @@ fn staying(view: &ClusterView<'_>, plan: &Plan, free: &Free, mut held: BTreeSet<
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use goodput_env::cluster::{Cluster, NodeId};
+    use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+    use goodput_env::placement::Placement;
+    use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
+    use goodput_env::sim::{Simulator, Status};
+    use goodput_env::time::SimTime;
+
+    use super::*;
+
+    const STOPS: JobId = JobId(0);
+    const MOVES: JobId = JobId(1);
+    const STARTS: JobId = JobId(2);
+
+    /// Two jobs run on the first of two nodes of four accelerators, on two and on one of them. A third one arrives.
+    fn moment() -> Simulator {
+        let job = |gpus: u32, submit: i64| JobSpec {
+            request: JobRequest { gpus, submit: SimTime::from_secs(submit), ..JobRequest::default() },
+            work: Work::Fixed { duration: SimTime::from_secs(9_000) },
+        };
+        let workload = Workload::new(Vec::new(), vec![job(2, 0), job(1, 0), job(3, 10)]);
+        let rounds = Rounds { period: None, on_churn: true };
+        let options = SimOptions { rounds, information: Information::Oracle, ..SimOptions::standard() };
+        let scenario = Scenario::new(Arc::new(Cluster::homogeneous(2, 4)), Arc::new(workload), options, 1);
+        let mut run = Simulator::new(Arc::new(scenario));
+        assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+        let mut plan = Plan::keep();
+        plan.set(STOPS, Placement::on(NodeId::at(0), 2));
+        plan.set(MOVES, Placement::on(NodeId::at(0), 1));
+        run.apply(&plan).unwrap();
+        while run.now() < SimTime::from_secs(10) {
+            assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+        }
+        run
+    }
+
+    fn left_of(start_on: usize, wanted: &[JobId]) -> Vec<JobId> {
+        let mut run = moment();
+        let mut plan = Plan::keep();
+        plan.set(STOPS, Placement::none());
+        plan.set(STARTS, Placement::on(NodeId::at(start_on), 3));
+        plan.set(MOVES, Placement::on(NodeId::at(1), 1));
+        assert_eq!(places(&run.view(), &plan), [0, 2]);
+        hold(&run.view(), &mut plan, wanted);
+        run.apply(&plan).unwrap();
+        plan.changes.iter().map(|change| change.job).collect()
+    }
+
+    #[test]
+    fn a_change_that_a_start_needs_is_carried_out_and_the_others_are_held_back() {
+        assert_eq!(left_of(0, &[]), [STOPS, STARTS, MOVES]);
+        assert_eq!(left_of(0, &[STOPS, MOVES]), [STOPS, STARTS], "the start needs what the first job gives up");
+        assert_eq!(left_of(1, &[STOPS, MOVES]), [STARTS]);
+    }
+}
