@@ -49,7 +49,7 @@ fn the_gradient_of_the_fit_is_that_of_finite_differences() {
     // The first scores of a net are nearly equal. These are not.
     weights.data_mut().iter_mut().for_each(|weight| *weight *= 3.0);
     let learner = |weights: &Weights| Learner::from_weights(weights.clone(), AdamConfig::default());
-    let (_, gradient) = learner(&weights).advantage_gradient(&samples);
+    let gradient = learner(&weights).advantage_gradient(&samples);
     assert!(gradient.iter().filter(|slope| slope.abs() > 1e-4).count() > 100);
     let mut random = rng(2, Stream::Exploration);
     for _ in 0..60 {

@@ -12,7 +12,7 @@ use crate::error::TrainError;
 /// shared.
 pub fn published(name: &str) -> Result<NamedPolicy, TrainError> {
     let named = named(name)?;
-    if named.variant().is_some() || named.is_beside_requests() {
+    if !named.is_of_training() {
         return Err(TrainError::Composed { name: name.into() });
     }
     Ok(named)

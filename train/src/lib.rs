@@ -7,8 +7,7 @@
 //!   policy that is imitated or logged.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
-//! - [`expert_iteration`]: exact rollouts of changes, and a utility that is fitted to what they show.
-//! - [`hold`]: exact rollouts of changes that are held back, and a net that is fitted to what they show.
+//! - [`expert_iteration`]: exact rollouts of changes, and a utility or a net that is fitted to what they show.
 //! - [`evaluator`]: what candidates of a search cost on episodes; [`spool`]: the evaluator of many machines.
 //! - [`queue`]: learned orders of batch queues.
 //! - [`returns`]: what a run costs from any moment on.
@@ -41,7 +40,6 @@ pub mod export;
 pub mod forecaster;
 pub mod gate;
 pub mod guide;
-pub mod hold;
 pub mod log;
 pub mod memory;
 pub mod model_card;
@@ -156,8 +154,8 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
-        Some(AgentConfig::Expert(agent)) => expert_iteration::train(experiment, agent, dir, hooks),
-        Some(AgentConfig::Hold(agent)) => hold::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Expert(agent)) => expert_iteration::utility::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Hold(agent)) => expert_iteration::hold::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Queue(agent)) => queue::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::seed::{Stream, rng};
-use goodput_train::expert_iteration::Products;
+use goodput_train::expert_iteration::utility::Products;
 use rand::RngExt;
 
 #[test]

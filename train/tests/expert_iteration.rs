@@ -16,7 +16,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
-use goodput_train::expert_iteration::ExpertEpisodes;
+use goodput_train::expert_iteration::utility::ExpertEpisodes;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::jct_mean_secs;
 use goodput_train::{Hooks, Progress, Trained, train};

@@ -13,7 +13,7 @@ use goodput_configs::seeds::HELD_OUT;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_train::Trained;
-use goodput_train::hold::HoldEpisodes;
+use goodput_train::expert_iteration::hold::HoldEpisodes;
 use goodput_train::validate::jct_mean_secs;
 
 use crate::support::train_until;

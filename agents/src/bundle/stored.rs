@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::card::Card;
 use super::error::BundleError;
 use super::model::{FORMAT, Model, PolicyBundle};
+use crate::compose::NamedPolicy;
 use crate::nets::archive::{Archive, ArchiveError, Blob, Entry, write_with};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::onnx::OnnxNet;
@@ -288,10 +289,11 @@ fn held(archive: &Archive<'_>, stored: StoredHold) -> Result<LearnedHold, Archiv
     let (config, layout) = (NetConfig::Set(net), hold::layout(STORED_SLOTS));
     let data = numbers(archive, &config.layers(&layout))?;
     let weights = Weights::from_data(&config, layout, data).map_err(|error| broken(error.to_string()))?;
-    let learned = LearnedHold { teacher, weights, threshold: threshold.unwrap_or(f32::INFINITY) };
-    match learned.teacher(0) {
-        Ok(_) if learned.is_plain() => Ok(learned),
-        Ok(_) => Err(broken(format!("{} decides more than training", learned.teacher))),
+    match teacher.parse::<NamedPolicy>() {
+        Ok(named) if named.is_of_training() => {
+            Ok(LearnedHold { teacher, weights, threshold: threshold.unwrap_or(f32::INFINITY) })
+        }
+        Ok(_) => Err(broken(format!("{teacher} decides more than training"))),
         Err(error) => Err(broken(error.to_string())),
     }
 }

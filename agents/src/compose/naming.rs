@@ -111,6 +111,11 @@ impl NamedPolicy {
         self.beside_requests
     }
 
+    /// Whether the name is that of a policy of training alone, without services and requests beside it.
+    pub fn is_of_training(&self) -> bool {
+        self.variant().is_none() && !self.beside_requests
+    }
+
     /// Whether accelerators are taken back from running jobs without a decision of the scheduler of training: for
     /// services that lent them, or for requests.
     pub fn takes_back(&self) -> bool {

@@ -1,7 +1,21 @@
 //! Scores of any number of slots by a set encoder.
 
+use goodput_env::gym::Layout;
+use sha2::{Digest, Sha256};
+
 use crate::nets::fused::{Fused, Scratch};
 use crate::nets::weights::Weights;
+
+/// Layout of an observation of so many things, each with these numbers of features, on which a net acts by one verb.
+pub const fn slot_layout(slots: usize, slot_features: usize, globals: usize) -> Layout {
+    Layout { slots, slot_features, globals, verbs: 1, services: 0, pools: false, types: 0 }
+}
+
+/// SHA-256, in hexadecimal, of a kind of policy and the names of its features.
+pub fn schema_hash(kind: &str, slot_features: &[&str], globals: &[&str]) -> String {
+    let names = format!("{kind}:{}:{}", slot_features.join(","), globals.join(","));
+    Sha256::digest(names.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// A set encoder with room for as many slots as the longest row so far.
 #[derive(Clone, Debug)]
@@ -21,7 +35,7 @@ impl SlotScorer {
 
     /// Makes room for more slots. The weights of a set encoder do not depend on their number.
     fn grow(&mut self, slots: usize) {
-        let wider = goodput_env::gym::Layout { slots: slots.next_power_of_two(), ..*self.weights.layout() };
+        let wider = Layout { slots: slots.next_power_of_two(), ..*self.weights.layout() };
         if let Ok(weights) = Weights::from_data(self.weights.config(), wider, self.weights.data().to_vec()) {
             *self = Self::new(&weights);
         }

@@ -17,7 +17,7 @@ use goodput_env::view::ClusterView;
 use super::halving::PlayedFuture;
 use super::parameters::LookaheadParameters;
 use super::seen::SeenRun;
-use crate::futures::{PossibleWork, draw_arrivals};
+use crate::futures::{PossibleWork, draw_arrivals, secs_of_jobs};
 
 /// The present moment, from which futures are drawn.
 pub(super) struct Present<'a> {
@@ -117,11 +117,8 @@ impl Future {
             run.apply(&plan)?;
             run.wake_at(policy.wake_at());
         }
-        // A job that is refused costs what a job costs that stays to the end: refusing is no way to be fast.
         let span = (run.now() - self.start.now).as_secs_f64();
-        let refused = run.records().iter().filter(|job| job.refused.is_some()).count() as f64;
-        let cost = run.job_millis() as f64 / 1e3 + left_secs(&run.view()) + refused * span;
-        Ok(PlayedFuture { cost, steps: run.steps() })
+        Ok(PlayedFuture { cost: secs_of_jobs(&run, span), steps: run.steps() })
     }
 }
 
@@ -154,29 +151,4 @@ pub(super) fn hold(view: &ClusterView<'_>, plan: &mut Plan) {
         }
         fits
     });
-}
-
-/// Replicas beyond those of any job: what a job can use does not depend on what it has explored.
-const EXPLORED: u32 = 1 << 20;
-
-/// Time that the jobs of a simulated cluster still need, seconds, summed over jobs: each on an equal share of the
-/// accelerators, and longer where these shares are more than there are. It goes by the work that the jobs truly have
-/// left, so it is for futures and training episodes alone.
-pub fn left_secs(view: &ClusterView<'_>) -> f64 {
-    // The work of a future was drawn, so that nothing of the run is told by it.
-    let mut told = *view;
-    told.information = Information::Oracle;
-    let gpus = f64::from(view.cluster().total_gpus().max(1));
-    let share = (gpus / view.active().max(1) as f64) as u32;
-    let (mut secs, mut held) = (0.0, 0.0);
-    for (job, drawn) in view.jobs().zip(told.jobs()) {
-        let least = job.min_gpus().max(1);
-        let size = share.clamp(least, job.max_gpus_explored(EXPLORED).max(least));
-        let rate = job.rate(size).or_else(|| drawn.rate(size)).or_else(|| drawn.rate(job.request().gpus));
-        if let Some(rate) = rate.filter(|rate| *rate > 0.0) {
-            secs += drawn.remaining_work().unwrap_or(0.0) / rate;
-            held += f64::from(size);
-        }
-    }
-    secs * (held / gpus).max(1.0)
 }

@@ -30,7 +30,6 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
 use crate::heuristic::parameters::PolicyMaker;
-pub use future::left_secs;
 use future::{Future, Present, hold};
 use halving::Bounds;
 pub use parameters::{LookaheadParameters, RivalPolicy};

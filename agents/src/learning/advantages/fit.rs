@@ -13,9 +13,9 @@ use crate::nets::weights::Weights;
 const PART: usize = 128;
 
 impl Learner {
-    /// Fits the scores to `samples`; `left_out` are for the choice of the number of passes; without any the
-    /// last weights are kept. The mean squared error on
-    /// them is that of scores of 0 in the first place, and that of the weights that are kept in the second.
+    /// Fits the scores to `samples`. The weights of the pass with the least error on `left_out` are kept, and those of
+    /// the last pass where nothing is left out. The result is the weighted mean squared error on `left_out` of scores
+    /// of 0, and that of the weights that are kept.
     ///
     /// # Errors
     /// [`Diverged`] when a gradient is not finite; the weights are those before that minibatch.
@@ -31,7 +31,7 @@ impl Learner {
         for epoch in 0..config.epochs {
             for (at, rows) in Self::minibatches(samples.len(), config.minibatch, random).into_iter().enumerate() {
                 let chosen: Vec<&ChangeSample> = rows.iter().map(|&row| &samples[row as usize]).collect();
-                let (_, mut gradient) = advantage_gradient(self.weights(), &chosen, self.device());
+                let mut gradient = gradient(self.weights(), &chosen, self.device());
                 self.step(&mut gradient, config.max_grad_norm, config.learning_rate, epoch * samples.len() + at)?;
             }
             let error = self.advantage_error(left_out);
@@ -45,18 +45,20 @@ impl Learner {
 
     /// Weighted mean squared error of the scores on samples.
     pub fn advantage_error(&self, samples: &[ChangeSample]) -> f64 {
-        let (mut sum, mut total) = (0.0, 0.0);
-        for part in samples.chunks(PART) {
-            let weight: f64 = part.iter().map(|sample| f64::from(sample.weight)).sum();
-            sum += weight * self.advantage_gradient(part).0;
-            total += weight;
-        }
-        sum / total.max(1e-12)
+        let of_part = |part: &[ChangeSample]| {
+            let part: Vec<&ChangeSample> = part.iter().collect();
+            let (output, _) = forward(self.weights(), &shard(self.weights(), &part), self.device());
+            misses(&part, &output)
+                .map(|(_, sample, miss)| f64::from(sample.weight) * f64::from(miss).powi(2))
+                .sum::<f64>()
+        };
+        let total: f64 = samples.iter().map(|sample| f64::from(sample.weight)).sum();
+        samples.chunks(PART).map(of_part).sum::<f64>() / total.max(1e-12)
     }
 
-    /// The weighted mean squared error on samples, and its gradient.
-    pub fn advantage_gradient(&self, samples: &[ChangeSample]) -> (f64, Vec<f32>) {
-        advantage_gradient(self.weights(), &samples.iter().collect::<Vec<_>>(), self.device())
+    /// Gradient of that error, in the order of the flat vector.
+    pub fn advantage_gradient(&self, samples: &[ChangeSample]) -> Vec<f32> {
+        gradient(self.weights(), &samples.iter().collect::<Vec<_>>(), self.device())
     }
 }
 
@@ -66,7 +68,8 @@ fn mean_square(samples: &[ChangeSample]) -> f64 {
     samples.iter().map(square).sum::<f64>() / total.max(1e-12)
 }
 
-fn advantage_gradient(weights: &Weights, samples: &[&ChangeSample], device: &Device) -> (f64, Vec<f32>) {
+/// The samples as rows, cut to the most changes that one of them has.
+fn shard(weights: &Weights, samples: &[&ChangeSample]) -> Shard {
     let layout = weights.layout();
     let slots = samples.iter().map(|sample| sample.signs.len()).max().unwrap_or(1).max(1);
     let actions = slots * layout.verbs + layout.others();
@@ -85,23 +88,34 @@ fn advantage_gradient(weights: &Weights, samples: &[&ChangeSample], device: &Dev
         shard.features.resize(end, 0.0);
         shard.globals.extend_from_slice(cluster);
     }
+    shard
+}
+
+/// By sample, the place of its first score, the sample, and how far the sum of the scores is beyond the target.
+fn misses<'a>(
+    samples: &'a [&'a ChangeSample],
+    output: &'a NetOutput,
+) -> impl Iterator<Item = (usize, &'a ChangeSample, f32)> {
+    let actions = output.scores.len() / samples.len().max(1);
+    samples.iter().enumerate().map(move |(row, sample)| {
+        let first = row * actions;
+        let sum: f32 = sample.signs.iter().zip(&output.scores[first..]).map(|(sign, score)| sign * score).sum();
+        (first, *sample, sum / sample.root() - sample.target)
+    })
+}
+
+fn gradient(weights: &Weights, samples: &[&ChangeSample], device: &Device) -> Vec<f32> {
+    let shard = shard(weights, samples);
     let (output, pass) = forward(weights, &shard, device);
     let total: f32 = samples.iter().map(|sample| sample.weight).sum::<f32>().max(1e-8);
     let mut slopes = NetOutput { scores: vec![0.0; output.scores.len()], values: vec![0.0; samples.len()] };
-    let mut error = 0.0;
-    for (row, sample) in samples.iter().enumerate() {
-        let scale = 1.0 / sample.root();
-        let scores = &output.scores[row * actions..];
-        let sum: f32 = sample.signs.iter().zip(scores).map(|(sign, score)| sign * score).sum();
-        let miss = sum * scale - sample.target;
-        let share = sample.weight / total;
-        error += f64::from(share) * f64::from(miss).powi(2);
-        let into = &mut slopes.scores[row * actions..];
-        sample.signs.iter().zip(into).for_each(|(sign, slope)| *slope = 2.0 * share * miss * sign * scale);
+    for (first, sample, miss) in misses(samples, &output) {
+        let slope = 2.0 * sample.weight / total * miss / sample.root();
+        sample.signs.iter().zip(&mut slopes.scores[first..]).for_each(|(sign, into)| *into = slope * sign);
     }
     let mut gradient = vec![0.0; weights.data().len()];
     pass.backward(&slopes, &mut gradient);
-    (error, gradient)
+    gradient
 }
 
 impl ChangeSample {

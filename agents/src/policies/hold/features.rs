@@ -1,12 +1,14 @@
 //! Observation of the changes of a plan: ratios and logarithms of order one, none of them a constant of an
 //! application.
 
+use goodput_env::cluster::TypeId;
 use goodput_env::gym::Layout;
 use goodput_env::placement::Placement;
 use goodput_env::plan::{Change, Plan};
 use goodput_env::state::Phase;
 use goodput_env::view::{ClusterView, JobView};
-use sha2::{Digest, Sha256};
+
+use crate::nets::slots::{self, slot_layout};
 
 /// Features of a change. Times are logarithms of hours, with a minute as the shortest time that matters.
 pub const CHANGE_FEATURES: [&str; 18] = [
@@ -47,21 +49,12 @@ pub const GLOBALS: [&str; 5] = ["log_pressure", "waiting_share", "free_share", "
 
 /// Layout of an observation with room for so many changes. The one verb is to hold a change back.
 pub const fn layout(changes: usize) -> Layout {
-    Layout {
-        slots: changes,
-        slot_features: CHANGE_FEATURES.len(),
-        globals: GLOBALS.len(),
-        verbs: 1,
-        services: 0,
-        pools: false,
-        types: 0,
-    }
+    slot_layout(changes, CHANGE_FEATURES.len(), GLOBALS.len())
 }
 
 /// SHA-256, in hexadecimal, of the names of the features.
 pub fn schema_hash() -> String {
-    let names = format!("hold:{}:{}", CHANGE_FEATURES.join(","), GLOBALS.join(","));
-    Sha256::digest(names.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    slots::schema_hash("hold", &CHANGE_FEATURES, &GLOBALS)
 }
 
 fn hours(secs: f64) -> f64 {
@@ -114,7 +107,7 @@ fn of_change(view: &ClusterView<'_>, job: &JobView<'_>, change: &Change) -> [f64
 }
 
 /// Type of the accelerators of a placement; `None` for an empty one.
-fn type_of(view: &ClusterView<'_>, placement: &Placement) -> Option<goodput_env::cluster::TypeId> {
+fn type_of(view: &ClusterView<'_>, placement: &Placement) -> Option<TypeId> {
     placement.slices().first().map(|slice| view.cluster().nodes[slice.node.index()].accelerator)
 }
 

@@ -41,10 +41,4 @@ impl LearnedHold {
     pub fn teacher(&self, seed: u64) -> Result<Box<dyn Policy>, PolicyNameError> {
         Ok(self.teacher.parse::<NamedPolicy>()?.training(seed))
     }
-
-    /// Whether the teacher decides about training alone, by a name that says no more.
-    pub fn is_plain(&self) -> bool {
-        let named = self.teacher.parse::<NamedPolicy>();
-        named.is_ok_and(|named| named.variant().is_none() && !named.is_beside_requests())
-    }
 }

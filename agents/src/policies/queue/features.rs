@@ -1,9 +1,9 @@
 //! Observation of a queue: features of each waiting job, then those of the cluster.
 
 use goodput_env::gym::Layout;
-use sha2::{Digest, Sha256};
 
 use crate::heuristic::backfill::{OrderedJob, QueueMoment};
+use crate::nets::slots::{self, slot_layout};
 
 /// Features of a waiting job. Times are in seconds; a logarithm is that of one more than the number, to the base 10,
 /// divided by 6, so that a million seconds is 1.
@@ -34,21 +34,12 @@ pub const GLOBALS: [&str; 5] = ["free_share", "log_waiting", "log_running", "log
 /// Layout of an observation with room for `slots` waiting jobs. The one verb is to come first; to wait is never
 /// allowed.
 pub const fn layout(slots: usize) -> Layout {
-    Layout {
-        slots,
-        slot_features: JOB_FEATURES.len(),
-        globals: GLOBALS.len(),
-        verbs: 1,
-        services: 0,
-        pools: false,
-        types: 0,
-    }
+    slot_layout(slots, JOB_FEATURES.len(), GLOBALS.len())
 }
 
 /// SHA-256, in hexadecimal, of the names of the features.
 pub fn schema_hash() -> String {
-    let names = format!("queue:{}:{}", JOB_FEATURES.join(","), GLOBALS.join(","));
-    Sha256::digest(names.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    slots::schema_hash("queue", &JOB_FEATURES, &GLOBALS)
 }
 
 /// Logarithm of a number that is at least 0, about 1 for a million.

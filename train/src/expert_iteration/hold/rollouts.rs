@@ -3,21 +3,19 @@
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::compose::lookahead::left_secs;
+use goodput_agents::futures::secs_of_jobs;
 use goodput_agents::learning::advantages::ChangeSample;
 use goodput_agents::policies::hold::{HoldOrders, HoldPolicy, LearnedHold};
 use goodput_configs::experiment::{Experiment, HoldAgent};
 use goodput_configs::scenario::Setup;
-use goodput_env::gym::EnvError;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, keyed};
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
 use rand::{Rng, RngExt};
-use rayon::prelude::*;
 
-use crate::cost;
+use super::super::episodes::{mean_costs, moments, of_each};
 use crate::episodes::Episodes;
 use crate::error::TrainError;
 use crate::export::{bundle, decoder};
@@ -75,9 +73,7 @@ impl<'a> HoldEpisodes<'a> {
     /// [`TrainError`] where a run fails.
     pub fn labels(&self, learned: &LearnedHold, round: u64) -> Result<Vec<Vec<MomentLabel>>, TrainError> {
         let episodes = self.training.range(self.experiment.seed, round * self.per_round(), self.agent.episodes);
-        let labels = episodes.par_iter().map(|episode| self.labels_of(learned, episode));
-        let all = labels.collect::<Vec<Result<Vec<MomentLabel>, SimError>>>();
-        Ok(all.into_iter().collect::<Result<Vec<_>, _>>().map_err(EnvError::from)?)
+        of_each(&episodes, |episode| self.labels_of(learned, episode))
     }
 
     /// Episodes on which the thresholds of a round are compared.
@@ -91,27 +87,15 @@ impl<'a> HoldEpisodes<'a> {
     /// # Errors
     /// [`TrainError`] where a run fails.
     pub fn costs(&self, candidates: &[LearnedHold], trials: &[Arc<Scenario>]) -> Result<Vec<f64>, TrainError> {
-        let played = (0..candidates.len() * trials.len()).into_par_iter().map(|number| {
-            let (candidate, trial) = (&candidates[number / trials.len()], &trials[number % trials.len()]);
-            let outcome = Simulator::new(trial.clone()).run(&mut self.policy(candidate, trial))?;
-            Ok(cost::of_run(trial, &outcome, self.agent.tail))
-        });
-        let costs: Vec<Result<f64, SimError>> = played.collect();
-        let costs = costs.into_iter().collect::<Result<Vec<f64>, _>>().map_err(EnvError::from)?;
-        Ok(costs.chunks(trials.len().max(1)).map(|costs| costs.iter().sum::<f64>() / costs.len() as f64).collect())
+        mean_costs(candidates, trials, self.agent.tail, |candidate, trial| self.policy(candidate, trial))
     }
 
     /// Labels of one episode. The policy plays the episode. At the first decision after each of the moments that are
     /// drawn, if there is something to hold back, choices and their opposites are played to their horizon on copies of
-    /// the cluster. Everything that is not decided is equal in these runs: arrivals, work and errors of
-    /// estimates.
+    /// the cluster.
     fn labels_of(&self, learned: &LearnedHold, scenario: &Arc<Scenario>) -> Result<Vec<MomentLabel>, SimError> {
         let mut random = keyed(scenario.seed, Stream::Exploration, 0);
-        let last = scenario.workload.jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
-        let mut moments: Vec<SimTime> = (0..self.agent.moments)
-            .map(|_| SimTime::from_secs_f64(last.as_secs_f64() * random.random::<f64>()))
-            .collect();
-        moments.sort_unstable_by(|one, other| other.cmp(one));
+        let mut moments = moments(scenario, self.agent.moments, &mut random);
         let mut policy = self.policy(learned, scenario);
         let mut run = Simulator::new(scenario.clone());
         let mut labels = Vec::new();
@@ -166,9 +150,7 @@ impl<'a> HoldEpisodes<'a> {
                     break;
                 }
             }
-            // A job that is refused costs what a job costs that stays to the end.
-            let refused = run.records().iter().filter(|job| job.refused.is_some()).count() as f64;
-            Ok(run.job_millis() as f64 / 1e3 + left_secs(&run.view()) + refused * self.agent.horizon_secs)
+            Ok(secs_of_jobs(&run, self.agent.horizon_secs))
         };
         let half = (secs(-1.0)? - secs(1.0)?) / 2.0;
         let target = half / (tried as f64).sqrt();

@@ -6,17 +6,14 @@ use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::policies::utility::{Experience, Lever, Theta, Utility, UtilityPolicy};
 use goodput_configs::experiment::{Experiment, ExpertAgent};
 use goodput_configs::scenario::Setup;
-use goodput_env::gym::EnvError;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, keyed};
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use rand::RngExt;
-use rayon::prelude::*;
 
+use super::super::episodes::{mean_costs, moments, of_each};
 use super::change::ClaimChange;
-use super::mean;
 use crate::cost;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
@@ -88,10 +85,8 @@ impl<'a> ExpertEpisodes<'a> {
     /// [`TrainError`] where a run fails.
     pub fn labels(&self, theta: &Theta, round: u64) -> Result<Vec<ChangeLabel>, TrainError> {
         let episodes = self.training.range(self.experiment.seed, round * self.per_round(), self.agent.episodes);
-        let labels = episodes.par_iter().map(|episode| self.labels_of(theta, episode));
-        let all = labels.collect::<Vec<Result<Vec<ChangeLabel>, SimError>>>();
-        let all = all.into_iter().collect::<Result<Vec<_>, _>>().map_err(EnvError::from)?;
-        Ok(all.into_iter().flatten().collect())
+        let by_episode = of_each(&episodes, |episode| self.labels_of(theta, episode))?;
+        Ok(by_episode.into_iter().flatten().collect())
     }
 
     /// Episodes on which the steps of a round are tried.
@@ -105,13 +100,7 @@ impl<'a> ExpertEpisodes<'a> {
     /// # Errors
     /// [`TrainError`] where a run fails.
     pub fn costs(&self, candidates: &[Theta], trials: &[Arc<Scenario>]) -> Result<Vec<f64>, TrainError> {
-        let played = (0..candidates.len() * trials.len()).into_par_iter().map(|number| {
-            let (candidate, trial) = (&candidates[number / trials.len()], &trials[number % trials.len()]);
-            self.played_out(Simulator::new(trial.clone()), self.policy(candidate), trial)
-        });
-        let costs: Vec<Result<f64, SimError>> = played.collect();
-        let costs = costs.into_iter().collect::<Result<Vec<f64>, _>>().map_err(EnvError::from)?;
-        Ok(costs.chunks(trials.len().max(1)).map(|costs| mean(costs.iter().copied())).collect())
+        mean_costs(candidates, trials, self.agent.tail, |candidate, _| self.policy(candidate))
     }
 
     /// Cost of a run from where it stands.
@@ -124,11 +113,7 @@ impl<'a> ExpertEpisodes<'a> {
     /// is equal in these runs: arrivals, work and errors of estimates.
     fn labels_of(&self, theta: &Theta, scenario: &Arc<Scenario>) -> Result<Vec<ChangeLabel>, SimError> {
         let mut random = keyed(scenario.seed, Stream::Exploration, 0);
-        let last = scenario.workload.jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
-        let mut moments: Vec<SimTime> = (0..self.agent.moments)
-            .map(|_| SimTime::from_secs_f64(last.as_secs_f64() * random.random::<f64>()))
-            .collect();
-        moments.sort_unstable_by(|one, other| other.cmp(one));
+        let mut moments = moments(scenario, self.agent.moments, &mut random);
         let mut policy = self.policy(theta);
         let mut run = Simulator::new(scenario.clone());
         let mut labels = Vec::new();
