@@ -21,6 +21,7 @@ pub mod guard;
 pub mod gym;
 pub mod job;
 pub mod model;
+pub mod model_names;
 pub mod placement;
 pub mod plan;
 pub mod policy;

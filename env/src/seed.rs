@@ -43,6 +43,8 @@ pub enum Stream {
     Futures = 26,
     /// Arrivals and lengths of requests to a language model.
     Requests = 27,
+    /// Names that jobs of an application go by.
+    Names = 28,
 }
 
 /// Generator of `stream` under the seed `master`.

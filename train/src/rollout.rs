@@ -45,6 +45,15 @@ pub struct ExperienceBuffer {
 }
 
 impl ExperienceBuffer {
+    /// Adds the actions of `run` with what was observed and drawn. Advantages, values and returns are the caller's.
+    pub(crate) fn append(&mut self, run: &Self) {
+        self.observations.extend_from_slice(&run.observations);
+        self.masks.extend_from_slice(&run.masks);
+        self.actions.extend_from_slice(&run.actions);
+        self.log_probs.extend_from_slice(&run.log_probs);
+        self.episode_jct_secs.extend_from_slice(&run.episode_jct_secs);
+    }
+
     /// Batch for an update of PPO.
     pub fn batch(&self) -> PpoBatch<'_> {
         PpoBatch {
@@ -313,7 +322,8 @@ impl<E: Environment> EnvironmentShard<E> {
     }
 }
 
-fn uniform(random: &mut impl Rng) -> f32 {
+/// A number from 0 to below 1.
+pub(crate) fn uniform(random: &mut impl Rng) -> f32 {
     // 24 bits: the largest value is below 1 also as f32.
     (random.random::<u32>() >> 8) as f32 / 16_777_216.0
 }

@@ -15,6 +15,11 @@ pub(crate) trait Updates {
     /// Updates so far.
     fn updates(&self) -> u64;
 
+    /// Whether the training is at its end, where it is planned to have `updates` updates.
+    fn is_complete(&self, updates: u64) -> bool {
+        self.updates() >= updates
+    }
+
     /// The next of `updates` updates.
     fn update(&mut self, updates: u64) -> Result<Self::Figures, TrainError>;
 
@@ -35,10 +40,10 @@ pub(crate) fn run(
     experiment: &Experiment,
     hooks: &Hooks<'_>,
 ) -> Result<bool, TrainError> {
-    while learner.updates() < updates {
+    while !learner.is_complete(updates) {
         let figures = learner.update(updates)?;
         let done = learner.updates();
-        let last = done == updates;
+        let last = learner.is_complete(updates);
         if last || done.is_multiple_of(experiment.train.evaluate_every) {
             learner.validate()?;
         }

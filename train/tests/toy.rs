@@ -2,10 +2,16 @@
 //! to match the shortest job first there.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
-use crate::toy_support::{Recipe, Toy, any, first_fit, play, play_net, shortest};
+use crate::toy_support::{LAYOUT, Recipe, Toy, any, first_fit, play, play_net, shortest};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::PpoConfig;
 use goodput_agents::nets::fused::Fused;
+use goodput_configs::seeds::training_seed;
 use goodput_env::gym::check;
 use goodput_env::seed::{Stream, rng};
+use goodput_train::ppo::ArrivalRuns;
+use goodput_train::rollout::ExperienceBuffer;
 
 /// Results of the prototype for the seeds 0 to 19: jobs in the system summed over ticks, and
 /// decisions.
@@ -98,7 +104,43 @@ fn it_keeps_the_conventions() {
 
 #[test]
 fn the_recipe_matches_the_shortest_job_first() {
-    let nets = Recipe::default().train().map(|weights| Fused::new(&weights));
+    check_against_shortest(&Recipe::default());
+}
+
+#[test]
+fn a_baseline_of_runs_on_equal_arrivals_matches_it_too() {
+    // An episode has about 290 decisions, so an update has as many as the recipe with a critic has.
+    let ppo = PpoConfig { value_coefficient: 0.0, ..Recipe::default().ppo };
+    check_against_shortest(&Recipe { envs: 16, steps: 256, runs: 8, ppo, ..Recipe::default() });
+}
+
+#[test]
+fn runs_are_compared_with_those_on_equal_arrivals() {
+    let net = Learner::new(&Recipe::default().net, LAYOUT, AdamConfig::default(), 1);
+    let (runs, seed) = (4, 1);
+    let arrivals = ArrivalRuns::new(Toy::new(0), 3, runs, seed, 0.0);
+    let mut e = ExperienceBuffer::default();
+    arrivals.collect(net.weights(), None, 0, &mut e).unwrap();
+    let mut rows = e.actions.iter().zip(&e.advantages);
+    for episode in 0..3 {
+        let whole: f32 = (0..runs)
+            .map(|_| {
+                let mut toy = Toy::new(training_seed(seed, 0) + episode);
+                let (action, advantage) = rows.next().unwrap();
+                let mut over = toy.act(*action as usize).2;
+                while !over {
+                    over = toy.act(*rows.next().unwrap().0 as usize).2;
+                }
+                *advantage
+            })
+            .sum();
+        assert!(whole.abs() < 1e-5, "advantages of whole runs sum to {whole}");
+    }
+    assert_eq!(rows.next(), None);
+}
+
+fn check_against_shortest(recipe: &Recipe) {
+    let nets = recipe.train().map(|weights| Fused::new(&weights));
     let seeds = 1_000_000..1_000_020;
     let teacher: Vec<f64> = seeds.clone().map(|seed| play(seed, shortest).0).collect();
     let [imitated, learned] = nets.map(|net| seeds.clone().map(|seed| play_net(seed, &net).0).collect::<Vec<_>>());

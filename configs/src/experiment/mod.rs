@@ -41,7 +41,7 @@ pub use self::expert::ExpertAgent;
 pub use self::hold::HoldAgent;
 
 pub use self::offline::{Algorithm, OfflineAgent};
-pub use self::ppo::{PpoAgent, WarmStart};
+pub use self::ppo::{InputBaseline, PpoAgent, WarmStart};
 pub use self::queue::{QueueAgent, QueueEvolution, QueueLearner, QueueObjective, QueuePpo};
 pub use self::sweep::{SeedRange, SweepConfig, SweepPoint, SweepSettings, points};
 

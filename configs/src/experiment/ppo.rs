@@ -43,8 +43,25 @@ pub struct PpoAgent {
     pub target_kl: f64,
     /// Decisions over which only the critic learns, after a warm start.
     pub critic_warmup: u64,
+    /// Baseline that goes by the arrivals; absent: the critic is the baseline.
+    pub input_baseline: Option<InputBaseline>,
     /// Imitation before reinforcement.
     pub warm_start: Option<WarmStart>,
+}
+
+/// Baseline of what other runs of an episode cost (Mao et al. 2019, "Variance reduction for reinforcement learning in
+/// input-driven environments"). An update plays whole episodes, `runs` times each, so `envs` counts the runs, and
+/// `steps_per_env` is for imitation alone. No critic learns: `gae_lambda`, `trace_secs`, `value_coefficient` and
+/// `critic_warmup` have no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InputBaseline {
+    /// Runs of an episode.
+    pub runs: usize,
+    /// Whether an episode is also played by the imitated policy, without exploration, as one of the runs that an
+    /// action is compared with.
+    #[serde(default)]
+    pub reference: bool,
 }
 
 impl Default for PpoAgent {
@@ -65,6 +82,7 @@ impl Default for PpoAgent {
             max_grad_norm: 0.5,
             target_kl: 0.02,
             critic_warmup: 0,
+            input_baseline: None,
             warm_start: None,
         }
     }
@@ -108,6 +126,11 @@ fn imitation_minibatch() -> usize {
 }
 
 impl PpoAgent {
+    /// Rate of discounting, per second.
+    pub fn beta(&self) -> f64 {
+        std::f64::consts::LN_2 / self.half_life_secs
+    }
+
     pub(super) fn check(&self) -> Result<(), SetupError> {
         let trace = self.trace_secs.unwrap_or(1.0);
         let checks: [(&'static str, f64, bool, &str); 10] = [
@@ -136,7 +159,20 @@ impl PpoAgent {
             Some((key, value, _, expected)) => {
                 Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
             }
-            None => Ok(()),
+            None => self.check_input_baseline(),
         }
+    }
+
+    fn check_input_baseline(&self) -> Result<(), SetupError> {
+        let Some(InputBaseline { runs, reference }) = self.input_baseline else { return Ok(()) };
+        let wrong = |key, value: String, expected: &str| Err(SetupError::Value { key, value, expected: expected.into() });
+        if runs < 2 || !self.envs.is_multiple_of(runs) {
+            return wrong("agent.ppo.input_baseline.runs", runs.to_string(), "2 or more, and a divisor of agent.ppo.envs");
+        }
+        if reference && self.warm_start.is_none() {
+            let key = "agent.ppo.input_baseline.reference";
+            return wrong(key, "true".into(), "false without [agent.ppo.warm_start]: no policy is imitated");
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use goodput_env::gym::{EnvOptions, Reward, USUAL_SLOTS};
 use goodput_env::model::{AgentFit, Checkpointing, FaultModel, Rental, SwitchCost};
+use goodput_env::model_names::MOST_NAMES;
 use goodput_env::scenario::{Allocation, Batching, EpochEnd, Information, Preset, Release, Resize, Rounds, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
@@ -73,6 +74,15 @@ pub struct EnvironmentConfig {
     /// "agent"`. In the published scheduler the jobs do not share them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shared_profiles: bool,
+    /// Whether policies are also asked as soon as a job is at work again after a restart, and not at the next round; for
+    /// `on_churn = true`. Learned utilities ask for it themselves, so without this key they alone have it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub wake_after_restarts: bool,
+    /// Number of names that each application goes by, of which every job draws one; absent: the application's own name.
+    /// Jobs of different names are equally fast, and policies tell jobs apart by name: the more names, the less often
+    /// a name comes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names_per_application: Option<u32>,
     /// Order of jobs that are submitted at the same instant. Every policy uses this order as its
     /// last tie-break.
     pub tie_break: TieBreak,
@@ -119,6 +129,8 @@ impl Default for EnvironmentConfig {
             as_published: AsPublished::default(),
             agent_fit: AgentFit::Converged,
             shared_profiles: false,
+            wake_after_restarts: false,
+            names_per_application: None,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: USUAL_SLOTS,
@@ -182,6 +194,13 @@ impl EnvironmentConfig {
                 "false where batching is neither agent nor throughput: nothing is measured",
             ));
         }
+        if self.wake_after_restarts && !self.on_churn {
+            let expected = "false where on_churn is false: policies are asked at rounds alone";
+            return Err(value("environment.wake_after_restarts", "true".into(), expected));
+        }
+        if let Some(names) = self.names_per_application.filter(|names| !(1..=MOST_NAMES).contains(names)) {
+            return Err(value("environment.names_per_application", names.to_string(), &format!("1 to {MOST_NAMES}")));
+        }
         if let Information::Estimate { sigma } = self.information
             && !(0.0..=10.0).contains(&sigma)
         {
@@ -232,6 +251,7 @@ impl EnvironmentConfig {
             information: self.information,
             agent_fit: self.agent_fit,
             shared_profiles: self.shared_profiles,
+            wake_after_restarts: self.wake_after_restarts,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,
             ..SimOptions::standard()
         })

@@ -9,6 +9,7 @@ use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::Layout;
 use goodput_env::job::{JobRequest, Workload};
+use goodput_env::model_names::rename;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::tie_break::TieBreak;
@@ -30,6 +31,7 @@ pub struct Setup {
     windows: Option<WindowsConfig>,
     services: services::Services,
     sharing: Arc<Sharing>,
+    names_per_application: Option<u32>,
     tie_break: TieBreak,
 }
 
@@ -129,7 +131,8 @@ impl Setup {
         let template = Scenario::new(cluster, empty, options, 0);
         let tenants = Vec::new();
         let (services, sharing) = Default::default();
-        Ok(Self { template, source, tenants, windows, services, sharing, tie_break: environment.tie_break })
+        let (names_per_application, tie_break) = (environment.names_per_application, environment.tie_break);
+        Ok(Self { template, source, tenants, windows, services, sharing, names_per_application, tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -242,6 +245,14 @@ impl Setup {
         let workload = match &self.windows {
             None => workload,
             Some(windows) => Arc::new(windows.of_seed(&workload, seed)),
+        };
+        let workload = match self.names_per_application {
+            None => workload,
+            Some(names) => {
+                let mut workload = Workload::clone(&workload);
+                rename(&mut workload, names, seed);
+                Arc::new(workload)
+            }
         };
         let workload = match self.tie_break {
             TieBreak::Trace => workload,

@@ -148,6 +148,8 @@ pub struct SimOptions {
     /// Whether jobs of one application share what their agents measure, so that a job need not find
     /// out by itself how fast others have run.
     pub shared_profiles: bool,
+    /// Whether policies are also asked as soon as a job is at work again after a restart, where they are asked on churn.
+    pub wake_after_restarts: bool,
     /// Way in which tenants share the cluster; where `None`, by their quotas as declared, and policies preempt by
     /// their own rules.
     pub allocation: Option<Allocation>,
@@ -183,6 +185,7 @@ impl SimOptions {
             information: Information::Estimate { sigma: 0.5 },
             agent_fit: AgentFit::Converged,
             shared_profiles: false,
+            wake_after_restarts: false,
             allocation: None,
             faults: None,
             checkpoint: None,

@@ -4,6 +4,7 @@ use super::events::{Event, EventKind};
 use super::{SimError, Simulator, Status};
 use crate::cluster::NodeId;
 use crate::job::JobId;
+use crate::state::Phase;
 use crate::time::SimTime;
 
 /// Decisions in a row that may leave a waiting cluster idle before the run is called stalled.
@@ -160,7 +161,21 @@ impl Simulator {
     }
 
     pub(super) fn next_wake(&self, arrival: SimTime) -> SimTime {
-        if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake }
+        if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake.min(self.end_of_restart()) }
+    }
+
+    /// First moment at which a job that starts now has been measured, where policies are asked then.
+    fn end_of_restart(&self) -> SimTime {
+        let options = &self.state.scenario.options;
+        if !(options.wake_after_restarts && options.rounds.on_churn) {
+            return SimTime::NEVER;
+        }
+        let starting = self.state.jobs.active().filter_map(|job| match self.state.jobs.state(job).phase {
+            // A job is measured at the end of its restart.
+            Phase::Starting { until } => Some(until + SimTime::from_millis(1)),
+            _ => None,
+        });
+        starting.filter(|at| *at > self.state.now).min().unwrap_or(SimTime::NEVER)
     }
 
     /// Whether only the policy could still change anything, and has not for long.

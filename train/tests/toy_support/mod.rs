@@ -18,6 +18,7 @@ use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
 use goodput_env::gym::{EnvError, Environment, Layout, Observation, ObservationMut, ResetOptions, Step};
 use goodput_env::seed::{Stream, keyed};
 use goodput_train::guide::Guide;
+use goodput_train::ppo::ArrivalRuns;
 use goodput_train::rollout::{Collect, ExperienceBuffer, Rollout};
 use goodput_train::scaling::ReturnScale;
 use rand::RngExt;
@@ -193,6 +194,8 @@ pub struct Recipe {
     /// Ticks in which the weight of the future halves.
     pub half_life: f64,
     pub ppo: PpoConfig,
+    /// Runs of an episode that are each other's baseline; 0: the critic is the baseline.
+    pub runs: usize,
 }
 
 impl Default for Recipe {
@@ -207,6 +210,7 @@ impl Default for Recipe {
             learning_rate: 2e-3,
             half_life: 1000.0,
             ppo: PpoConfig { epochs: 3, minibatch: 256, ..PpoConfig::default() },
+            runs: 0,
         }
     }
 }
@@ -227,9 +231,16 @@ impl Recipe {
         }
         let imitated = learner.weights().clone();
         learner.reset_optimiser();
+        let beta = self.gae().beta;
+        let arrivals =
+            (self.runs > 0).then(|| ArrivalRuns::new(Toy::new(0), self.envs / self.runs, self.runs, self.seed, beta));
         for iteration in 0..self.updates {
             let how = Collect { iteration, seed: self.seed, gae: self.gae(), teacher_share: 0.0 };
-            rollout.collect(learner.weights(), how, None, &mut scale, &mut e).expect("actions are allowed");
+            match &arrivals {
+                None => rollout.collect(learner.weights(), how, None, &mut scale, &mut e),
+                Some(arrivals) => arrivals.collect(learner.weights(), Some(&imitated), iteration, &mut e),
+            }
+            .expect("actions are allowed");
             let left = 1.0 - iteration as f32 / self.updates as f32;
             let rates = PpoRates { learning_rate: self.learning_rate * left, entropy: 0.01 * left, reference_kl: 0.0 };
             let mut shuffle = keyed(self.seed, Stream::Exploration, 1 << 40 | iteration);

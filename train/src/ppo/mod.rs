@@ -1,5 +1,7 @@
 //! Proximal policy optimisation: collect, update, now and then validate and checkpoint.
 
+mod arrivals;
+
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
@@ -13,6 +15,8 @@ use goodput_configs::scenario::Setup;
 use goodput_env::gym::{ClusterEnv, Environment};
 use goodput_env::seed::{Stream, keyed};
 
+pub use arrivals::ArrivalRuns;
+
 use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
 use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
@@ -23,7 +27,7 @@ use crate::scaling::ReturnScale;
 use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
 use crate::{Hooks, Trained, warm_start};
-use goodput_configs::experiment::{Experiment, PpoAgent};
+use goodput_configs::experiment::{Experiment, InputBaseline, PpoAgent};
 
 /// Trains from the latest checkpoint, or from the beginning.
 ///
@@ -52,9 +56,11 @@ struct PpoLoop<'a> {
     run: TrainingRun<'a>,
     agent: &'a PpoAgent,
     rollout: Rollout<ClusterEnv>,
+    /// Source of the experience where the baseline goes by the arrivals.
+    runs: Option<ArrivalRuns<ClusterEnv>>,
     experience: ExperienceBuffer,
     learner: Learner,
-    /// The imitated policy, while the learner is to stay close to it.
+    /// The imitated policy, where the learner is to stay close to it or is compared with it.
     reference: Option<Weights>,
     best: Weights,
 }
@@ -74,6 +80,9 @@ impl<'a> PpoLoop<'a> {
             .with_expected_peak(experiment.expected_peak(setup))
             .with_warm_up(warm_up(experiment, setup)?);
         let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
+        let runs = agent.input_baseline.map(|InputBaseline { runs, .. }| {
+            ArrivalRuns::new(env.clone(), agent.envs / runs, runs, experiment.seed, agent.beta())
+        });
         let threads = rayon::current_num_threads();
         let checkpoint = latest(dir, &config_sha256)?;
         let (learner, reference, best, state) = match checkpoint {
@@ -109,15 +118,15 @@ impl<'a> PpoLoop<'a> {
             learner: learner.with_threads(threads),
             agent,
             rollout,
+            runs,
             reference,
             best,
         })
     }
 
     fn gae(&self) -> GaeConfig {
-        let beta = std::f64::consts::LN_2 / self.agent.half_life_secs;
         let trace = self.agent.trace_secs.map_or(TraceDecay::Decision, |seconds| TraceDecay::Time { seconds });
-        GaeConfig { beta, lambda: self.agent.gae_lambda, trace }
+        GaeConfig { beta: self.agent.beta(), lambda: self.agent.gae_lambda, trace }
     }
 
     /// Imitates the teacher, if there is one. `false`: stopped.
@@ -131,7 +140,8 @@ impl<'a> PpoLoop<'a> {
         }
         // The moments of imitation's gradients say nothing about those of the surrogate.
         self.learner.reset_optimiser();
-        self.reference = (plan.kl_penalty > 0.0).then(|| self.learner.weights().clone());
+        let compared = self.agent.input_baseline.is_some_and(|baseline| baseline.reference);
+        self.reference = (plan.kl_penalty > 0.0 || compared).then(|| self.learner.weights().clone());
         // The imitated policy is the one to beat, so it is validated before the first update.
         self.validate()?;
         Ok(true)
@@ -145,13 +155,31 @@ impl Updates for PpoLoop<'_> {
         self.run.state.updates
     }
 
+    fn is_complete(&self, updates: u64) -> bool {
+        match &self.runs {
+            Some(_) => self.run.state.decisions >= self.run.experiment.train.decisions,
+            None => self.run.state.updates >= updates,
+        }
+    }
+
     /// One iteration of experience and the update on it.
     fn update(&mut self, updates: u64) -> Result<PpoStats, TrainError> {
         let (agent, seed, gae) = (self.agent, self.run.experiment.seed, self.gae());
         let iteration = self.run.state.updates;
-        let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
-        self.rollout.collect(self.learner.weights(), how, None, &mut self.run.state.scale, &mut self.experience)?;
-        let done = iteration as f64 / updates as f64;
+        let weights = self.learner.weights();
+        let done = match &self.runs {
+            Some(runs) => {
+                let compared = agent.input_baseline.is_some_and(|baseline| baseline.reference);
+                let reference = self.reference.as_ref().filter(|_| compared);
+                runs.collect(weights, reference, iteration, &mut self.experience)?;
+                (self.run.state.decisions as f64 / self.run.experiment.train.decisions as f64).min(1.0)
+            }
+            None => {
+                let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
+                self.rollout.collect(weights, how, None, &mut self.run.state.scale, &mut self.experience)?;
+                iteration as f64 / updates as f64
+            }
+        };
         // The pull towards the imitated policy ends after a third of the updates.
         let penalty = agent.warm_start.as_ref().map_or(0.0, |plan| plan.kl_penalty * (1.0 - 3.0 * done).max(0.0));
         let critic_only = self.run.state.decisions < agent.critic_warmup;
@@ -164,7 +192,8 @@ impl Updates for PpoLoop<'_> {
             epochs: agent.epochs,
             minibatch: agent.minibatch,
             clip: agent.clip as f32,
-            value_coefficient: agent.value_coefficient as f32,
+            // Without a critic there is nothing that would learn values.
+            value_coefficient: if self.runs.is_some() { 0.0 } else { agent.value_coefficient as f32 },
             max_grad_norm: agent.max_grad_norm as f32,
             target_kl: agent.target_kl as f32,
         };
@@ -185,7 +214,7 @@ impl Updates for PpoLoop<'_> {
             .ppo(&config, rates, &batch, reference.as_ref(), &mut shuffle)
             .map_err(|source| TrainError::Diverged { update: iteration, source })?;
         self.run.state.updates += 1;
-        self.run.state.decisions += self.rollout.rows() as u64;
+        self.run.state.decisions += self.experience.actions.len() as u64;
         Ok(stats)
     }
 
