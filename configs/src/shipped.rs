@@ -41,6 +41,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/offline", include_str!("../experiment/offline.toml")),
     shipped("experiment/offline-ppo", include_str!("../experiment/offline-ppo.toml")),
     shipped("experiment/plan-ahead", include_str!("../experiment/plan-ahead.toml")),
+    shipped("experiment/ppo-arrivals", include_str!("../experiment/ppo-arrivals.toml")),
     shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
     shipped("experiment/set-encoder", include_str!("../experiment/set-encoder.toml")),
     shipped("experiment/slow-restarts", include_str!("../experiment/slow-restarts.toml")),

@@ -57,6 +57,17 @@ fn messages_name_the_place_and_no_type_of_rust() {
         (Kind::Experiment, "cluster=4", "expected a table, found 4"),
         (Kind::Experiment, "workload={ cloud = 1 }", "unknown choice `cloud`"),
         (Kind::Experiment, "evaluate.policies=fifo", "expected a list, found the text \"fifo\""),
+        (
+            Kind::Experiment,
+            "agent.ppo.input_baseline={ runs = 1 }",
+            "expected 2 or more, and a divisor of agent.ppo.envs",
+        ),
+        (
+            Kind::Experiment,
+            "agent.ppo.input_baseline={ runs = 5 }",
+            "expected 2 or more, and a divisor of agent.ppo.envs",
+        ),
+        (Kind::Experiment, "environment.names_per_application=0", "expected 1 to 1000"),
         (Kind::Experiment, "evaluate.policies=[\"fifoo\"]", "there is no policy \"fifoo\" (did you mean \"fifo\"?)"),
         (
             Kind::Experiment,

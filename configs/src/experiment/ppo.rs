@@ -165,9 +165,13 @@ impl PpoAgent {
 
     fn check_input_baseline(&self) -> Result<(), SetupError> {
         let Some(InputBaseline { runs, reference }) = self.input_baseline else { return Ok(()) };
-        let wrong = |key, value: String, expected: &str| Err(SetupError::Value { key, value, expected: expected.into() });
+        let wrong = |key, value: String, expected: &str| {
+            let expected = expected.into();
+            Err(SetupError::Value { key, value, expected })
+        };
         if runs < 2 || !self.envs.is_multiple_of(runs) {
-            return wrong("agent.ppo.input_baseline.runs", runs.to_string(), "2 or more, and a divisor of agent.ppo.envs");
+            let key = "agent.ppo.input_baseline.runs";
+            return wrong(key, runs.to_string(), "2 or more, and a divisor of agent.ppo.envs");
         }
         if reference && self.warm_start.is_none() {
             let key = "agent.ppo.input_baseline.reference";

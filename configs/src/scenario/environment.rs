@@ -74,7 +74,7 @@ pub struct EnvironmentConfig {
     /// "agent"`. In the published scheduler the jobs do not share them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shared_profiles: bool,
-    /// Whether policies are also asked as soon as a job is at work again after a restart, and not at the next round; for
+    /// Whether policies are also asked as soon as a job works again after a restart, and not at the next round; for
     /// `on_churn = true`. Learned utilities ask for it themselves, so without this key they alone have it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wake_after_restarts: bool,

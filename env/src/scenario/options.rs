@@ -148,7 +148,7 @@ pub struct SimOptions {
     /// Whether jobs of one application share what their agents measure, so that a job need not find
     /// out by itself how fast others have run.
     pub shared_profiles: bool,
-    /// Whether policies are also asked as soon as a job is at work again after a restart, where they are asked on churn.
+    /// Whether policies are also asked as soon as a job works again after a restart, where they are asked on churn.
     pub wake_after_restarts: bool,
     /// Way in which tenants share the cluster; where `None`, by their quotas as declared, and policies preempt by
     /// their own rules.

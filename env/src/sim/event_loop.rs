@@ -4,7 +4,6 @@ use super::events::{Event, EventKind};
 use super::{SimError, Simulator, Status};
 use crate::cluster::NodeId;
 use crate::job::JobId;
-use crate::state::Phase;
 use crate::time::SimTime;
 
 /// Decisions in a row that may leave a waiting cluster idle before the run is called stalled.
@@ -161,21 +160,17 @@ impl Simulator {
     }
 
     pub(super) fn next_wake(&self, arrival: SimTime) -> SimTime {
-        if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake.min(self.end_of_restart()) }
+        if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake }
     }
 
-    /// First moment at which a job that starts now has been measured, where policies are asked then.
-    fn end_of_restart(&self) -> SimTime {
+    /// Has the policy asked after the end of a restart, where policies are asked then: a millisecond later, when the job
+    /// has been measured.
+    pub(super) fn wake_after_restart(&mut self) {
         let options = &self.state.scenario.options;
-        if !(options.wake_after_restarts && options.rounds.on_churn) {
-            return SimTime::NEVER;
+        if options.wake_after_restarts && options.rounds.on_churn {
+            let measured = self.state.now + SimTime::from_millis(1);
+            self.decisions.wake = self.decisions.wake.min(measured);
         }
-        let starting = self.state.jobs.active().filter_map(|job| match self.state.jobs.state(job).phase {
-            // A job is measured at the end of its restart.
-            Phase::Starting { until } => Some(until + SimTime::from_millis(1)),
-            _ => None,
-        });
-        starting.filter(|at| *at > self.state.now).min().unwrap_or(SimTime::NEVER)
     }
 
     /// Whether only the policy could still change anything, and has not for long.

@@ -424,6 +424,7 @@ impl Simulator {
         let state = self.state.jobs.state_mut(job);
         state.settle(now);
         if let Phase::Starting { .. } = state.phase {
+            self.wake_after_restart();
             return self.begin(job);
         }
         let end = self.state.scenario.epoch_end(job, state.epoch);
