@@ -400,20 +400,47 @@ const UNOPTIMISED: [&str; 6] =
     ["goodput-cli", "goodput-configs", "goodput-executor", "goodput-python", "goodput-testkit", "goodputd"];
 
 /// Libraries of others that are tested without optimisation, for that reason too.
-const UNOPTIMISED_LIBRARIES: [&str; 13] = [
+const UNOPTIMISED_LIBRARIES: [&str; 40] = [
+    "annotate-snippets",
     "arrow-arith",
     "arrow-cast",
+    "arrow-cmp",
     "arrow-ord",
+    "arrow-row",
     "arrow-select",
     "arrow-string",
+    "axum",
+    "burn-dispatch",
+    "burn-flex",
+    "burn-nn",
+    "burn-optim",
+    "clap_builder",
+    "clap_complete",
+    "encoding_rs",
+    "h2",
     "image",
+    "insta",
+    "jsonpath-rust",
     "k8s-openapi",
     "kube-client",
     "kube-core",
     "kube-runtime",
+    "libsqlite3-sys",
+    "miette",
     "minijinja",
+    "nvml-wrapper",
+    "object",
     "protobuf",
+    "ratatui-core",
+    "ratatui-widgets",
+    "rten",
+    "rten-shape-inference",
+    "rustls",
+    "serde-saphyr",
     "tensorboard-proto",
+    "tensorboard-rs",
+    "tracing-subscriber",
+    "ureq",
 ];
 
 /// Options of cargo that compile packages, and the libraries above, without optimisation.
