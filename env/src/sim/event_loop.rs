@@ -163,8 +163,8 @@ impl Simulator {
         if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake }
     }
 
-    /// Has the policy asked after the end of a restart, where policies are asked then: a millisecond later, when the job
-    /// has been measured.
+    /// Has the policy asked after the end of a restart, where policies are asked then: a millisecond later, when the
+    /// job has been measured.
     pub(super) fn wake_after_restart(&mut self) {
         let options = &self.state.scenario.options;
         if options.wake_after_restarts && options.rounds.on_churn {
