@@ -4,14 +4,16 @@
 
 use std::path::Path;
 
-use goodput_configs::experiment::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
+use goodput_configs::experiment::{
+    AgentConfig, EvaluateConfig, Experiment, InputBaseline, PpoAgent, TrainConfig, WarmStart,
+};
 use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
 use goodput_env::cluster::Pool;
 use goodput_train::Trained;
 
 use crate::support::train_until;
 
-fn experiment() -> Experiment {
+fn experiment(input_baseline: Option<InputBaseline>) -> Experiment {
     let synthetic = goodput_datasets::synth::DiurnalSynth {
         jobs: 12,
         jobs_per_hour: 20.0,
@@ -45,6 +47,7 @@ fn experiment() -> Experiment {
             steps_per_env: 24,
             minibatch: 48,
             epochs: 2,
+            input_baseline,
             warm_start: Some(WarmStart {
                 teacher: "srtf".into(),
                 decisions: 288,
@@ -66,9 +69,17 @@ fn experiment() -> Experiment {
     }
 }
 
+/// The critic, and runs on equal arrivals.
+const BASELINES: [Option<InputBaseline>; 2] = [None, Some(InputBaseline { runs: 3, reference: true })];
+
 /// Trains in `path`, asking to stop after `stop_after` updates where given.
-fn run(path: &Path, stop_after: Option<u64>) -> Trained {
-    train_until(&experiment(), path, "train", stop_after)
+fn run(baseline: Option<InputBaseline>, path: &Path, stop_after: Option<u64>) -> Trained {
+    let mut experiment = experiment(baseline);
+    if baseline.is_some() {
+        // An update plays whole episodes, so it has more decisions.
+        experiment.train.decisions *= 4;
+    }
+    train_until(&experiment, path, "train", stop_after)
 }
 
 /// Every file of the final checkpoint, the policy and the progress.
@@ -84,21 +95,25 @@ fn fingerprint(path: &Path, trained: &Trained) -> Vec<Vec<u8>> {
 
 #[test]
 fn stopping_and_resuming_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let whole = dir.path().join("whole");
-    let expected = fingerprint(&whole, &run(&whole, None));
-    let halves = dir.path().join("halves");
-    assert!(matches!(run(&halves, Some(2)), Trained::Stopped));
-    assert_eq!(fingerprint(&halves, &run(&halves, None)), expected);
+    for baseline in BASELINES {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = dir.path().join("whole");
+        let expected = fingerprint(&whole, &run(baseline, &whole, None));
+        let halves = dir.path().join("halves");
+        assert!(matches!(run(baseline, &halves, Some(2)), Trained::Stopped), "{baseline:?}");
+        assert!(fingerprint(&halves, &run(baseline, &halves, None)) == expected, "{baseline:?}");
+    }
 }
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let with_threads = |threads: usize| {
-        let path = dir.path().join(threads.to_string());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| fingerprint(&path, &run(&path, None)))
-    };
-    assert_eq!(with_threads(1), with_threads(3));
+    for baseline in BASELINES {
+        let dir = tempfile::tempdir().unwrap();
+        let with_threads = |threads: usize| {
+            let path = dir.path().join(threads.to_string());
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| fingerprint(&path, &run(baseline, &path, None)))
+        };
+        assert!(with_threads(1) == with_threads(3), "{baseline:?}");
+    }
 }
