@@ -9,7 +9,7 @@ use xtask::source::{files, product, room_uses, root, used_rooms};
 
 /// Rooms of `goodput-env` from the ground up. A room uses earlier rooms only, so no rooms import one
 /// another in a circle.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "time",
     "seed",
     "cluster",
@@ -21,6 +21,7 @@ const ORDER: [&str; 19] = [
     "application",
     "job",
     "tie_break",
+    "model_names",
     "plan",
     "scenario",
     "state",
