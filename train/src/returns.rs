@@ -51,7 +51,7 @@ impl CostToGo {
 }
 
 /// Advantage of run `own` from `secs` on: the cost of the other runs on average, less its own.
-pub fn advantage(runs: &[CostToGo], own: usize, secs: f64) -> f64 {
+pub fn advantage(runs: &[&CostToGo], own: usize, secs: f64) -> f64 {
     let others = runs.iter().enumerate().filter(|(run, _)| *run != own).map(|(_, run)| run.at(secs));
     others.sum::<f64>() / (runs.len() - 1).max(1) as f64 - runs[own].at(secs)
 }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn an_advantage_is_what_the_others_cost_more() {
         let runs = [10.0, 12.0, 17.0].map(|secs| CostToGo::new([(secs, secs)], 0.0));
-        let found: Vec<f64> = (0..3).map(|own| advantage(&runs, own, 0.0)).collect();
+        let found: Vec<f64> = (0..3).map(|own| advantage(&runs.each_ref(), own, 0.0)).collect();
         assert!((found[0] - 4.5).abs() < 1e-9 && (found[2] + 6.0).abs() < 1e-9, "{found:?}");
         assert!(found.iter().sum::<f64>().abs() < 1e-9);
     }

@@ -20,8 +20,8 @@ use goodput_configs::seeds::training_seed;
 /// Environments in a shard.
 const SHARD: usize = 4;
 
-/// Experience of one iteration, all arrays by row; rows are shard by shard, within a shard step by
-/// step.
+/// Experience of one iteration, all arrays by row. The rows of a [`Rollout`] are shard by shard, within a shard step by
+/// step; the rows of whole episodes are run by run.
 #[derive(Clone, Debug, Default)]
 pub struct ExperienceBuffer {
     /// Rows x observation.

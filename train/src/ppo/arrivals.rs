@@ -2,9 +2,9 @@
 //! other runs cost from that time on.
 //!
 //! How long queues are depends on the arrivals more than on any action. A critic has not seen the arrivals that are
-//! still to come, so the noise of the arrivals stays in the advantages. The other runs have the same arrivals, and
-//! their cost does not depend on the action, so the gradient stays unbiased (Mao et al. 2019, "Variance reduction for
-//! reinforcement learning in input-driven environments", section 4).
+//! still to come, so the noise of the arrivals stays in the advantages. The other runs meet equal arrivals,
+//! and their cost does not depend on the action, so the gradient stays unbiased (Mao et al. 2019, "Variance reduction
+//! for reinforcement learning in input-driven environments", section 4).
 
 use goodput_agents::nets::fused::Fused;
 use goodput_agents::nets::weights::Weights;
@@ -68,7 +68,7 @@ impl<E: Environment + Clone + Sync> ArrivalRuns<E> {
         let runs = (0..self.episodes * each).into_par_iter().map(play).collect::<Result<Vec<_>, EnvError>>()?;
         *into = ExperienceBuffer::default();
         for runs in runs.chunks(each) {
-            let costs: Vec<CostToGo> = runs.iter().map(|run| run.cost.clone()).collect();
+            let costs: Vec<&CostToGo> = runs.iter().map(|run| &run.cost).collect();
             let whole = costs.iter().map(|cost| cost.at(0.0)).sum::<f64>().abs() / costs.len() as f64;
             for (own, run) in runs[..self.runs].iter().enumerate() {
                 into.advantages

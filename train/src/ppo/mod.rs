@@ -182,7 +182,7 @@ impl Updates for PpoLoop<'_> {
         };
         // The pull towards the imitated policy ends after a third of the updates.
         let penalty = agent.warm_start.as_ref().map_or(0.0, |plan| plan.kl_penalty * (1.0 - 3.0 * done).max(0.0));
-        let critic_only = self.run.state.decisions < agent.critic_warmup;
+        let critic_only = self.runs.is_none() && self.run.state.decisions < agent.critic_warmup;
         let rates = PpoRates {
             learning_rate: (agent.learning_rate * (1.0 - done)) as f32,
             entropy: (agent.entropy * (1.0 - 0.9 * done)) as f32,
@@ -230,7 +230,7 @@ impl Updates for PpoLoop<'_> {
         let episodes = &self.experience.episode_jct_secs;
         let mean_jct = episodes.iter().sum::<f64>() / episodes.len() as f64;
         let [validation, heuristic] = self.run.validation_figures();
-        let figures = vec![
+        let mut figures = vec![
             ("rollout/jct_mean_secs", mean_jct),
             ("rollout/episodes", episodes.len() as f64),
             validation,
@@ -245,6 +245,10 @@ impl Updates for PpoLoop<'_> {
             ("train/reference_kl", stats.reference_kl),
             ("train/n_updates", self.run.state.updates as f64),
         ];
+        if self.runs.is_some() {
+            let of_critic = ["train/value_loss", "train/explained_variance"];
+            figures.retain(|(name, _)| !of_critic.contains(name));
+        }
         self.run.record(&figures)
     }
 
