@@ -3,6 +3,7 @@ mod experiment_fuzz;
 mod live;
 mod llm_services;
 mod messages;
+mod model_names;
 mod policies;
 mod presets;
 mod reader;

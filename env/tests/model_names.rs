@@ -13,14 +13,18 @@ fn workload(jobs: usize) -> Workload {
     let mut other = (*application()).clone();
     other.name = "other".into();
     let job = |at: usize| JobSpec {
-        request: JobRequest { submit: SimTime::from_secs(at as i64), ..JobRequest::default() },
+        request: JobRequest {
+            name: format!("job-{at}"),
+            submit: SimTime::from_secs(at as i64),
+            ..JobRequest::default()
+        },
         work: Work::Application { index: (at % 2) as u16, work_milli: 500 },
     };
     Workload::new(vec![application(), Arc::new(other)], (0..jobs).map(job).collect())
 }
 
 fn names(workload: &Workload) -> Vec<String> {
-    (0..workload.jobs.len()).map(|job| workload.application_name(JobId(job as u32)).to_owned()).collect()
+    (0..workload.jobs.len()).map(|job| workload.model_name(JobId(job as u32)).to_owned()).collect()
 }
 
 #[test]
@@ -35,8 +39,8 @@ fn every_job_keeps_its_application_under_one_of_its_names() {
     // Six names for 200 jobs: each recurs about 33 times.
     assert_eq!(jobs.len(), 6, "{jobs:?}");
     assert!(jobs.values().all(|count| (15..=55).contains(count)), "{jobs:?}");
-    let params = |workload: &Workload, job| workload.application(JobId(job)).map(|app| app.params.clone());
-    assert!((0..200).all(|job| params(&before, job) == params(&after, job)));
+    let application = |workload: &Workload, job| workload.application_name(JobId(job)).to_owned();
+    assert!((0..200).all(|job| application(&before, job) == application(&after, job)));
     assert!(after.jobs.iter().all(|job| matches!(job.work, Work::Application { work_milli: 500, .. })));
 }
 

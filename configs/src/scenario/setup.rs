@@ -266,7 +266,11 @@ impl Setup {
             true => workload,
             false => Arc::new(Workload { services: self.services.of_seed(seed), ..(*workload).clone() }),
         };
-        Arc::new(self.template.with_jobs(workload, seed))
+        Arc::new(match self.names_per_application {
+            // The speed tables of the template are those of the applications under their own names.
+            Some(_) => Scenario::new(self.template.cluster.clone(), workload, self.options().clone(), seed),
+            None => self.template.with_jobs(workload, seed),
+        })
     }
 
     /// The options all scenarios share.

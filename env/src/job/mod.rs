@@ -215,9 +215,9 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
-    /// Models that the trace names for jobs that train neither an application nor a class, by name
-    /// of the job. The duration alone says how long such a job runs, but a policy may still use the
-    /// model (placement by tensor sizes does).
+    /// Names of models that policies are shown, by name of the job, where the names are not those of what the job runs:
+    /// of jobs that train neither an application nor a class, whose model a policy may still use (placement by tensor
+    /// sizes does), and of applications that go by several names.
     pub models: BTreeMap<String, Arc<str>>,
     /// Tenants that submit the jobs, where the workload knows any.
     pub tenants: Arc<Tenants>,
@@ -257,12 +257,12 @@ impl Workload {
         }
     }
 
-    /// The name of the model a job trains: of its application or class, else what the trace calls
-    /// it; `""` where nothing is known.
+    /// The name of the model a job trains, as policies are shown it: what the workload calls it, else the name of its
+    /// application or class; `""` where nothing is known.
     pub fn model_name(&self, job: JobId) -> &str {
-        match self.application_name(job) {
-            "" => self.models.get(&self.jobs[job.index()].request.name).map_or("", |model| model),
-            name => name,
+        match self.models.get(&self.jobs[job.index()].request.name) {
+            Some(model) => model,
+            None => self.application_name(job),
         }
     }
 
