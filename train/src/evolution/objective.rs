@@ -8,7 +8,7 @@ use goodput_agents::policies::utility::{Experience, Utility};
 use goodput_configs::experiment::{EvolutionAgent, Experiment};
 use goodput_configs::scenario::Setup;
 use goodput_env::gym::{EnvError, ExpectedPeak};
-use goodput_env::job::{WHOLE, Work};
+use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::Simulator;
@@ -163,10 +163,12 @@ impl GenerationRound<'_> {
 pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     let jobs = episodes.iter().flat_map(|scenario| {
         let workload = &scenario.workload;
-        workload.jobs.iter().filter_map(|job| match job.work {
+        workload.jobs.iter().zip(0..).filter_map(|(job, id)| match job.work {
             Work::Application { index, work_milli } => {
                 let app = &workload.applications[usize::from(index)];
-                Some((app.name.as_str(), app.total_work() * f64::from(work_milli) / f64::from(WHOLE)))
+                // The name that the policy will be shown.
+                let name = workload.model_name(JobId(id));
+                Some((name, app.total_work() * f64::from(work_milli) / f64::from(WHOLE)))
             }
             Work::Fixed { .. } | Work::Steps { .. } => None,
         })
