@@ -7,7 +7,7 @@ use goodput_configs::reader::{self, Document};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
-/// When the jobs of a workload end under `policy`, with these settings.
+/// Times at which the jobs of a workload end under `policy`, with these settings.
 fn ends(policy: &str, set: &[&str]) -> Vec<Option<SimTime>> {
     let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
     let document = Document::new("x.toml", include_str!("../experiment/heterogeneous.toml"), &set).unwrap();

@@ -1,8 +1,8 @@
 //! Names that applications go by.
 //!
 //! Users train a model again and again, and policies that share measurements or remember lengths know a job by the name
-//! of its model. How much such a policy gains depends on how often a name comes back. A catalog has few applications, so
-//! its names come back more often than those of a real cluster may. With several names for each application the
+//! of its model. How much such a policy gains depends on how often a name comes back. A catalog has few applications,
+//! so its names come back more often than those of a real cluster may. With several names for each application the
 //! recurrence of names is an axis of an experiment. Jobs of different names are equally fast, and no policy is told so.
 
 use std::collections::BTreeMap;

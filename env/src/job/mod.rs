@@ -215,9 +215,9 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
-    /// Names of models that policies are shown, by name of the job, where the names are not those of what the job runs:
-    /// of jobs that train neither an application nor a class, whose model a policy may still use (placement by tensor
-    /// sizes does), and of applications that go by several names.
+    /// Names of models that policies are shown, by name of the job, in place of the application's or class's own name. A
+    /// job with neither may have one, because a policy may still use the model (placement by tensor sizes does). An
+    /// application that goes by several names has one for each job.
     pub models: BTreeMap<String, Arc<str>>,
     /// Tenants that submit the jobs, where the workload knows any.
     pub tenants: Arc<Tenants>,
