@@ -215,8 +215,8 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
-    /// Names of models that policies are shown, by name of the job, in place of the application's or class's own name. A
-    /// job with neither may have one, because a policy may still use the model (placement by tensor sizes does). An
+    /// Names of models that policies are shown, by name of the job, in place of the name of its application or class.
+    /// A job with neither may have one, because a policy may still use the model (placement by tensor sizes does). An
     /// application that goes by several names has one for each job.
     pub models: BTreeMap<String, Arc<str>>,
     /// Tenants that submit the jobs, where the workload knows any.
