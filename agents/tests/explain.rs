@@ -64,14 +64,15 @@ fn net_of(config: &NetConfig, layout: Layout, seed: u64) -> Weights {
     weights
 }
 
-/// Shows `see` every so many decisions of a run.
+/// Shows `see` some decisions of a run: one in seven, and one in 28 of a net, which takes long to explain.
 fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&ClusterView<'_>, &Decision)) {
     let mut policy = bundle.explained(ExpectedPeak::default()).unwrap();
     let mut decisions = 0;
+    let period = if matches!(bundle.model, Model::Net(_) | Model::Onnx(_)) { 28 } else { 7 };
     while simulator.run_until_decision().unwrap() == Status::Decision {
         decisions += 1;
         let view = simulator.view();
-        let plan = if decisions % 7 == 3 {
+        let plan = if decisions % period == 3 {
             let decision = policy.explain(&view);
             see(&view, &decision);
             decision.plan
@@ -84,8 +85,9 @@ fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&C
     assert!(decisions > 3, "{decisions}");
 }
 
-fn explanations(decision: &Decision) -> Vec<(JobId, Explanation)> {
-    decision.scores.iter().filter_map(|(job, _)| Some((*job, decision.explain(*job)?))).collect()
+/// Explanations of the jobs of a decision. Each is worked out when it is asked for: those of nets take long.
+fn explanations(decision: &Decision) -> impl Iterator<Item = (JobId, Explanation)> {
+    decision.scores.iter().filter_map(|(job, _)| Some((*job, decision.explain(*job)?)))
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn contributions_to_the_score_of_a_graph_sum_to_its_difference() {
         let net = OnnxNet::new(std::fs::read(path).unwrap(), layout(4)).unwrap();
         let bundle = bundle(Model::Onnx(net), Batching::Catalog, ESTIMATES);
         watch(simulator(3, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
-            for (job, explanation) in explanations(decision).into_iter().take(2) {
+            for (job, explanation) in explanations(decision).take(2) {
                 let difference = (explanation.score - explanation.usual_score).abs();
                 seen += 1;
                 let residual = explanation.residual().abs();
@@ -124,7 +126,7 @@ proptest! {
         }
         let (mut seen, mut failed) = (0, Vec::new());
         watch(simulator(seed, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
-            for (job, explanation) in explanations(decision).into_iter().take(2) {
+            for (job, explanation) in explanations(decision).take(2) {
                 // Contributions of either sign may be far larger than the difference that they sum to.
                 let size: f64 = explanation.contributions.iter().map(|part| part.contribution.abs()).sum();
                 seen += 1;
@@ -212,7 +214,7 @@ fn what_a_net_does_not_look_at_contributes_nothing() {
     let bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
     let mut others = 0.0;
     watch(simulator(5, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
-        for (_, explanation) in explanations(decision).into_iter().take(2) {
+        for (_, explanation) in explanations(decision).take(2) {
             let part = &explanation.contributions[ignored];
             assert_eq!((part.feature.as_str(), part.contribution, part.occlusion), ("log_age_secs", 0.0, 0.0));
             others += explanation.contributions.iter().map(|part| part.contribution.abs()).sum::<f64>();
@@ -228,7 +230,7 @@ fn features_by_type_are_named_and_waiting_jobs_are_asked_where_they_would_start(
     bundle.card.types = vec!["slow".into(), "fast".into()];
     let (mut placed, mut kept) = (0, 0);
     watch(on_two_types(5, 1, 14, Batching::Catalog, ESTIMATES), &bundle, |view, decision| {
-        for (job, explanation) in explanations(decision).into_iter().take(3) {
+        for (job, explanation) in explanations(decision).take(3) {
             let features: Vec<&str> = explanation.contributions.iter().map(|part| part.feature.as_str()).collect();
             assert_eq!(features.len(), 24 + 2 * 5);
             assert_eq!((features[24], features[33]), ("runs, slow", "fits, fast"));
@@ -259,7 +261,7 @@ fn being_watched_changes_no_decision() {
     let mut at = 2;
     watch(simulator(6, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
         assert_eq!(decision.plan, plans[at]);
-        at += 7;
+        at += 28;
     });
     assert!(at > 2);
 }

@@ -135,8 +135,9 @@ impl LoadForecasts {
             known.window = None;
         }
         let window = known.window.as_mut()?;
-        let until_ms = window.forecast.until_ms;
-        if sample.at_ms <= until_ms {
+        let LoadForecast { made_ms, until_ms, .. } = window.forecast;
+        // A load from before the forecast may become known after the forecast was made.
+        if made_ms < sample.at_ms && sample.at_ms <= until_ms {
             window.came = Some(window.came.map_or(sample.load, |came| came.max(sample.load)));
         }
         if sample.at_ms < until_ms {
@@ -197,8 +198,8 @@ mod tests {
     fn loads_that_become_known_late_are_judged_at_their_own_times() {
         let mut forecasts = LoadForecasts::default();
         forecasts.issue(WEB, STEP, forecast(0));
-        // A silence, after which all steps come at once. The rise lies within the window, and what follows does not.
-        let late = [(-30, 1.0), (0, 2.0), (30, 3.0), (60, 30.0), (90, 4.0), (120, 90.0)];
+        // A silence, after which all steps come at once. One rise lies within the window, and the others before and after.
+        let late = [(-30, 50.0), (0, 40.0), (30, 3.0), (60, 30.0), (90, 4.0), (120, 90.0)];
         let judged: Vec<JudgedForecast> =
             late.iter().filter_map(|(at_ms, load)| forecasts.take(&sample(*at_ms, *load))).collect();
         assert_eq!(judged, [JudgedForecast { forecast: forecast(0), came: 30.0 }]);
