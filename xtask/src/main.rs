@@ -1,11 +1,13 @@
 //! Development tasks: `cargo xtask {test, bench, drill, package, dist, wheel, schema, docs, results, tidy}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
+mod compiler;
 mod go_programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
 use std::{env, fs};
 
 use go_programs::kubernetes;
@@ -62,6 +64,9 @@ const BENCHES: [(&str, &str); 25] = [
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
+    if compiler::is_called(&args) {
+        return compiler::compile(&args);
+    }
     let ok = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test"] => test(),
         ["bench"] => bench(""),
@@ -452,12 +457,6 @@ fn unoptimised(packages: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Variables that let clippy compile the packages of the workspace, with warnings as errors: what is built for the
-/// tests is linted by the way. `cargo clippy` beside the tests would read all libraries once more, which takes ten
-/// minutes on two cores. `cargo clippy` itself sets these variables.
-const LINTED: [(&str, &str); 2] =
-    [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__")];
-
 /// The test program of the executor. Its tests wait for Slurm, Kubernetes and agents three quarters of their time.
 const WAITING: &str = "executor";
 
@@ -468,23 +467,32 @@ const OTHERS: [&str; 4] = ["--test", "[!e]*", "--test", "e[!x]*"];
 /// Lints of all targets, the test suite, by nextest where it is installed, and the examples in the documentation. The
 /// tests of the executor run beside all other tests, which let them have the processor first, and beside `rest`.
 fn suite(rest: impl FnOnce() -> bool) -> bool {
+    let compiler = match compiler::variables() {
+        Ok(variables) => variables,
+        Err(error) => {
+            eprintln!("cannot find the program that compiles the tests: {error}");
+            return false;
+        }
+    };
     let options = unoptimised(&UNOPTIMISED);
     let all = |words: &[&str]| -> Vec<String> {
         let all = words.iter().copied().chain(["--release", "--workspace"]);
         all.chain(options.iter().map(String::as_str)).map(str::to_owned).collect()
     };
     let started = |program: &str, words: &[&str]| {
-        run_with(&LINTED, program, &all(words).iter().map(String::as_str).collect::<Vec<_>>())
+        run_with(&compiler, program, &all(words).iter().map(String::as_str).collect::<Vec<_>>())
     };
     let cargo = |words: &[&str]| started("cargo", words);
     let gently = |words: &[&str]| started("nice", &[&["cargo"], words].concat());
+    let begun = Instant::now();
     if !cargo(&["test", "--all-targets", "--no-run"]) {
         return false;
     }
+    let built = begun.elapsed();
     if has(&["nextest", "--version"]) {
         return cargo(&["nextest", "run", "--no-fail-fast"]) && cargo(&["test", "--doc", "--quiet"]) && rest();
     }
-    let waiting = match Beside::start(&all(&["test", "--test", WAITING, "--no-fail-fast"])) {
+    let waiting = match Beside::start(&all(&["test", "--test", WAITING, "--no-fail-fast"]), &compiler) {
         Ok(waiting) => waiting,
         Err(error) => {
             eprintln!("cannot start the tests of the executor: {error}");
@@ -493,7 +501,11 @@ fn suite(rest: impl FnOnce() -> bool) -> bool {
     };
     let units = [&["test", "--lib", "--bins", "--no-fail-fast"][..], &OTHERS].concat();
     let others = gently(&units) && gently(&["test", "--doc", "--quiet"]) && rest();
-    waiting.ended() && others
+    let tested = begun.elapsed() - built;
+    let waiting = waiting.ended();
+    let [built, tested, total] = [built, tested, begun.elapsed()].map(|time| time.as_secs());
+    println!("built in {built} s; all but the executor tested in {tested} s; together {total} s");
+    waiting && others
 }
 
 /// A cargo that runs beside others, with what it prints in a file.
@@ -503,11 +515,12 @@ struct Beside {
 }
 
 impl Beside {
-    fn start(words: &[String]) -> std::io::Result<Self> {
+    fn start(words: &[String], variables: &[(&str, String)]) -> std::io::Result<Self> {
         let printed = target().join("beside.txt");
         println!("\n$ cargo {} > {} &", words.join(" "), printed.display());
         let file = fs::File::create(&printed)?;
-        let cargo = Command::new("cargo").args(words).envs(LINTED).stdout(file.try_clone()?).stderr(file).spawn();
+        let variables = variables.iter().map(|(name, value)| (*name, value));
+        let cargo = Command::new("cargo").args(words).envs(variables).stdout(file.try_clone()?).stderr(file).spawn();
         Ok(Self { cargo: cargo?, printed })
     }
 
@@ -579,10 +592,10 @@ fn run(program: &str, args: &[&str]) -> bool {
 }
 
 /// Runs a program with variables of its environment.
-fn run_with(variables: &[(&str, &str)], program: &str, args: &[&str]) -> bool {
+fn run_with(variables: &[(&str, String)], program: &str, args: &[&str]) -> bool {
     let set: String = variables.iter().map(|(name, value)| format!("{name}={value} ")).collect();
     println!("\n$ {set}{program} {}", args.join(" "));
-    match Command::new(program).args(args).envs(variables.iter().copied()).status() {
+    match Command::new(program).args(args).envs(variables.iter().map(|(name, value)| (*name, value))).status() {
         Ok(status) => status.success(),
         Err(error) => {
             eprintln!("cannot run {program}: {error}");
