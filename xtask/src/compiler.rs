@@ -1,9 +1,8 @@
-//! What compiles the packages of the workspace for the tests: the compiler of clippy, so that what is built for the
-//! tests is linted by the way. `cargo clippy` beside the tests would read all libraries once more, which takes ten
-//! minutes on two cores.
+//! The compiler of the tests: that of clippy, which lints what is built for the tests by the way. `cargo clippy` beside
+//! the tests would read all libraries once more, which takes ten minutes on two cores.
 //!
-//! Programs of unit tests and of benchmarks are not optimised. To optimise a library once more with its unit tests
-//! takes twenty times as long as these tests run, and a run of the tests measures nothing.
+//! Programs of unit tests and of benchmarks are not optimised: to optimise a library once more with its unit tests
+//! takes twenty times as long as these tests run, and `cargo xtask test` runs no benchmark.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -198,7 +198,7 @@ mod tests {
     fn loads_that_become_known_late_are_judged_at_their_own_times() {
         let mut forecasts = LoadForecasts::default();
         forecasts.issue(WEB, STEP, forecast(0));
-        // A silence, after which all steps come at once. One rise lies within the window, and the others before and after.
+        // A silence, after which all steps come at once. One rise lies within the window, others before and after it.
         let late = [(-30, 50.0), (0, 40.0), (30, 3.0), (60, 30.0), (90, 4.0), (120, 90.0)];
         let judged: Vec<JudgedForecast> =
             late.iter().filter_map(|(at_ms, load)| forecasts.take(&sample(*at_ms, *load))).collect();
