@@ -20,8 +20,8 @@ Example: a heuristic with other parameters (`goodput list policies --parameters`
 pub struct Eval {
     #[command(flatten)]
     pub study: StudyOptions,
-    /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
-    /// some seconds for each workload and seed.
+    /// Print a lower bound of every policy: what would be possible if all lengths were known and each change of a job
+    /// cost the shortest restart, on equal accelerators. The bound takes some seconds for each workload and seed.
     #[arg(long)]
     pub bound: bool,
     /// Print how much is left for each workload: the best published policy, the best of the others, a probe that knows
