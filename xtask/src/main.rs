@@ -448,8 +448,8 @@ const UNOPTIMISED_LIBRARIES: [&str; 40] = [
     "ureq",
 ];
 
-/// Options of cargo that compile packages, and the libraries above, without optimisation. The parts of a library are not
-/// optimised across one another: that takes a third of the time in which a library is compiled.
+/// Options of cargo that compile packages, and the libraries above, without optimisation. The parts of a library are
+/// not optimised across one another: that takes a third of the time in which a library is compiled.
 fn unoptimised(packages: &[&str]) -> Vec<String> {
     let levels = packages
         .iter()
