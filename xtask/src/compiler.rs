@@ -2,8 +2,12 @@
 //! the tests would read all libraries once more, which takes ten minutes on two cores.
 //!
 //! Programs of unit tests and of benchmarks are not optimised: to optimise a library once more with its unit tests
-//! takes twenty times as long as these tests run, and `cargo xtask test` runs no benchmark.
+//! takes twenty times as long as these tests run, and `cargo xtask test` runs no benchmark. Without optimisation, unit
+//! tests check overflows and debug assertions, too.
+//!
+//! Cargo looks at the path of its compiler and not at what is in it: a change of this file compiles nothing anew.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, io};
@@ -24,17 +28,12 @@ pub fn is_called(args: &[String]) -> bool {
     args.first().is_some_and(|first| Path::new(first).file_stem().is_some_and(|stem| stem == "rustc"))
 }
 
-/// Compiles with the arguments of cargo.
+/// Becomes the compiler, with the arguments of cargo. Returns where that fails.
 pub fn compile(args: &[String]) -> ExitCode {
     let unoptimised = (!is_optimised(args)).then_some("-Copt-level=0");
-    match Command::new("clippy-driver").args(args).args(unoptimised).status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cannot run clippy-driver: {error}. rustup component add clippy");
-            ExitCode::FAILURE
-        }
-    }
+    let error = Command::new("clippy-driver").args(args).args(unoptimised).exec();
+    eprintln!("cannot run clippy-driver: {error}. rustup component add clippy");
+    ExitCode::FAILURE
 }
 
 fn is_optimised(args: &[String]) -> bool {

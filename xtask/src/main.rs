@@ -303,7 +303,7 @@ fn build_book() -> bool {
     (mdbook.exists() || run("cargo", &install)) && run(&program, &["build", &docs, "--dest-dir", &book])
 }
 
-/// Stops at the first step that fails. One profile throughout, so that nothing is compiled twice.
+/// Stops at the first step that fails. One set of options throughout, so that nothing is compiled twice.
 fn test() -> bool {
     run("cargo", &["fmt", "--all", "--check"])
         && slurm()

@@ -20,8 +20,9 @@ Example: a heuristic with other parameters (`goodput list policies --parameters`
 pub struct Eval {
     #[command(flatten)]
     pub study: StudyOptions,
-    /// Print a lower bound of every policy: what would be possible if all lengths were known and each change of a job
-    /// cost the shortest restart, on equal accelerators. The bound takes some seconds for each workload and seed.
+    /// Print a lower bound: the mean of a clairvoyant that pays for restarts and places anything anywhere, on equal
+    /// accelerators. A policy that shares profiles is not strictly bound by it. The bound takes some seconds for each
+    /// workload and seed.
     #[arg(long)]
     pub bound: bool,
     /// Print how much is left for each workload: the best published policy, the best of the others, a probe that knows
