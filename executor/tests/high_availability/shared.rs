@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use goodput_agents::zoo;
 use goodput_configs::live::deployment::{Deployment, Mode};
-use goodput_configs::live::leader::LeaseKeeper;
+use goodput_configs::live::leader::{EtcdConfig, LeaseKeeper};
 use goodput_configs::reader;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::tenant::Tenants;
@@ -121,7 +121,9 @@ fn open_with(manager: &Manager, directory: &Path, name: &str, lease: LeaseKeeper
 }
 
 fn open(manager: &Manager, directory: &Path, name: &str, etcd: &PrivateEtcd) -> Daemon<Manager> {
-    open_with(manager, directory, name, LeaseKeeper::Etcd(etcd.config(None)))
+    // Bundles of megabytes go to etcd, which takes longer on a busy machine.
+    let config = EtcdConfig { patience_ms: 1000, ..etcd.config(None) };
+    open_with(manager, directory, name, LeaseKeeper::Etcd(config))
 }
 
 async fn until_it_leads(daemon: &mut Daemon<Manager>) -> CycleReport {
