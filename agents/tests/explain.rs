@@ -64,11 +64,21 @@ fn net_of(config: &NetConfig, layout: Layout, seed: u64) -> Weights {
     weights
 }
 
-/// Shows `see` some decisions of a run: one in seven, and one in 28 of a net, which takes long to explain.
-fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&ClusterView<'_>, &Decision)) {
+/// Decisions of which one is shown.
+const PERIOD: usize = 7;
+
+/// Decisions of which one is shown where each explanation of a net takes long.
+const LONG_PERIOD: usize = 28;
+
+/// Shows `see` one in `period` decisions of a run.
+fn watch(
+    mut simulator: Simulator,
+    bundle: &PolicyBundle,
+    period: usize,
+    mut see: impl FnMut(&ClusterView<'_>, &Decision),
+) {
     let mut policy = bundle.explained(ExpectedPeak::default()).unwrap();
     let mut decisions = 0;
-    let period = if matches!(bundle.model, Model::Net(_) | Model::Onnx(_)) { 28 } else { 7 };
     while simulator.run_until_decision().unwrap() == Status::Decision {
         decisions += 1;
         let view = simulator.view();
@@ -97,7 +107,7 @@ fn contributions_to_the_score_of_a_graph_sum_to_its_difference() {
         let path = format!("{}/tests/fixtures/onnx/{name}.onnx", env!("CARGO_MANIFEST_DIR"));
         let net = OnnxNet::new(std::fs::read(path).unwrap(), layout(4)).unwrap();
         let bundle = bundle(Model::Onnx(net), Batching::Catalog, ESTIMATES);
-        watch(simulator(3, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+        watch(simulator(3, 3, 14, Batching::Catalog, ESTIMATES), &bundle, LONG_PERIOD, |_, decision| {
             for (job, explanation) in explanations(decision).take(2) {
                 let difference = (explanation.score - explanation.usual_score).abs();
                 seen += 1;
@@ -125,7 +135,7 @@ proptest! {
             bundle.normaliser = Normaliser::new(layout, numbers(-0.2, 0.5), numbers(0.3, 1.5), 5.0);
         }
         let (mut seen, mut failed) = (0, Vec::new());
-        watch(simulator(seed, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+        watch(simulator(seed, 3, 14, Batching::Catalog, ESTIMATES), &bundle, LONG_PERIOD, |_, decision| {
             for (job, explanation) in explanations(decision).take(2) {
                 // Contributions of either sign may be far larger than the difference that they sum to.
                 let size: f64 = explanation.contributions.iter().map(|part| part.contribution.abs()).sum();
@@ -149,7 +159,7 @@ proptest! {
         let simulator = if several { on_two_types } else { simulator };
         let run = || simulator(seed, nodes, 14, Batching::Agent, Information::Profiled);
         let mut failed = Vec::new();
-        watch(run(), &bundle, |_, decision| {
+        watch(run(), &bundle, PERIOD, |_, decision| {
             for (job, explanation) in explanations(decision) {
                 let parts = &explanation.contributions;
                 let agree = parts.iter().all(|part| (part.contribution - part.occlusion).abs() < 1e-9);
@@ -192,7 +202,7 @@ fn a_linear_policy_is_taken_apart_exactly() {
     let weights = (0..Linear::parameters(&layout)).map(|at| ((at * 37 % 23) as f32 - 11.0) / 7.0).collect();
     let bundle = bundle(Model::Linear(Linear::new(layout, weights).unwrap()), Batching::Catalog, ESTIMATES);
     let mut seen = 0;
-    watch(simulator(4, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+    watch(simulator(4, 3, 14, Batching::Catalog, ESTIMATES), &bundle, PERIOD, |_, decision| {
         for (_, explanation) in explanations(decision) {
             assert!(explanation.residual().abs() < 1e-4, "{explanation:?}");
             for part in &explanation.contributions {
@@ -213,7 +223,7 @@ fn what_a_net_does_not_look_at_contributes_nothing() {
     weights.data_mut()[row..row + first.outputs].fill(0.0);
     let bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
     let mut others = 0.0;
-    watch(simulator(5, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+    watch(simulator(5, 3, 14, Batching::Catalog, ESTIMATES), &bundle, LONG_PERIOD, |_, decision| {
         for (_, explanation) in explanations(decision).take(2) {
             let part = &explanation.contributions[ignored];
             assert_eq!((part.feature.as_str(), part.contribution, part.occlusion), ("log_age_secs", 0.0, 0.0));
@@ -229,7 +239,7 @@ fn features_by_type_are_named_and_waiting_jobs_are_asked_where_they_would_start(
     let mut bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
     bundle.card.types = vec!["slow".into(), "fast".into()];
     let (mut placed, mut kept) = (0, 0);
-    watch(on_two_types(5, 1, 14, Batching::Catalog, ESTIMATES), &bundle, |view, decision| {
+    watch(on_two_types(5, 1, 14, Batching::Catalog, ESTIMATES), &bundle, LONG_PERIOD, |view, decision| {
         for (job, explanation) in explanations(decision).take(3) {
             let features: Vec<&str> = explanation.contributions.iter().map(|part| part.feature.as_str()).collect();
             assert_eq!(features.len(), 24 + 2 * 5);
@@ -259,9 +269,9 @@ fn being_watched_changes_no_decision() {
         plans.push(plan);
     }
     let mut at = 2;
-    watch(simulator(6, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+    watch(simulator(6, 3, 14, Batching::Catalog, ESTIMATES), &bundle, PERIOD, |_, decision| {
         assert_eq!(decision.plan, plans[at]);
-        at += 28;
+        at += PERIOD;
     });
     assert!(at > 2);
 }
