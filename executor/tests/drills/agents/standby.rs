@@ -21,6 +21,8 @@ impl Site {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
         let mut settings = self.settings(&addresses, daemon, &format!("127.0.0.1:{port}"));
+        // A daemon that a busy machine stops for a second goes on leading.
+        settings.state.lease_secs = 4;
         settings.api.tokens.push(Token {
             name: "drill".into(),
             sha256: api::hash("secret"),
