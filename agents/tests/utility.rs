@@ -312,11 +312,11 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
 
 #[test]
 fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
-    let all = [Group::Loans, Group::Tenants, Group::Faults];
+    let all = [Group::Loans, Group::Tenants, Group::Faults, Group::Restarts];
     let theta = Theta::sia().with(all);
     assert_eq!(theta.names().take(PARAMETERS).collect::<Vec<_>>(), Theta::sia().names().collect::<Vec<_>>());
     let hashes: BTreeSet<String> = all.iter().map(|group| Theta::sia().with([*group]).schema_hash()).collect();
-    assert_eq!(hashes.len(), 3);
+    assert_eq!(hashes.len(), all.len());
     assert!(!hashes.contains(&Theta::sia().schema_hash()) && !hashes.contains(&theta.schema_hash()));
 
     let values: Vec<f64> = (0..theta.names().count()).map(|at| f64::from(at as f32 * 0.25 - 2.0)).collect();
@@ -340,4 +340,31 @@ fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
     let outcome =
         |theta: Theta| run(&mut policy(theta), Cluster::homogeneous(2, 4), workload.clone(), options(Batching::Agent));
     assert_eq!(outcome(Theta::sia().with(all)), outcome(Theta::sia()));
+}
+
+/// With restarts of 600 s, parameters by restart add `ln(630 / 60)` times themselves to what they change, and with
+/// restarts of 30 s nothing.
+#[test]
+fn parameters_by_restart_follow_the_logarithm_of_a_restart() {
+    let by = [("exponent", -0.2), ("log_horizon", -0.9), ("horizon_by_age", -0.3), ("horizon_by_remaining", 0.4)];
+    let plain = Theta::pollux();
+    let with = plain.clone().with([Group::Restarts]);
+    let place = |name: &str| with.names().position(|known| known == name).unwrap();
+    let mut learned = with.values();
+    let mut shifted = plain.values();
+    for (name, by) in by {
+        learned[place(&format!("{name}_by_restart"))] = by;
+        shifted[place(name)] += by * 10.5_f64.ln();
+    }
+    let learned = with.of_values(&learned).unwrap();
+    let shifted = Theta::new(&shifted).unwrap();
+    let workload = random_workload(&mut rng(5, Stream::Workload), 30, 8);
+    let outcome = |theta: &Theta, secs: u64| {
+        let switch_cost = SwitchCost::by_name(&format!("{secs}s")).unwrap();
+        let options = SimOptions { switch_cost, ..options(Batching::Agent) };
+        run(&mut policy(theta.clone()), Cluster::homogeneous(2, 4), workload.clone(), options)
+    };
+    assert_eq!(outcome(&learned, 30), outcome(&plain, 30));
+    assert_eq!(outcome(&learned, 600), outcome(&shifted, 600));
+    assert_ne!(outcome(&learned, 600), outcome(&plain, 600));
 }

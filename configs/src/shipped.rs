@@ -43,6 +43,7 @@ pub const SHIPPED: &[ShippedConfig] = &[
     shipped("experiment/plan-ahead", include_str!("../experiment/plan-ahead.toml")),
     shipped("experiment/ppo-arrivals", include_str!("../experiment/ppo-arrivals.toml")),
     shipped("experiment/quickstart", include_str!("../experiment/quickstart.toml")),
+    shipped("experiment/restart-costs", include_str!("../experiment/restart-costs.toml")),
     shipped("experiment/set-encoder", include_str!("../experiment/set-encoder.toml")),
     shipped("experiment/slow-restarts", include_str!("../experiment/slow-restarts.toml")),
     shipped("experiment/tenants", include_str!("../experiment/tenants.toml")),

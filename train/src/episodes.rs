@@ -29,7 +29,8 @@ const STAGES: u64 = 5;
 /// Generator of training episodes.
 #[derive(Clone, Debug)]
 pub struct Episodes {
-    /// By stage of the curriculum, then by size of the cluster and load. The last stage is the experiment as it is.
+    /// By stage of the curriculum, then by size of the cluster, switching cost and load. The last stage is the
+    /// experiment as it is.
     setups: Vec<Vec<Setup>>,
     curriculum: Option<Curriculum>,
     randomise: Option<Randomise>,
@@ -56,8 +57,8 @@ impl Episodes {
             };
             let eased = experiment.at_horizon(horizon);
             let sized = |&size: &Option<f64>| size.map_or_else(|| eased.clone(), |size| eased.at_size(size));
-            let sized: Vec<Experiment> = sizes.iter().map(sized).collect();
-            let each = sized.iter().flat_map(|sized| loads.iter().map(|own| sized.at_load(own * load).setup()));
+            let each: Vec<Experiment> = sizes.iter().map(sized).flat_map(|sized| sized.at_switch_costs()).collect();
+            let each = each.iter().flat_map(|each| loads.iter().map(|own| each.at_load(own * load).setup()));
             each.collect()
         };
         let randomise = experiment.train.randomise.clone();
@@ -65,12 +66,12 @@ impl Episodes {
         Ok(Self { setups: (0..=stages).map(stage).collect::<Result<_, _>>()?, curriculum, randomise, costs })
     }
 
-    /// The experiment under the first of its loads and sizes.
+    /// The experiment under the first of its loads, sizes and switching costs.
     pub fn setup(&self) -> &Setup {
         &self.setups[self.setups.len() - 1][0]
     }
 
-    /// Episode `number`, drawn from `seed`; loads and sizes take turns.
+    /// Episode `number`, drawn from `seed`; loads, sizes and switching costs take turns.
     pub fn at(&self, seed: u64, number: u64) -> Arc<Scenario> {
         let stage = match &self.curriculum {
             Some(curriculum) => (number.saturating_mul(STAGES) / curriculum.episodes).min(STAGES),

@@ -52,14 +52,20 @@ impl Validation {
         Ok(validation)
     }
 
-    /// The validation seeds alone, under each load of the training.
+    /// The validation seeds alone, under each load and switching cost of the training.
     ///
     /// # Errors
     /// [`TrainError::Setup`].
     pub fn without_heuristics(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let train = &experiment.train;
+        let mut scenarios = Vec::new();
+        for experiment in experiment.at_switch_costs() {
+            let own = entries::scenarios(&experiment, &train.loads, VALIDATION, train.validation_seeds)?;
+            let name = |name: String| format!("{name}, switching cost {}", experiment.environment.switch_cost);
+            scenarios.extend(own.into_iter().map(|named| NamedScenario { name: name(named.name), ..named }));
+        }
         Ok(Self {
-            scenarios: entries::scenarios(experiment, &train.loads, VALIDATION, train.validation_seeds)?,
+            scenarios,
             sharing: setup.sharing().clone(),
             expected: experiment.expected_peak(setup),
             best_heuristic_jct_secs: f64::INFINITY,

@@ -53,6 +53,22 @@ fn sizes_take_turns_with_loads_and_are_recorded() {
 }
 
 #[test]
+fn switching_costs_take_turns_with_loads() {
+    let mut experiment = experiment(ELASTIC);
+    let loads = experiment.train.loads.len() as u64;
+    experiment.train.switch_costs = vec!["zero".into(), "600s".into()];
+    let episodes = Episodes::new(&experiment).unwrap();
+    let cost = |number: u64| episodes.at(0, number).options.switch_cost;
+    let [zero, long] = ["zero", "600s"].map(|name| SwitchCost::by_name(name).unwrap());
+    assert_eq!([0, loads - 1, loads, 2 * loads - 1, 2 * loads].map(cost), [zero, zero, long, long, zero]);
+    let jobs = |number: u64| episodes.at(7, number).workload.jobs.clone();
+    assert_eq!(jobs(1), jobs(loads + 1), "the load and the seed alone make the jobs");
+    // What is compared at the end has the cost of the environment.
+    let held_out = entries::held_out(&experiment, 1).unwrap();
+    assert_eq!(held_out[0].scenario.options.switch_cost, experiment.setup().unwrap().scenario(0).options.switch_cost);
+}
+
+#[test]
 fn circumstances_are_drawn_by_seed_with_the_spread_that_was_asked_for() {
     let mut experiment = experiment(ELASTIC);
     let names = ["pollux_const", "zero", "sia_full"];
@@ -128,6 +144,13 @@ fn circumstances_that_nobody_meets_are_refused_by_their_key() {
         (SET_ENCODER, "warm_up = { policy = \"fifo\", longest_secs = -1.0 }", "train.warm_up.longest_secs"),
         (SET_ENCODER, "randomise = { compute = -1.0 }", "train.randomise.compute"),
         (SET_ENCODER, "randomise = { switch_costs = [\"none\"] }", "train.randomise.switch_costs"),
+        (ELASTIC, "switch_costs = [\"none\"]", "train.switch_costs"),
+        (
+            ELASTIC,
+            "switch_costs = [\"zero\"]\nrandomise = { switch_costs = [\"zero\"] }",
+            "train.randomise.switch_costs",
+        ),
+        (include_str!("../../configs/experiment/linear.toml"), "switch_costs = [\"zero\"]", "train.switch_costs"),
         (SET_ENCODER, "randomise = { faults = 0.5 }", "train.randomise.faults"),
         (SET_ENCODER, "curriculum = { from_load = 0.0, episodes = 3 }", "train.curriculum.from_load"),
         (SET_ENCODER, "curriculum = { from_load = 0.5, episodes = 0 }", "train.curriculum.episodes"),

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
-use goodput_configs::experiment::{AgentConfig, Experiment, GateRivals};
+use goodput_configs::experiment::{AgentConfig, Experiment, GateRivals, TrainConfig};
 use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 use goodput_eval::entries;
 use goodput_eval::entries::learned_entry;
 use goodput_eval::run::Comparison;
 use goodput_train::Trained;
 use goodput_train::gate::judge;
+use goodput_train::validate::Validation;
 
 use crate::support::train_until;
 
@@ -135,6 +136,29 @@ fn training_never_meets_validation_or_held_out_seeds() {
 }
 
 #[test]
+fn a_training_over_switching_costs_is_validated_at_each_of_them() {
+    let mut experiment = experiment();
+    experiment.evaluate.policies = vec!["sia".into()];
+    let validated = |costs: &[&str]| {
+        let costs = costs.iter().map(|&cost| cost.to_owned()).collect();
+        let experiment =
+            Experiment { train: TrainConfig { switch_costs: costs, ..experiment.train.clone() }, ..experiment.clone() };
+        Validation::new(&experiment, &experiment.setup().unwrap()).unwrap().best_heuristic_jct_secs
+    };
+    let (none, long) = (validated(&["zero"]), validated(&["600s"]));
+    assert!(none < long, "{none} {long}");
+    assert!((validated(&["zero", "600s"]) - f64::midpoint(none, long)).abs() < 1e-6);
+
+    experiment.train.switch_costs = vec!["zero".into(), "600s".into()];
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    (agent.generations, agent.episodes) = (1, 4);
+    let folder = tempfile::tempdir().unwrap();
+    let found = bundle(train_until(&experiment, &folder.path().join("run"), "evolve", None));
+    let Model::Utility(utility) = &found.model else { panic!("{}", found.kind()) };
+    assert_eq!(utility.theta.groups().iter().collect::<Vec<_>>(), [&Group::Restarts]);
+}
+
+#[test]
 fn frozen_parameters_stay_where_they_start() {
     let mut experiment = experiment();
     let frozen = ["log_remaining_gpu_secs", "exponent", "log_doubt"];
@@ -170,4 +194,5 @@ fn experiments_have_the_groups_of_parameters_that_they_give_a_meaning() {
     assert_eq!(groups(include_str!("../../configs/experiment/mixed.toml")), [Group::Loans]);
     assert_eq!(groups(include_str!("../../configs/experiment/tenants.toml")), [Group::Tenants]);
     assert_eq!(groups(include_str!("../../configs/experiment/faults.toml")), [Group::Faults]);
+    assert_eq!(groups(include_str!("../../configs/experiment/restart-costs.toml")), [Group::Restarts]);
 }

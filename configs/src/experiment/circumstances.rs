@@ -74,15 +74,17 @@ impl Randomise {
 
     /// The switching costs that are drawn from.
     pub fn costs(&self) -> Result<Vec<SwitchCost>, SetupError> {
-        let named = |name: &String| {
-            SwitchCost::by_name(name).ok_or_else(|| SetupError::Value {
-                key: "train.randomise.switch_costs",
-                value: name.clone(),
-                expected: SwitchCost::names().join(" or "),
-            })
-        };
-        self.switch_costs.iter().map(named).collect()
+        costs("train.randomise.switch_costs", &self.switch_costs)
     }
+}
+
+/// Switching costs of these names, which a file has at `key`.
+pub(super) fn costs(key: &'static str, names: &[String]) -> Result<Vec<SwitchCost>, SetupError> {
+    let named = |name: &String| {
+        let expected = || format!("{} or a number of seconds such as 600s", SwitchCost::names().join(" or "));
+        SwitchCost::by_name(name).ok_or_else(|| SetupError::Value { key, value: name.clone(), expected: expected() })
+    };
+    names.iter().map(named).collect()
 }
 
 impl Curriculum {

@@ -187,6 +187,11 @@ pub struct TrainConfig {
     /// `[agent.hold]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<f64>,
+    /// Switching costs on which training episodes and validation take turns, such as `30s` or by name, in place of
+    /// `environment.switch_cost`; empty: that one. A learned utility then has parameters that change others with the
+    /// length of a restart. For `[agent.ppo]`, `[agent.evolution]`, `[agent.expert_iteration]` and `[agent.hold]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch_costs: Vec<String>,
     /// Circumstances that training episodes draw; absent: as the experiment says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub randomise: Option<Randomise>,
@@ -225,6 +230,7 @@ impl Default for TrainConfig {
             validation_seeds: 16,
             loads: Vec::new(),
             sizes: Vec::new(),
+            switch_costs: Vec::new(),
             randomise: None,
             curriculum: None,
             warm_up: None,
@@ -343,10 +349,11 @@ impl Experiment {
     /// Checks the circumstances of training: their values, and that the agent and the workload can
     /// use them.
     fn check_circumstances(&self) -> Result<(), SetupError> {
-        let TrainConfig { sizes, randomise, curriculum, warm_up, .. } = &self.train;
+        let TrainConfig { sizes, switch_costs, randomise, curriculum, warm_up, .. } = &self.train;
         randomise.as_ref().map_or(Ok(()), Randomise::check)?;
         curriculum.as_ref().map_or(Ok(()), Curriculum::check)?;
         warm_up.as_ref().map_or(Ok(()), WarmUpConfig::check)?;
+        circumstances::costs("train.switch_costs", switch_costs)?;
         let only = |key, expected: &str| SetupError::Value { key, value: "given".into(), expected: expected.into() };
         let agent = self.agent.as_ref();
         let plays = agent.is_none_or(|agent| {
@@ -355,9 +362,12 @@ impl Experiment {
                 AgentConfig::Ppo(_) | AgentConfig::Evolution(_) | AgentConfig::Expert(_) | AgentConfig::Hold(_)
             )
         });
-        if !plays && (randomise.is_some() || curriculum.is_some()) {
+        if !plays && (randomise.is_some() || curriculum.is_some() || !switch_costs.is_empty()) {
             let expected = "none but with [agent.ppo], [agent.evolution], [agent.expert_iteration] and [agent.hold]";
-            return Err(only("train.randomise or train.curriculum", expected));
+            return Err(only("train.randomise, train.curriculum or train.switch_costs", expected));
+        }
+        if !switch_costs.is_empty() && randomise.as_ref().is_some_and(|randomise| !randomise.switch_costs.is_empty()) {
+            return Err(only("train.randomise.switch_costs", "none beside train.switch_costs"));
         }
         if !sizes.is_empty() {
             let alone = self.services.is_empty() && self.tenants.is_empty();
@@ -416,7 +426,12 @@ impl Experiment {
     pub fn groups(&self) -> impl Iterator<Item = Group> {
         let lends = self.cluster.groups.iter().any(|group| group.pool == Pool::Inference) && !self.services.is_empty();
         let fails = self.environment.faults.as_ref().is_some_and(|faults| faults.bugs.is_some());
-        let all = [(Group::Loans, lends), (Group::Tenants, self.tenants.len() > 1), (Group::Faults, fails)];
+        let all = [
+            (Group::Loans, lends),
+            (Group::Tenants, self.tenants.len() > 1),
+            (Group::Faults, fails),
+            (Group::Restarts, self.train.switch_costs.len() > 1),
+        ];
         all.into_iter().filter(|(_, has)| *has).map(|(group, _)| group)
     }
 

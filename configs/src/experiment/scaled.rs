@@ -1,4 +1,4 @@
-//! Copies of an experiment with another load, another length or another size of the cluster.
+//! Copies of an experiment with another load, another length, another size of the cluster or another switching cost.
 
 use goodput_datasets::synth::SynthConfig;
 
@@ -48,6 +48,18 @@ impl Experiment {
             group.nodes = (f64::from(group.nodes) * size).round().max(1.0) as u32;
         }
         sized.at_load(f64::from(sized.accelerators()) / f64::from(self.accelerators()))
+    }
+
+    /// Copies of the experiment, one for each of `train.switch_costs`; where there are none, the experiment as it is.
+    #[must_use]
+    pub fn at_switch_costs(&self) -> Vec<Self> {
+        let at = |cost: &String| {
+            let mut copy = self.clone();
+            copy.environment.switch_cost.clone_from(cost);
+            copy
+        };
+        let copies: Vec<Self> = self.train.switch_costs.iter().map(at).collect();
+        if copies.is_empty() { vec![self.clone()] } else { copies }
     }
 
     /// Least and largest number of accelerators of the clusters that training meets.

@@ -32,6 +32,10 @@ pub struct PolicyConfig {
     /// Job slots in the observations of an external program; other policies have no use for the key.
     #[serde(default = "usual_slots", skip_serializing_if = "are_usual_slots")]
     pub slots: usize,
+    /// Time that a change of accelerators stops a job for, seconds of the policy's clock. Policies weigh changes by
+    /// it.
+    #[serde(default = "restart_secs")]
+    pub restart_secs: f64,
 }
 
 const fn usual_slots() -> usize {
@@ -52,6 +56,7 @@ impl PolicyConfig {
         if !(1..=4096).contains(&self.slots) {
             return Err(CheckError::value("policy.slots", self.slots, "1 to 4096"));
         }
+        check_secs("policy.restart_secs", self.restart_secs, 0.0)?;
         either("policy", ["policy.name", "policy.bundle"], self.name.as_deref(), self.bundle.as_deref())
     }
 }

@@ -13,6 +13,7 @@ use goodput_configs::error::CheckError;
 use goodput_configs::live::deployment::Deployment;
 use goodput_configs::live::policy::{InformationSetting, PolicyConfig, ShadowConfig};
 use goodput_env::application::Application;
+use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::tenant::Tenants;
@@ -43,7 +44,9 @@ pub fn open<E: Engine>(
         let policy = chooser.name();
         tracing::info!(policy, "the fallback is the policy itself; [reliance] fallback names another one");
     }
-    let options = SimOptions { information: told.information, batching: told.batching, ..SimOptions::standard() };
+    let switch_cost = SwitchCost::Constant { millis: (1e3 * settings.policy.restart_secs) as i64 };
+    let options =
+        SimOptions { information: told.information, batching: told.batching, switch_cost, ..SimOptions::standard() };
     let speedup = settings.cycle.speedup;
     let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;

@@ -8,7 +8,7 @@ use super::history::{History, Left};
 use super::reach::{available, capacity};
 use super::speeds::Speeds;
 use super::tenants::Tenants;
-use super::theta::Theta;
+use super::theta::{Theta, log_restart};
 
 /// Claim of a job.
 pub(super) struct JobClaim {
@@ -75,7 +75,8 @@ impl ClaimRound {
         let mean = if total > 0 { of_nodes / f64::from(total) } else { per_node(0) };
         let pressure = (f64::from(jobs) * mean / f64::from(total.max(1))).ln();
         let tenants = Tenants::of(view, total);
-        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure), tenants }
+        let restart = view.jobs().map(|job| log_restart(job.restart_secs())).sum::<f64>() / f64::from(jobs);
+        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure, restart), tenants }
     }
 }
 

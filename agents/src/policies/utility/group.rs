@@ -13,4 +13,6 @@ pub enum Group {
     Tenants,
     /// Failures of jobs, for clusters with faults.
     Faults,
+    /// Length of a restart, for trainings in which it varies.
+    Restarts,
 }

@@ -21,7 +21,7 @@
 //! with learned weights of the two.
 //!
 //! Some two dozen numbers, found by [`crate::learning::cma`]. Where services share the cluster,
-//! tenants do or jobs fail, there are more ([`Group`]).
+//! tenants do, jobs fail or the length of a restart varies, there are more ([`Group`]).
 
 mod claim;
 mod experience;

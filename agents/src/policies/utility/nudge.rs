@@ -124,8 +124,8 @@ mod tests {
         assert!((moved - expected).abs() < 1e-6 && (moved - kept(&theta, 0.0)).abs() > 1e-3, "{moved} {expected}");
 
         let (by, pressure) = ([0.2, 0.3], -0.6);
-        let moved = theta.clone().moved(Lever::Exponent, &by).exponent(pressure);
-        let expected = theta.exponent(pressure) + Lever::Exponent.unit() * sum(&by, &[1.0, pressure]);
+        let moved = theta.clone().moved(Lever::Exponent, &by).exponent(pressure, 0.0);
+        let expected = theta.exponent(pressure, 0.0) + Lever::Exponent.unit() * sum(&by, &[1.0, pressure]);
         assert!((moved - expected).abs() < 1e-6, "{moved} {expected}");
     }
 }

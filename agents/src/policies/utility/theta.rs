@@ -64,17 +64,49 @@ const _: () = {
     }
 };
 
+/// Parameter that changes another one with the length of a restart ([`log_restart`]).
+#[derive(Clone, Copy)]
+enum RestartParameter {
+    /// Change of the exponent.
+    Exponent,
+    /// Change of the logarithm of the horizon.
+    LogHorizon,
+    /// Change of what the horizon gains with the age of the job.
+    HorizonByAge,
+    /// Change of what the horizon gains with the time that the job may have left.
+    HorizonByRemaining,
+}
+
+/// Every parameter of [`Group::Restarts`]: name, and the first step of a search, which begins without effect.
+const BY_RESTART: [(RestartParameter, &str, f64); 4] = [
+    (RestartParameter::Exponent, "exponent_by_restart", 0.15),
+    (RestartParameter::LogHorizon, "log_horizon_by_restart", 0.35),
+    (RestartParameter::HorizonByAge, "horizon_by_age_by_restart", 0.15),
+    (RestartParameter::HorizonByRemaining, "horizon_by_remaining_by_restart", 0.15),
+];
+
+const _: () = {
+    let mut at = 0;
+    while at < BY_RESTART.len() {
+        assert!(BY_RESTART[at].0 as usize == at);
+        at += 1;
+    }
+};
+
+/// Places of the values behind those of the features and the shape.
+const FIRST_OF_LOANS: usize = FEATURES.len() + SHAPE.len();
+const FIRST_BY_RESTART: usize = FIRST_OF_LOANS + Lending::NAMES.len();
+
 /// Parameters that every utility has.
 pub const PARAMETERS: usize = COMMON + SHAPE.len();
 
-const ALL: usize = FEATURES.len() + SHAPE.len() + Lending::NAMES.len();
+const ALL: usize = FIRST_BY_RESTART + BY_RESTART.len();
 
 /// The parameters: weights of the features, the shape, and those of the groups it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theta {
     groups: BTreeSet<Group>,
-    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no
-    /// effect.
+    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`], [`BY_RESTART`]; those of absent groups have no effect.
     values: Vec<f64>,
 }
 
@@ -170,8 +202,7 @@ impl Theta {
 
     /// Learned parameters of loans: none without [`Group::Loans`].
     pub fn lending(&self) -> Lending {
-        let first = FEATURES.len() + SHAPE.len();
-        Lending::new(std::array::from_fn(|at| self.values[first + at]))
+        Lending::new(std::array::from_fn(|at| self.values[FIRST_OF_LOANS + at]))
     }
 
     /// Weights of the features.
@@ -183,10 +214,16 @@ impl Theta {
         self.values[FEATURES.len() + parameter as usize]
     }
 
-    /// Exponent of the speed under `pressure`.
-    pub(super) fn exponent(&self, pressure: f64) -> f64 {
+    fn by_restart(&self, parameter: RestartParameter) -> f64 {
+        self.values[FIRST_BY_RESTART + parameter as usize]
+    }
+
+    /// Exponent of the speed under `pressure`, where the restarts of the jobs have this mean [`log_restart`].
+    pub(super) fn exponent(&self, pressure: f64, log_restart: f64) -> f64 {
         bounded_exponent(
-            self.shape(ShapeParameter::Exponent) + self.shape(ShapeParameter::ExponentByPressure) * pressure,
+            self.shape(ShapeParameter::Exponent)
+                + self.shape(ShapeParameter::ExponentByPressure) * pressure
+                + self.by_restart(RestartParameter::Exponent) * log_restart,
         )
     }
 
@@ -199,10 +236,13 @@ impl Theta {
     /// `remaining` are the seconds it may have left at its present speed, and `nudge` is added to the logarithm of the
     /// horizon.
     pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64, nudge: f64) -> f64 {
+        let restart = log_restart(secs);
+        let changed = |shape, by| self.shape(shape) + self.by_restart(by) * restart;
         let log = nudge
-            + self.shape(ShapeParameter::LogHorizon)
-            + self.shape(ShapeParameter::HorizonByAge) * (age + 1.0).ln()
-            + self.shape(ShapeParameter::HorizonByRemaining) * (remaining + 1.0).ln();
+            + changed(ShapeParameter::LogHorizon, RestartParameter::LogHorizon)
+            + changed(ShapeParameter::HorizonByAge, RestartParameter::HorizonByAge) * (age + 1.0).ln()
+            + changed(ShapeParameter::HorizonByRemaining, RestartParameter::HorizonByRemaining)
+                * (remaining + 1.0).ln();
         let horizon = log.clamp(-20.0, 20.0).exp();
         let spent = self.shape(ShapeParameter::RestartMemory).max(0.0) * f64::from(restarts) * secs;
         (1.0 - spent / age.max(1.0)).max(0.0) * horizon / (horizon + secs)
@@ -231,6 +271,12 @@ impl Theta {
     }
 }
 
+/// Logarithm of a restart of `secs` seconds relative to one of half a minute, at which parameters by restart have no
+/// effect.
+pub(super) fn log_restart(secs: f64) -> f64 {
+    ((secs.max(0.0) + 30.0) / 60.0).ln()
+}
+
 /// An exponent that powers can have; never quite 0, where the power has no inverse.
 pub(super) fn bounded_exponent(exponent: f64) -> f64 {
     let exponent = exponent.clamp(-3.0, 1.0);
@@ -239,14 +285,16 @@ pub(super) fn bounded_exponent(exponent: f64) -> f64 {
 
 /// Name, start and first step of the parameter at a place.
 fn parameter(at: usize) -> (&'static str, f64, f64) {
-    let (shape, lending) = (FEATURES.len(), FEATURES.len() + SHAPE.len());
-    if at < shape {
+    if at < FEATURES.len() {
         (FEATURES[at], 0.0, 0.3)
-    } else if at < lending {
-        let (_, name, start, step) = SHAPE[at - shape];
+    } else if at < FIRST_OF_LOANS {
+        let (_, name, start, step) = SHAPE[at - FEATURES.len()];
         (name, start, step)
+    } else if at < FIRST_BY_RESTART {
+        let (name, scale) = Lending::NAMES[at - FIRST_OF_LOANS];
+        (name, 0.0, scale)
     } else {
-        let (name, scale) = Lending::NAMES[at - lending];
+        let (_, name, scale) = BY_RESTART[at - FIRST_BY_RESTART];
         (name, 0.0, scale)
     }
 }
@@ -254,7 +302,8 @@ fn parameter(at: usize) -> (&'static str, f64, f64) {
 fn group_at(at: usize) -> Option<Group> {
     match at {
         at if at < FEATURES.len() => group_of(at),
-        at if at < FEATURES.len() + SHAPE.len() => None,
-        _ => Some(Group::Loans),
+        at if at < FIRST_OF_LOANS => None,
+        at if at < FIRST_BY_RESTART => Some(Group::Loans),
+        _ => Some(Group::Restarts),
     }
 }
