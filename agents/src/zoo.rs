@@ -44,6 +44,7 @@ pub const ZOO: &[ShippedPolicy] = &[
         "elastic training beside services on half of the cluster, lending and calling back servers by forecasts"
     ),
     entry!("quickstart", "a busy cluster of 64 accelerators, estimated lengths; learned utilities in a knapsack"),
+    entry!("restart-costs", "elastic training where a restart takes from nothing to ten minutes; learned utilities"),
     entry!(
         "set-encoder",
         "a busy cluster of 64 accelerators, estimated lengths; a set encoder that imitated pollux-fast"
