@@ -44,6 +44,25 @@ use goodput_testkit::slurm::{PrivateCluster, missing};
 
 use lab::{BATCH, DOES_NOT, Lab, SCALES, block, off, on, open, open_as, open_with, rounds};
 
+/// Where a restart takes longer than any job is old, no growth is worth one.
+#[test]
+fn sia_goes_by_the_length_of_a_restart_in_the_file() {
+    let gpus_with = |restart_secs: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("a-scales", SCALES, None);
+        let mut daemon = open_as(lab, directory.path(), &format!("name = \"sia\"\nrestart_secs = {restart_secs}"), "");
+        rounds(&mut daemon, 30);
+        on(&mut daemon, |view| {
+            let told: Vec<f64> = view.jobs().map(|job| job.restart_secs()).collect();
+            assert_eq!(told, [restart_secs.parse::<f64>().unwrap()]);
+        });
+        daemon.engine_mut().gpus("a-scales")
+    };
+    let (short, long) = (gpus_with("30.0"), gpus_with("1000000.0"));
+    assert!(short >= 6 && long <= 2, "{short} and {long} accelerators");
+}
+
 #[test]
 fn pollux_gives_more_to_the_job_that_scales_also_after_a_restart() {
     for policy in ["pollux-fast", "pollux", "sia"] {
