@@ -44,7 +44,7 @@ use goodput_testkit::slurm::{PrivateCluster, missing};
 
 use lab::{BATCH, DOES_NOT, Lab, SCALES, block, off, on, open, open_as, open_with, rounds};
 
-/// Where a restart takes longer than any job is old, no growth is worth one.
+/// Sia weighs a growth against a restart: no growth is worth one that takes longer than any job is old.
 #[test]
 fn sia_goes_by_the_length_of_a_restart_in_the_file() {
     let gpus_with = |restart_secs: &str| {
