@@ -192,3 +192,20 @@ fn a_sweep_says_what_is_wrong_with_it() {
     let (code, _, said) = run(dir.path(), &["sweep", "run", "s"]);
     assert!(code == 2 && plain(&said).contains("build another planned this sweep"), "{said}");
 }
+
+#[test]
+fn two_evaluations_at_once_do_not_write_into_one_directory() {
+    let dir = study("");
+    let folder = dir.path().join("runs/eval");
+    fs::create_dir_all(&folder).unwrap();
+    let other = fs::File::open(&folder).unwrap();
+    other.lock().unwrap();
+    let one = ["eval", "study.toml", "--policies", "fifo", "--seeds", "1"];
+    let (code, _, refused) = run(dir.path(), &one);
+    assert_eq!(code, 2, "{refused}");
+    let refused = plain(&refused);
+    assert!(refused.contains("another command writes into runs/eval") && refused.contains("--run-dir"), "{refused}");
+    other.unlock().unwrap();
+    let (code, _, said) = run(dir.path(), &one);
+    assert_eq!(code, 0, "{said}");
+}

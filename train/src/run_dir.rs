@@ -25,6 +25,12 @@ pub enum RunDirError {
         /// Path of the directory.
         path: PathBuf,
     },
+    /// Another process writes into the directory.
+    #[error("another command writes into {}; choose another directory with --run-dir", path.display())]
+    InUse {
+        /// Path of the directory.
+        path: PathBuf,
+    },
     /// The directory holds no run.
     #[error("{} cannot be read: {source}; this takes the directory of an earlier run that has come so far", path.display())]
     Read {
@@ -80,6 +86,19 @@ impl RunDir {
         let probe = dir.path("tb/.probe");
         fs::remove_file(&probe).map_err(|source| RunDirError::Write { path: probe, source })?;
         Ok(dir)
+    }
+
+    /// Claims the directory for this process, as long as what is returned lives.
+    ///
+    /// # Errors
+    /// [`RunDirError::InUse`] where another process has claimed it.
+    pub fn claim(&self) -> Result<fs::File, RunDirError> {
+        let claim = fs::File::open(&self.0).map_err(|source| RunDirError::Read { path: self.0.clone(), source })?;
+        match claim.try_lock() {
+            Err(fs::TryLockError::WouldBlock) => Err(RunDirError::InUse { path: self.0.clone() }),
+            // Some file systems have no locks.
+            Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(claim),
+        }
     }
 
     /// Makes the directory where it does not exist; what is in it may be overwritten.

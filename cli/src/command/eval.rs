@@ -21,6 +21,7 @@ pub fn run(args: &Eval, verbosity: Verbosity) -> Result<ExitCode, CommandError> 
         token_price::check(&sweep)?;
     }
     let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
+    let _claim = dir.claim().map_err(CommandError::input)?;
     let store = CellStore::open(&args.run_dir).map_err(study::fault)?;
     let meter = Meter::new(verbosity);
     let all: Vec<usize> = (0..sweep.layout().runs()).collect();
