@@ -92,6 +92,7 @@ fn times_that_are_no_durations_are_refused() {
         "guard.preempt_every_secs",
         "guard.max_snapshot_age_secs",
         "guard.mass_failure_hold_secs",
+        "policy.restart_secs",
         "shadow.horizon_secs",
         "shadow.every_secs",
         "shadow.restart_secs",

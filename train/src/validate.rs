@@ -61,7 +61,10 @@ impl Validation {
         let mut scenarios = Vec::new();
         for experiment in experiment.at_switch_costs() {
             let own = entries::scenarios(&experiment, &train.loads, VALIDATION, train.validation_seeds)?;
-            let name = |name: String| format!("{name}, switching cost {}", experiment.environment.switch_cost);
+            let name = |name: String| match train.switch_costs.as_slice() {
+                [] => name,
+                _ => format!("{name}, switching cost {}", experiment.environment.switch_cost),
+            };
             scenarios.extend(own.into_iter().map(|named| NamedScenario { name: name(named.name), ..named }));
         }
         Ok(Self {

@@ -145,6 +145,12 @@ fn circumstances_that_nobody_meets_are_refused_by_their_key() {
         (SET_ENCODER, "randomise = { compute = -1.0 }", "train.randomise.compute"),
         (SET_ENCODER, "randomise = { switch_costs = [\"none\"] }", "train.randomise.switch_costs"),
         (ELASTIC, "switch_costs = [\"none\"]", "train.switch_costs"),
+        (ELASTIC, "switch_costs = [\"zero\", \"zero\"]", "zero twice"),
+        (
+            include_str!("../../configs/experiment/expert-iteration.toml"),
+            "switch_costs = [\"zero\"]",
+            "none with [agent.expert_iteration]",
+        ),
         (
             ELASTIC,
             "switch_costs = [\"zero\"]\nrandomise = { switch_costs = [\"zero\"] }",

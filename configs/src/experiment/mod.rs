@@ -189,7 +189,8 @@ pub struct TrainConfig {
     pub sizes: Vec<f64>,
     /// Switching costs on which training episodes and validation take turns, such as `30s` or by name, in place of
     /// `environment.switch_cost`; empty: that one. A learned utility then has parameters that change others with the
-    /// length of a restart. For `[agent.ppo]`, `[agent.evolution]`, `[agent.expert_iteration]` and `[agent.hold]`.
+    /// length of a restart; a net of `[agent.ppo]` does not see that length. For `[agent.ppo]`, `[agent.evolution]` and
+    /// `[agent.hold]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switch_costs: Vec<String>,
     /// Circumstances that training episodes draw; absent: as the experiment says.
@@ -365,6 +366,19 @@ impl Experiment {
         if !plays && (randomise.is_some() || curriculum.is_some() || !switch_costs.is_empty()) {
             let expected = "none but with [agent.ppo], [agent.evolution], [agent.expert_iteration] and [agent.hold]";
             return Err(only("train.randomise, train.curriculum or train.switch_costs", expected));
+        }
+        if matches!(agent, Some(AgentConfig::Expert(_))) && !switch_costs.is_empty() {
+            return Err(only(
+                "train.switch_costs",
+                "none with [agent.expert_iteration], which has no parameters by restart",
+            ));
+        }
+        if let Some(twice) = switch_costs.iter().enumerate().find(|(at, cost)| switch_costs[..*at].contains(cost)) {
+            return Err(SetupError::Value {
+                key: "train.switch_costs",
+                value: format!("{} twice", twice.1),
+                expected: "each cost once".into(),
+            });
         }
         if !switch_costs.is_empty() && randomise.as_ref().is_some_and(|randomise| !randomise.switch_costs.is_empty()) {
             return Err(only("train.randomise.switch_costs", "none beside train.switch_costs"));

@@ -32,10 +32,16 @@ pub struct PolicyConfig {
     /// Job slots in the observations of an external program; other policies have no use for the key.
     #[serde(default = "usual_slots", skip_serializing_if = "are_usual_slots")]
     pub slots: usize,
-    /// Time that a change of accelerators stops a job for, seconds of the policy's clock. Policies weigh changes by
-    /// it.
-    #[serde(default = "restart_secs")]
+    /// Time that a change of accelerators stops a job for, seconds of the policy's clock. `sia`, `elasticflow`, learned
+    /// utilities and nets that hold changes back weigh changes by it; `pollux` and `deepboot` have a parameter of that
+    /// name. The value in the file counts for every policy that is set later.
+    #[serde(default = "restart_secs", skip_serializing_if = "is_usual_restart")]
     pub restart_secs: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_usual_restart(secs: &f64) -> bool {
+    *secs == restart_secs()
 }
 
 const fn usual_slots() -> usize {

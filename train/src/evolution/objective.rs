@@ -76,7 +76,7 @@ impl<'a> Objective<'a> {
         self.experiment
     }
 
-    /// The experiment under the first of its loads.
+    /// The experiment under the first of its loads, sizes and switching costs.
     pub fn setup(&self) -> &Setup {
         self.training.setup()
     }
