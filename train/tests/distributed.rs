@@ -169,7 +169,7 @@ fn a_run_of_a_dead_worker_is_played_again() {
 fn a_worker_ends_where_there_is_no_sign_of_life() {
     let (experiment, folder) = (experiment(), tempfile::tempdir().unwrap());
     let dir = run_dir(&folder.path().join("run"));
-    let short = Duration::from_millis(100);
+    let short = Duration::from_secs(1);
     let begin = || CoordinatorWatch::begin(&dir.path(""), short);
     let write = |text: &str| dir.write("spool/now.json", text.as_bytes()).unwrap();
     assert!(matches!(begin(), Err(SpoolError::Absent { .. })), "there was never one");
