@@ -97,7 +97,8 @@ pub fn suite(rest: impl FnOnce() -> bool) -> bool {
         run_with(variables, program, &all(words).iter().map(String::as_str).collect::<Vec<_>>())
     };
     let cargo = |words: &[&str]| started(&compiler, "cargo", words);
-    let gently = |variables: &[_], words: &[&str]| started(variables, "nice", &[&["-n", "19", "cargo"], words].concat());
+    let gently =
+        |variables: &[_], words: &[&str]| started(variables, "nice", &[&["-n", "19", "cargo"], words].concat());
     let begun = Instant::now();
     if !cargo(&["test", "--all-targets", "--no-run"]) {
         return false;
