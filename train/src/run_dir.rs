@@ -26,7 +26,7 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// Another process writes into the directory.
-    #[error("another command writes into {}; choose another directory with --run-dir", path.display())]
+    #[error("another command writes into {}; wait until it ends, or choose another directory with --run-dir", path.display())]
     InUse {
         /// Path of the directory.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! Circumstances of training episodes. Validation and held-out workloads are always as the
 //! experiment says.
 
-use crate::scenario::SetupError;
+use crate::scenario::{SetupError, switch_cost};
 use goodput_env::model::SwitchCost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,11 +80,7 @@ impl Randomise {
 
 /// Switching costs of these names, which a file has at `key`.
 pub(super) fn costs(key: &'static str, names: &[String]) -> Result<Vec<SwitchCost>, SetupError> {
-    let named = |name: &String| {
-        let expected = || format!("{} or a number of seconds such as 600s", SwitchCost::names().join(" or "));
-        SwitchCost::by_name(name).ok_or_else(|| SetupError::Value { key, value: name.clone(), expected: expected() })
-    };
-    names.iter().map(named).collect()
+    names.iter().map(|name| switch_cost(key, name)).collect()
 }
 
 impl Curriculum {

@@ -222,10 +222,7 @@ impl EnvironmentConfig {
         self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
         self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         self.rental.as_ref().map_or(Ok(()), rental::check)?;
-        let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            let known = format!("{} or a number of seconds such as 600s", SwitchCost::names().join(" or "));
-            value("environment.switch_cost", self.switch_cost.clone(), &known)
-        })?;
+        let switch_cost = switch_cost("environment.switch_cost", &self.switch_cost)?;
         // Some models are of systems in which a job goes on while its size changes.
         let resize = match self.resize {
             Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
@@ -256,4 +253,16 @@ impl EnvironmentConfig {
             ..SimOptions::standard()
         })
     }
+}
+
+/// Switching cost that a file names at `key`.
+///
+/// # Errors
+/// [`SetupError::Value`] with the names that there are.
+pub(crate) fn switch_cost(key: &'static str, name: &str) -> Result<SwitchCost, SetupError> {
+    SwitchCost::by_name(name).ok_or_else(|| SetupError::Value {
+        key,
+        value: name.into(),
+        expected: format!("{} or a number of seconds such as 600s", SwitchCost::names().join(" or ")),
+    })
 }

@@ -32,6 +32,7 @@ pub use bursts::Burst;
 pub use card_sharing::{CardIsolation, CardSharingConfig, prepare_shares};
 pub use cluster::{ClusterConfig, NodeGroup};
 pub use environment::EnvironmentConfig;
+pub(crate) use environment::switch_cost;
 pub use error::SetupError;
 pub use instances::InstancesConfig;
 pub use language::{ColdStartConfig, LengthsConfig, LlmConfig, TokenService};

@@ -54,6 +54,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
         }
         (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
+    let _claim = dir.claim().map_err(CommandError::input)?;
     let stop = interrupt()?;
     let bundle = learn(&experiment, &dir, &stop, verbosity).map_err(|error| fault(error, &source, &args.sets))?;
     let Some(path) = bundle else {

@@ -61,6 +61,7 @@ pub fn run(args: &Train, verbosity: Verbosity) -> Result<ExitCode, CommandError>
         }
         (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
+    let _claim = dir.claim().map_err(CommandError::input)?;
     if verbosity == Verbosity::Normal {
         say(&format!("run: {}", dir.path("").display()));
         if args.distributed {
