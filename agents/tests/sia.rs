@@ -68,6 +68,16 @@ proptest! {
     }
 
     #[test]
+    fn columns_that_are_left_out_change_no_cost(seed in any::<u64>(), jobs in 10_usize..60, kinds in 1_u16..4) {
+        let mut rng = rng(seed, Stream::Policy);
+        let rows: Vec<_> = (0..jobs).map(|_| random_columns(&mut rng, kinds, false)).collect();
+        let capacity: Vec<u32> = (0..kinds).map(|_| rng.random_range(0..64)).collect();
+        // With a gap, however small, the solver sees every column.
+        let cost = |gap: f64| total_cost(&rows, &choose(&rows, &capacity, WITHOUT, gap), WITHOUT);
+        prop_assert!((cost(0.0) - cost(1e-12)).abs() < 1e-7, "{} {}", cost(0.0), cost(1e-12));
+    }
+
+    #[test]
     fn sizes_that_fit_in_total_fit_their_nodes(seed in any::<u64>(), nodes in 1_u32..6, rounds in 1_usize..6) {
         let mut rng = rng(seed, Stream::Policy);
         let size = 8;

@@ -18,7 +18,7 @@ use crate::support::run;
 use crate::sweep::{SWEEP, assert_equal_results, command, names, options, runs, study, succeeds};
 use crate::train_distributed::{assert_equal_trainings, small};
 
-/// Tasks that are killed.
+/// Tasks that are killed, each once: Slurm waits for two minutes before it starts a task again.
 const KILLS: usize = 6;
 
 /// Processes with the word `verb` in their command that work in `dir`.
@@ -34,6 +34,12 @@ fn tasks(verb: &str, dir: &Path) -> Vec<String> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
         .filter(runs)
         .collect()
+}
+
+/// Whether Slurm has started the task of process `id` before.
+fn is_restarted(id: &str) -> bool {
+    let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"SLURM_RESTART_COUNT="))
 }
 
 /// Whether Slurm is missing, which is said.
@@ -71,7 +77,7 @@ fn an_array_of_which_tasks_are_killed_gives_what_one_process_gives() {
     let mut killed = 0;
     while !many.join("summary.json").exists() {
         assert!(began.elapsed() < Duration::from_secs(300), "{}", cluster.ask("squeue", &[]));
-        let running = tasks("--shard", &many);
+        let running: Vec<String> = tasks("--shard", &many).into_iter().filter(|task| !is_restarted(task)).collect();
         if killed < KILLS && !running.is_empty() && random.random_bool(0.3) {
             let victim = &running[random.random_range(0..running.len())];
             killed += usize::from(Command::new("kill").args(["-9", victim]).status().unwrap().success());

@@ -10,11 +10,14 @@
 //! differentiation and stops at the first residual that is exactly zero, or where one step hardly lowers the
 //! loss; `fit/descent.rs` describes the replacement. `fit/lbfgsb` is the published one, for replicas.
 
+mod cache;
 mod descent;
 mod lbfgsb;
 mod loss;
 
 use serde::{Deserialize, Serialize};
+
+pub use cache::fit_once;
 
 use self::loss::{ALPHA_C, ALPHA_N, ALPHA_R, BETA_N, BETA_R, GAMMA, Loss, Theta};
 use super::throughput::ThroughputParams;
@@ -48,7 +51,7 @@ pub struct Sample {
 }
 
 /// Search for the parameters that a job's agent fits to its measurements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentFit {
     /// Descent to a minimum.

@@ -46,7 +46,7 @@ pub use batch::{BatchConfig, BatchLimits, BatchLimitsError};
 pub use checkpoint::{Checkpointing, Interval, Store};
 pub use efficiency::GradientStats;
 pub use fault::FaultModel;
-pub use fit::{AgentFit, Sample, fit, fit_by};
+pub use fit::{AgentFit, Sample, fit, fit_by, fit_once};
 pub use goodput::{Choice, GoodputModel};
 pub use interference::slowdown;
 pub use learning_rate::LearningRateRule;

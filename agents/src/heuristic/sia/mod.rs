@@ -11,6 +11,7 @@ pub mod configurations;
 pub mod deviations;
 pub mod estimate;
 pub mod program;
+mod reduction;
 
 use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;

@@ -7,7 +7,10 @@
 //! type with fewer accelerators. Neither changes the optimum.
 
 use goodput_env::cluster::TypeId;
-use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
+use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions, Variable};
+
+use super::reduction::Reduction;
+use crate::allocation::knapsack::{Hull, Offer};
 
 /// Cost of leaving a job without accelerators, as published (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
@@ -26,16 +29,47 @@ pub struct SiaColumn {
     pub cost: f64,
 }
 
+/// What a job may have.
+#[derive(Clone, Debug)]
+pub(super) struct JobColumns {
+    /// Columns that can be part of an optimum.
+    pub useful: Vec<usize>,
+    /// Whether an optimum can leave the job without accelerators.
+    pub may_wait: bool,
+}
+
+impl JobColumns {
+    /// Columns of a job that can be part of an optimum whatever other jobs have.
+    fn new(columns: &[SiaColumn], capacity: &[u32], without: f64) -> Self {
+        let fits = |column: &SiaColumn| column.cost < without && column.gpus <= capacity[column.kind.index()];
+        let beaten = |at: usize, column: &SiaColumn| {
+            columns.iter().enumerate().any(|(other_at, other)| {
+                let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
+                let same = other.gpus == column.gpus && other.cost == column.cost;
+                no_worse && fits(other) && (!same || other_at < at)
+            })
+        };
+        let candidates = columns.iter().enumerate().filter(|(at, column)| fits(column) && !beaten(*at, column));
+        Self { useful: candidates.map(|(at, _)| at).collect(), may_wait: true }
+    }
+}
+
 /// Column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
 /// accelerator type, `without` the cost of a job without accelerators, `gap` the relative distance from the optimum
 /// at which the search may stop.
 pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64) -> Vec<Option<usize>> {
-    let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity, without)).collect();
-    let greedy = greedy(jobs, &useful, capacity, without);
-    solve(jobs, &useful, capacity, without, gap)
-        // A search that ends at its limit may have found less than the greedy choice has.
-        .filter(|found| total_cost(jobs, found, without) <= total_cost(jobs, &greedy, without))
-        .unwrap_or(greedy)
+    let mut all: Vec<JobColumns> = jobs.iter().map(|columns| JobColumns::new(columns, capacity, without)).collect();
+    let known = along_hulls(jobs, &all, capacity, without);
+    let known_cost = total_cost(jobs, &known, without);
+    // A search that may stop short of the optimum stops elsewhere with fewer columns.
+    if gap == 0.0 {
+        let saved = without * jobs.len() as f64 - known_cost;
+        all = Reduction::new(jobs, &all, capacity, without).left(capacity, saved);
+    }
+    solve(jobs, &all, capacity, without, gap)
+        // A search that ends at its limit may have found less.
+        .filter(|found| total_cost(jobs, found, without) <= known_cost)
+        .unwrap_or(known)
 }
 
 /// Cost of a choice, jobs without accelerators included.
@@ -43,31 +77,23 @@ pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f6
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(without, |at| columns[at].cost)).sum()
 }
 
-/// Columns of a job that can be part of an optimum.
-fn useful(columns: &[SiaColumn], capacity: &[u32], without: f64) -> Vec<usize> {
-    let fits = |column: &SiaColumn| column.cost < without && column.gpus <= capacity[column.kind.index()];
-    let beaten = |at: usize, column: &SiaColumn| {
-        columns.iter().enumerate().any(|(other_at, other)| {
-            let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
-            let same = other.gpus == column.gpus && other.cost == column.cost;
-            no_worse && fits(other) && (!same || other_at < at)
-        })
-    };
-    let candidates = columns.iter().enumerate().filter(|(at, column)| fits(column) && !beaten(*at, column));
-    candidates.map(|(at, _)| at).collect()
-}
-
 fn solve(
     jobs: &[Vec<SiaColumn>],
-    useful: &[Vec<usize>],
+    all: &[JobColumns],
     capacity: &[u32],
     without: f64,
     gap: f64,
 ) -> Option<Vec<Option<usize>>> {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
-    let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
+    let mut left: Vec<f64> = capacity.iter().copied().map(f64::from).collect();
+    let mut used: Vec<Vec<(Variable, f64)>> = vec![Vec::new(); capacity.len()];
     let mut variables = Vec::with_capacity(jobs.len());
-    for (columns, useful) in jobs.iter().zip(useful) {
+    for (columns, JobColumns { useful, may_wait }) in jobs.iter().zip(all) {
+        if let (&[at], false) = (&useful[..], may_wait) {
+            left[columns[at].kind.index()] -= f64::from(columns[at].gpus);
+            variables.push(Vec::new());
+            continue;
+        }
         // Costs are relative to no accelerators, so that a column which is not chosen counts 0.
         let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - without)).collect();
         for (&at, &variable) in useful.iter().zip(&of_job) {
@@ -80,42 +106,43 @@ fn solve(
         }
         variables.push(of_job);
     }
-    for (terms, &gpus) in used.iter().zip(capacity).filter(|(terms, _)| !terms.is_empty()) {
-        problem.add_constraint(&terms[..], ComparisonOp::Le, f64::from(gpus));
+    for (terms, &gpus) in used.iter().zip(&left).filter(|(terms, _)| !terms.is_empty()) {
+        problem.add_constraint(&terms[..], ComparisonOp::Le, gpus);
     }
     let mut options = SolveOptions::default();
     options.mip_gap = gap;
     options.node_limit = Some(MOST_NODES);
     let outcome = problem.solve_with(options).ok()?;
     let solution = outcome.solution()?;
-    let chosen = |useful: &[usize], of_job: &[microlp::Variable]| {
-        let at = of_job.iter().position(|&variable| solution.var_value(variable) > 0.5)?;
-        Some(useful[at])
+    let chosen = |of_job: &JobColumns, variables: &[Variable]| match (&of_job.useful[..], of_job.may_wait) {
+        (&[at], false) => Some(at),
+        (useful, _) => {
+            let at = variables.iter().position(|&variable| solution.var_value(variable) > 0.5)?;
+            Some(useful[at])
+        }
     };
-    let choice: Vec<_> = useful.iter().zip(&variables).map(|(useful, of_job)| chosen(useful, of_job)).collect();
+    let choice: Vec<_> = all.iter().zip(&variables).map(|(of_job, variables)| chosen(of_job, variables)).collect();
     // The solver works within tolerances; a choice beyond the capacity must not leave here.
     is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
-/// Greedy choice, the result if the solver fails: repeatedly the cheapest configuration per
-/// accelerator saved, in order of jobs on ties.
-fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], without: f64) -> Vec<Option<usize>> {
-    let mut left = capacity.to_vec();
-    let mut order: Vec<(f64, usize, usize)> = Vec::new();
-    for (job, (columns, useful)) in jobs.iter().zip(useful).enumerate() {
-        order.extend(useful.iter().map(|&at| ((columns[at].cost - without) / f64::from(columns[at].gpus), job, at)));
+/// Choice along the hulls of what columns save: close to the optimum, and the result if the solver fails.
+fn along_hulls(jobs: &[Vec<SiaColumn>], all: &[JobColumns], capacity: &[u32], without: f64) -> Vec<Option<usize>> {
+    let by_size = |columns: &[SiaColumn], of_job: &JobColumns| {
+        let mut useful = of_job.useful.clone();
+        useful.sort_by_key(|&at| columns[at].gpus);
+        useful
+    };
+    let groups: Vec<Vec<usize>> = jobs.iter().zip(all).map(|(columns, of_job)| by_size(columns, of_job)).collect();
+    let mut hull = Hull::default();
+    for (columns, group) in jobs.iter().zip(&groups) {
+        let offer = |&at: &usize| {
+            let SiaColumn { kind, gpus, cost } = columns[at];
+            Offer { kind, weight: gpus, value: without - cost }
+        };
+        hull.group(group.iter().map(offer));
     }
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let mut choice = vec![None; jobs.len()];
-    for (_, job, at) in order {
-        let column = jobs[job][at];
-        let left = &mut left[column.kind.index()];
-        if choice[job].is_none() && column.gpus <= *left {
-            *left -= column.gpus;
-            choice[job] = Some(at);
-        }
-    }
-    choice
+    hull.solve(capacity).iter().zip(&groups).map(|(at, group)| at.map(|at| group[at as usize])).collect()
 }
 
 fn is_feasible(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
