@@ -12,6 +12,7 @@ pub mod deviations;
 pub mod estimate;
 pub mod program;
 mod reduction;
+mod search;
 
 use goodput_env::cluster::{NodeId, TypeId};
 use goodput_env::job::JobId;

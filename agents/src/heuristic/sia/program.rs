@@ -7,16 +7,13 @@
 //! type with fewer accelerators. Neither changes the optimum.
 
 use goodput_env::cluster::TypeId;
-use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions, Variable};
 
 use super::reduction::Reduction;
+use super::search::OpenProgram;
 use crate::allocation::knapsack::{Hull, Offer};
 
 /// Cost of leaving a job without accelerators, as published (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
-/// Branches after which the best choice found so far stands: a bound on time that does not depend
-/// on the machine.
-const MOST_NODES: u64 = 5_000;
 
 /// Configuration of one job, a column of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +26,7 @@ pub struct SiaColumn {
     pub cost: f64,
 }
 
-/// What a job may have.
+/// Configurations that a job may have.
 #[derive(Clone, Debug)]
 pub(super) struct JobColumns {
     /// Columns that can be part of an optimum.
@@ -61,12 +58,17 @@ pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64)
     let mut all: Vec<JobColumns> = jobs.iter().map(|columns| JobColumns::new(columns, capacity, without)).collect();
     let known = along_hulls(jobs, &all, capacity, without);
     let known_cost = total_cost(jobs, &known, without);
+    let exact = gap == 0.0;
     // A search that may stop short of the optimum stops elsewhere with fewer columns.
-    if gap == 0.0 {
+    if exact {
         let saved = without * jobs.len() as f64 - known_cost;
         all = Reduction::new(jobs, &all, capacity, without).left(capacity, saved);
     }
-    solve(jobs, &all, capacity, without, gap)
+    let program = OpenProgram::new(jobs, &all, capacity, without);
+    let found = program.and_then(|open| exact.then(|| open.by_table()).flatten().or_else(|| open.by_branches(gap)));
+    found
+        // The solver works within tolerances; a choice beyond the capacity must not leave here.
+        .filter(|found| is_feasible(jobs, found, capacity))
         // A search that ends at its limit may have found less.
         .filter(|found| total_cost(jobs, found, without) <= known_cost)
         .unwrap_or(known)
@@ -75,55 +77,6 @@ pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64)
 /// Cost of a choice, jobs without accelerators included.
 pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f64) -> f64 {
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(without, |at| columns[at].cost)).sum()
-}
-
-fn solve(
-    jobs: &[Vec<SiaColumn>],
-    all: &[JobColumns],
-    capacity: &[u32],
-    without: f64,
-    gap: f64,
-) -> Option<Vec<Option<usize>>> {
-    let mut problem = Problem::new(OptimizationDirection::Minimize);
-    let mut left: Vec<f64> = capacity.iter().copied().map(f64::from).collect();
-    let mut used: Vec<Vec<(Variable, f64)>> = vec![Vec::new(); capacity.len()];
-    let mut variables = Vec::with_capacity(jobs.len());
-    for (columns, JobColumns { useful, may_wait }) in jobs.iter().zip(all) {
-        if let (&[at], false) = (&useful[..], may_wait) {
-            left[columns[at].kind.index()] -= f64::from(columns[at].gpus);
-            variables.push(Vec::new());
-            continue;
-        }
-        // Costs are relative to no accelerators, so that a column which is not chosen counts 0.
-        let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - without)).collect();
-        for (&at, &variable) in useful.iter().zip(&of_job) {
-            used[columns[at].kind.index()].push((variable, f64::from(columns[at].gpus)));
-        }
-        // A single binary variable needs no row that keeps it at 1.
-        if of_job.len() > 1 {
-            let one: Vec<_> = of_job.iter().map(|&variable| (variable, 1.0)).collect();
-            problem.add_constraint(&one[..], ComparisonOp::Le, 1.0);
-        }
-        variables.push(of_job);
-    }
-    for (terms, &gpus) in used.iter().zip(&left).filter(|(terms, _)| !terms.is_empty()) {
-        problem.add_constraint(&terms[..], ComparisonOp::Le, gpus);
-    }
-    let mut options = SolveOptions::default();
-    options.mip_gap = gap;
-    options.node_limit = Some(MOST_NODES);
-    let outcome = problem.solve_with(options).ok()?;
-    let solution = outcome.solution()?;
-    let chosen = |of_job: &JobColumns, variables: &[Variable]| match (&of_job.useful[..], of_job.may_wait) {
-        (&[at], false) => Some(at),
-        (useful, _) => {
-            let at = variables.iter().position(|&variable| solution.var_value(variable) > 0.5)?;
-            Some(useful[at])
-        }
-    };
-    let choice: Vec<_> = all.iter().zip(&variables).map(|(of_job, variables)| chosen(of_job, variables)).collect();
-    // The solver works within tolerances; a choice beyond the capacity must not leave here.
-    is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
 /// Choice along the hulls of what columns save: close to the optimum, and the result if the solver fails.

@@ -1,10 +1,11 @@
 //! Columns that no optimum of the program has, found by prices of accelerators.
 //!
-//! At any prices the sum of what each job saves at most, less the price of what it takes, and of the prices of all
-//! accelerators is no less than what an optimum saves (Lagrangian relaxation; Fisher, Management Science 1981). A column
-//! that a job could only take at a loss larger than the distance from that bound to a choice that is known is in no
-//! optimum (Kellerer, Pferschy, Pisinger, *Knapsack Problems*, section 11.2). On a large cluster few columns are left,
-//! because the bound is close where many jobs compete.
+//! A column has a surplus: what it saves, less the price of its accelerators. At any prices the largest
+//! surplus of every job, and the price of all accelerators, add up to no less than an optimum saves
+//! (Lagrangian relaxation; Fisher, Management Science 1981). So a column is in no optimum where its
+//! surplus is below the largest of its job by more than lies between that bound and a choice that is
+//! known (Kellerer, Pferschy, Pisinger, *Knapsack Problems*, chapter 11). Few columns are left on a
+//! large cluster, because the bound is close where many jobs compete.
 
 use super::program::{JobColumns, SiaColumn};
 
@@ -55,7 +56,7 @@ impl Reduction {
         found
     }
 
-    /// What each job may have in a choice that saves at least `known`.
+    /// Columns that each job may have in a choice that saves at least `known`.
     pub fn left(&self, capacity: &[u32], known: f64) -> Vec<JobColumns> {
         let best: Vec<f64> = self.jobs().map(|columns| self.best(columns).0).collect();
         let stock = self.prices.iter().zip(capacity).map(|(price, &gpus)| price * f64::from(gpus));
