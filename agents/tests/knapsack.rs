@@ -1,8 +1,9 @@
 //! The multiple-choice knapsack against published schedules, brute force and its own fast path.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use crate::support::program::least_cost;
 use goodput_agents::allocation::knapsack::{GainLadder, Hull, Item, Knapsack, Offer, concave};
-use goodput_agents::heuristic::sia::program;
+use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT};
 use goodput_env::cluster::TypeId;
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
@@ -151,7 +152,7 @@ fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<O
     (0..count).map(|_| job(rng)).collect()
 }
 
-/// Value of the hull's choice, and of the optimum by the branch and bound of Sia's program.
+/// Value of the hull's choice, and of the optimum by branch and bound over all offers.
 fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     let mut hull = Hull::default();
     jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));
@@ -161,15 +162,11 @@ fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     taken.iter().for_each(|offer| left[offer.kind.index()] -= offer.weight);
     // The program minimises costs below that of having nothing.
     let largest = jobs.iter().flatten().map(|offer| offer.value).fold(1e-9, f64::max);
-    let column = |offer: &Offer| program::SiaColumn {
-        kind: offer.kind,
-        gpus: offer.weight,
-        cost: program::WITHOUT - offer.value / largest,
-    };
-    let columns: Vec<Vec<program::SiaColumn>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
-    let chosen = program::choose(&columns, capacity, program::WITHOUT, 0.0);
-    let best = chosen.iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)?].value)).sum();
-    (taken.iter().map(|offer| offer.value).sum(), best)
+    let column =
+        |offer: &Offer| SiaColumn { kind: offer.kind, gpus: offer.weight, cost: WITHOUT - offer.value / largest };
+    let columns: Vec<Vec<SiaColumn>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
+    let least = least_cost(&columns, capacity, WITHOUT).unwrap();
+    (taken.iter().map(|offer| offer.value).sum(), largest * (WITHOUT * jobs.len() as f64 - least))
 }
 
 #[test]

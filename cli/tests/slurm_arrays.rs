@@ -18,7 +18,7 @@ use crate::support::run;
 use crate::sweep::{SWEEP, assert_equal_results, command, names, options, runs, study, succeeds};
 use crate::train_distributed::{assert_equal_trainings, small};
 
-/// Tasks that are killed, each once: Slurm waits for two minutes before it starts a task again.
+/// Most tasks that are killed, each once: Slurm waits for two minutes before it starts a task again.
 const KILLS: usize = 6;
 
 /// Processes with the word `verb` in their command that work in `dir`.

@@ -1,6 +1,8 @@
 //! Workloads and runs that the tests of heuristics share.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub mod program;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ mod loss;
 
 use serde::{Deserialize, Serialize};
 
-pub use cache::fit_once;
+pub(crate) use cache::known_fit;
 
 use self::loss::{ALPHA_C, ALPHA_N, ALPHA_R, BETA_N, BETA_R, GAMMA, Loss, Theta};
 use super::throughput::ThroughputParams;

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::TypeId;
-use crate::model::{AgentFit, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams, fit_once};
+use crate::model::{
+    AgentFit, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams, fit_by, known_fit,
+};
 
 /// Measurements of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,7 +61,7 @@ impl TypeProfile {
 
     /// Parameters fitted to the measurements on this type.
     pub fn params(&self) -> ThroughputParams {
-        *self.fitted.get_or_init(|| fit_once(self.search, &self.samples))
+        *self.fitted.get_or_init(|| known_fit(self.search, &self.samples))
     }
 }
 
@@ -75,7 +77,7 @@ impl Profile {
         let of_type = |(kind, samples): (TypeId, Vec<Sample>)| {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
             let search = AgentFit::Converged;
-            let fitted = OnceLock::from(fit_once(search, &samples));
+            let fitted = OnceLock::from(fit_by(search, &samples));
             TypeProfile { kind, samples, max_replicas, search, fitted }
         };
         Self { stats: Some(stats), types: types.into_iter().map(of_type).collect(), ..Self::default() }
@@ -131,7 +133,7 @@ impl Profile {
             let samples = [own, &new[..]].concat();
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
             // The model is fitted once here, so that copies of the profile need not do it.
-            let fitted = OnceLock::from(fit_once(self.search, &samples));
+            let fitted = OnceLock::from(known_fit(self.search, &samples));
             let known = TypeProfile { kind: seen.kind, samples, max_replicas, search: self.search, fitted };
             match self.types.iter_mut().find(|own| own.kind == seen.kind) {
                 Some(own) => *own = known,

@@ -8,12 +8,15 @@
 
 use goodput_env::cluster::TypeId;
 
-use super::reduction::Reduction;
+use super::reduction;
 use super::search::OpenProgram;
 use crate::allocation::knapsack::{Hull, Offer};
 
 /// Cost of leaving a job without accelerators, as published (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
+
+/// Part of what is saved that sums may be off by rounding.
+const ROUNDING: f64 = 1e-12;
 
 /// Configuration of one job, a column of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,24 +56,24 @@ impl JobColumns {
 
 /// Column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
 /// accelerator type, `without` the cost of a job without accelerators, `gap` the relative distance from the optimum
-/// at which the search may stop.
+/// at which branch and bound over all columns may stop. At 0 the columns that no optimum has are left out first.
 pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64) -> Vec<Option<usize>> {
-    let mut all: Vec<JobColumns> = jobs.iter().map(|columns| JobColumns::new(columns, capacity, without)).collect();
-    let known = along_hulls(jobs, &all, capacity, without);
-    let known_cost = total_cost(jobs, &known, without);
+    let mut candidates: Vec<JobColumns> =
+        jobs.iter().map(|columns| JobColumns::new(columns, capacity, without)).collect();
+    let (known, prices) = along_hulls(jobs, &candidates, capacity, without);
     let exact = gap == 0.0;
     // A search that may stop short of the optimum stops elsewhere with fewer columns.
     if exact {
-        let saved = without * jobs.len() as f64 - known_cost;
-        all = Reduction::new(jobs, &all, capacity, without).left(capacity, saved);
+        candidates = reduction::remaining(jobs, &candidates, capacity, without, &prices, &known);
     }
-    let program = OpenProgram::new(jobs, &all, capacity, without);
+    let least = saved(jobs, &known, without) * (1.0 - gap.max(ROUNDING));
+    let program = OpenProgram::new(jobs, &candidates, capacity, without);
     let found = program.and_then(|open| exact.then(|| open.by_table()).flatten().or_else(|| open.by_branches(gap)));
     found
         // The solver works within tolerances; a choice beyond the capacity must not leave here.
         .filter(|found| is_feasible(jobs, found, capacity))
         // A search that ends at its limit may have found less.
-        .filter(|found| total_cost(jobs, found, without) <= known_cost)
+        .filter(|found| saved(jobs, found, without) >= least)
         .unwrap_or(known)
 }
 
@@ -79,14 +82,25 @@ pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f6
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(without, |at| columns[at].cost)).sum()
 }
 
-/// Choice along the hulls of what columns save: close to the optimum, and the result if the solver fails.
-fn along_hulls(jobs: &[Vec<SiaColumn>], all: &[JobColumns], capacity: &[u32], without: f64) -> Vec<Option<usize>> {
-    let by_size = |columns: &[SiaColumn], of_job: &JobColumns| {
+/// Sum by which a choice is below the cost of leaving all jobs without accelerators.
+pub(super) fn saved(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f64) -> f64 {
+    jobs.iter().zip(choice).filter_map(|(columns, chosen)| chosen.map(|at| without - columns[at].cost)).sum()
+}
+
+/// Choice along the hulls of what columns save, close to the optimum, and prices by type of accelerator at which jobs
+/// that choose for themselves take about what there is.
+fn along_hulls(
+    jobs: &[Vec<SiaColumn>],
+    candidates: &[JobColumns],
+    capacity: &[u32],
+    without: f64,
+) -> (Vec<Option<usize>>, Vec<f64>) {
+    let by_size = |(columns, of_job): (&Vec<SiaColumn>, &JobColumns)| {
         let mut useful = of_job.useful.clone();
         useful.sort_by_key(|&at| columns[at].gpus);
         useful
     };
-    let groups: Vec<Vec<usize>> = jobs.iter().zip(all).map(|(columns, of_job)| by_size(columns, of_job)).collect();
+    let groups: Vec<Vec<usize>> = jobs.iter().zip(candidates).map(by_size).collect();
     let mut hull = Hull::default();
     for (columns, group) in jobs.iter().zip(&groups) {
         let offer = |&at: &usize| {
@@ -95,7 +109,9 @@ fn along_hulls(jobs: &[Vec<SiaColumn>], all: &[JobColumns], capacity: &[u32], wi
         };
         hull.group(group.iter().map(offer));
     }
-    hull.solve(capacity).iter().zip(&groups).map(|(at, group)| at.map(|at| group[at as usize])).collect()
+    let chosen = hull.solve(capacity).iter().zip(&groups);
+    let choice = chosen.map(|(at, group)| at.map(|at| group[at as usize])).collect();
+    (choice, hull.prices().to_vec())
 }
 
 fn is_feasible(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], capacity: &[u32]) -> bool {

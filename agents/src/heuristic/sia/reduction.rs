@@ -1,113 +1,72 @@
-//! Columns that no optimum of the program has, found by prices of accelerators.
+//! Columns that an optimum of the program can have, by prices of accelerators.
 //!
-//! A column has a surplus: what it saves, less the price of its accelerators. At any prices the largest
-//! surplus of every job, and the price of all accelerators, add up to no less than an optimum saves
-//! (Lagrangian relaxation; Fisher, Management Science 1981). So a column is in no optimum where its
-//! surplus is below the largest of its job by more than lies between that bound and a choice that is
-//! known (Kellerer, Pferschy, Pisinger, *Knapsack Problems*, chapter 11). Few columns are left on a
-//! large cluster, because the bound is close where many jobs compete.
+//! A column has a surplus: what it saves over leaving its job without accelerators, less the price of its accelerators.
+//! At any prices, the largest surplus of every job, or 0, and the price of all accelerators add up to no less than an
+//! optimum saves (Lagrangian relaxation; Fisher, Management Science 1981). So a column is in no optimum where its surplus
+//! is below the largest of its job by more than lies between that bound and a choice that is known (Kellerer, Pferschy,
+//! Pisinger, *Knapsack Problems*, chapter 11). Few columns remain on a large cluster of one type, because the bound is
+//! close where many jobs compete. [`crate::heuristic::pollux`] bounds its options so too.
 
-use super::program::{JobColumns, SiaColumn};
+use super::program::{JobColumns, SiaColumn, saved};
 
-/// Times that the price of each type is found anew. With one type the first price is the best one.
-const SWEEPS: usize = 3;
-/// Halvings of the range of a price.
-const HALVINGS: u32 = 50;
-/// Part of what is saved that sums may be off by rounding.
-const ROUNDING: f64 = 1e-9;
+/// Part of the bound that sums may be off by rounding.
+const ROUNDING: f64 = 1e-11;
 
-/// Columns that may be chosen, job by job.
-pub(super) struct Reduction {
-    columns: Vec<PricedColumn>,
-    /// End of each job's columns.
-    ends: Vec<usize>,
-    prices: Vec<f64>,
+/// Of the columns that are `candidates`, those that can be in a choice which saves as much as `known`. `prices` and
+/// `capacity` are by type of accelerator.
+pub(super) fn remaining(
+    jobs: &[Vec<SiaColumn>],
+    candidates: &[JobColumns],
+    capacity: &[u32],
+    without: f64,
+    prices: &[f64],
+    known: &[Option<usize>],
+) -> Vec<JobColumns> {
+    let surplus = |column: &SiaColumn| without - column.cost - prices[column.kind.index()] * f64::from(column.gpus);
+    let largest = |(columns, of_job): (&Vec<SiaColumn>, &JobColumns)| {
+        of_job.useful.iter().map(|&at| surplus(&columns[at])).fold(0.0, f64::max)
+    };
+    let largest: Vec<f64> = jobs.iter().zip(candidates).map(largest).collect();
+    let stock: f64 = prices.iter().zip(capacity).map(|(price, &gpus)| price * f64::from(gpus)).sum();
+    let bound = largest.iter().sum::<f64>() + stock;
+    let most = (bound - saved(jobs, known, without)).max(0.0) + ROUNDING * bound;
+    let remains = |((columns, of_job), &largest): ((&Vec<SiaColumn>, &JobColumns), &f64)| JobColumns {
+        may_wait: largest <= most,
+        useful: of_job.useful.iter().copied().filter(|&at| largest - surplus(&columns[at]) <= most).collect(),
+    };
+    jobs.iter().zip(candidates).zip(&largest).map(remains).collect()
 }
 
-/// Column in terms of what it saves over leaving the job without accelerators.
-#[derive(Clone, Copy)]
-struct PricedColumn {
-    saved: f64,
-    gpus: f64,
-    kind: usize,
-    /// Number among all columns of its job.
-    at: usize,
-}
+#[cfg(test)]
+mod tests {
+    use goodput_env::cluster::TypeId;
 
-impl Reduction {
-    /// The program of `jobs` with `all` their useful columns, and prices at which jobs that choose for themselves take
-    /// about what there is.
-    pub fn new(jobs: &[Vec<SiaColumn>], all: &[JobColumns], capacity: &[u32], without: f64) -> Self {
-        let mut found =
-            Self { columns: Vec::new(), ends: Vec::with_capacity(jobs.len()), prices: vec![0.0; capacity.len()] };
-        for (columns, of_job) in jobs.iter().zip(all) {
-            found.columns.extend(of_job.useful.iter().map(|&at| {
-                let SiaColumn { kind, gpus, cost } = columns[at];
-                PricedColumn { saved: without - cost, gpus: f64::from(gpus), kind: kind.index(), at }
-            }));
-            found.ends.push(found.columns.len());
-        }
-        let sweeps = if capacity.len() == 1 { 1 } else { SWEEPS };
-        for _ in 0..sweeps {
-            for (kind, &gpus) in capacity.iter().enumerate() {
-                found.price(kind, f64::from(gpus));
-            }
-        }
-        found
+    use super::*;
+
+    fn column(gpus: u32, cost: f64) -> SiaColumn {
+        SiaColumn { kind: TypeId(0), gpus, cost }
     }
 
-    /// Columns that each job may have in a choice that saves at least `known`.
-    pub fn left(&self, capacity: &[u32], known: f64) -> Vec<JobColumns> {
-        let best: Vec<f64> = self.jobs().map(|columns| self.best(columns).0).collect();
-        let stock = self.prices.iter().zip(capacity).map(|(price, &gpus)| price * f64::from(gpus));
-        let bound = best.iter().sum::<f64>() + stock.sum::<f64>();
-        let slack = (bound - known).max(0.0) + ROUNDING * bound.abs();
-        let left = |(columns, &best): (&[PricedColumn], &f64)| {
-            let may = |column: &&PricedColumn| best - self.surplus(column) <= slack;
-            JobColumns { may_wait: best <= slack, useful: columns.iter().filter(may).map(|column| column.at).collect() }
-        };
-        self.jobs().zip(&best).map(left).collect()
+    fn all(jobs: &[Vec<SiaColumn>]) -> Vec<JobColumns> {
+        jobs.iter().map(|columns| JobColumns { useful: (0..columns.len()).collect(), may_wait: true }).collect()
     }
 
-    /// Sets the price of type `kind` so that what jobs want of it just fits, the other prices as they are.
-    fn price(&mut self, kind: usize, capacity: f64) {
-        self.prices[kind] = 0.0;
-        if self.wanted(kind) <= capacity {
-            return;
-        }
-        let dearest = self.columns.iter().map(|column| column.saved / column.gpus).fold(0.0, f64::max);
-        let (mut low, mut high) = (0.0, dearest);
-        for _ in 0..HALVINGS {
-            self.prices[kind] = f64::midpoint(low, high);
-            if self.wanted(kind) <= capacity {
-                high = self.prices[kind];
-            } else {
-                low = self.prices[kind];
-            }
-        }
-        self.prices[kind] = high;
+    #[test]
+    fn columns_that_no_optimum_has_are_left_out() {
+        // A third accelerator saves 0.1, and the second job's only column saves 0.5: two jobs of one each are best.
+        let jobs = [vec![column(1, 0.5), column(2, 0.4)], vec![column(1, 0.6)]];
+        let known = [Some(0), Some(0)];
+        let left = remaining(&jobs, &all(&jobs), &[2], 1.1, &[0.3], &known);
+        assert_eq!(left[0].useful, [0]);
+        assert_eq!(left[1].useful, [0]);
+        assert!(!left[0].may_wait && !left[1].may_wait);
     }
 
-    /// Accelerators of type `kind` that jobs want at the prices.
-    fn wanted(&self, kind: usize) -> f64 {
-        let taken = self.jobs().filter_map(|columns| self.best(columns).1);
-        taken.filter(|column| column.kind == kind).map(|column| column.gpus).sum()
-    }
-
-    /// Best column of a job at the prices, and what it is worth; none is worth nothing.
-    fn best<'a>(&self, columns: &'a [PricedColumn]) -> (f64, Option<&'a PricedColumn>) {
-        columns.iter().fold((0.0, None), |best, column| {
-            let surplus = self.surplus(column);
-            if surplus > best.0 { (surplus, Some(column)) } else { best }
-        })
-    }
-
-    fn surplus(&self, column: &PricedColumn) -> f64 {
-        column.saved - self.prices[column.kind] * column.gpus
-    }
-
-    fn jobs(&self) -> impl Iterator<Item = &[PricedColumn]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.columns[start..end])
+    #[test]
+    fn a_loose_bound_leaves_every_column() {
+        let jobs = [vec![column(1, 0.5), column(2, 0.4)], vec![column(1, 0.6)]];
+        let left = remaining(&jobs, &all(&jobs), &[2], 1.1, &[5.0], &[None, None]);
+        assert_eq!(left[0].useful, [0, 1]);
+        assert!(left.iter().all(|of_job| of_job.may_wait));
     }
 }

@@ -54,6 +54,8 @@ pub struct Hull {
     left: Vec<u32>,
     best: Vec<Option<u32>>,
     best_left: Vec<u32>,
+    /// Gain by unit of capacity of the first step of the last climb that did not fit; 0 where all did.
+    margin: f64,
 }
 
 /// Offers that may be chosen, group by group.
@@ -111,6 +113,7 @@ impl Hull {
         if capacity.len() == 1 {
             // With one type a price would scale all slopes alike, so any will do.
             self.climb(&[1.0], capacity);
+            self.prices.set(&[self.margin]);
             return &self.chosen;
         }
         let mut prices = std::mem::take(&mut self.prices);
@@ -130,6 +133,13 @@ impl Hull {
         &self.best
     }
 
+    /// Prices by type of the last solution, which give a tight bound on the value of every solution: the largest surplus
+    /// of each group over what its offers cost, or 0, and the price of all capacity. With one type the bound is that of
+    /// the linear relaxation (Sinha and Zoltners, Operations Research 1979).
+    pub fn prices(&self) -> &[f64] {
+        self.prices.tightest()
+    }
+
     /// Steps along the hulls of value over what offers cost at `prices`, the most worthwhile first.
     fn climb(&mut self, prices: &[f64], capacity: &[u32]) {
         self.steps.clear();
@@ -146,6 +156,7 @@ impl Hull {
         self.chosen.resize(self.groups.len(), None);
         self.left.clear();
         self.left.extend_from_slice(capacity);
+        self.margin = 0.0;
         for step in &self.steps {
             let group = step.group as usize;
             let next = self.groups.of(group)[step.item as usize];
@@ -153,6 +164,8 @@ impl Hull {
             // A step that does not fit is passed over; a later one of its group may still fit.
             if take(held, next, &mut self.left) {
                 self.chosen[group] = Some(step.item);
+            } else {
+                self.margin = self.margin.max(step.slope);
             }
         }
     }

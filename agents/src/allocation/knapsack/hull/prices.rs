@@ -19,6 +19,8 @@ pub(super) struct TypePrices {
     now: Vec<f64>,
     wanted: Vec<u64>,
     tried: Vec<f64>,
+    /// Prices with the least dual so far, and the dual.
+    tightest: (Vec<f64>, f64),
 }
 
 impl TypePrices {
@@ -26,8 +28,13 @@ impl TypePrices {
     pub fn find(&mut self, groups: &Groups, capacity: &[u32]) -> &[f64] {
         self.start(groups, capacity);
         self.tried.clear();
+        self.tightest.1 = f64::INFINITY;
         for step in 0..STEPS {
-            self.ask(groups, capacity);
+            let dual = self.ask(groups, capacity);
+            if dual < self.tightest.1 {
+                self.tightest.0.clone_from(&self.now);
+                self.tightest.1 = dual;
+            }
             // A subgradient does not vanish at the optimum, so only shrinking steps settle there.
             let size = 1.0 / (1.0 + 0.15 * f64::from(step));
             for ((price, &wanted), &capacity) in self.now.iter_mut().zip(&self.wanted).zip(capacity) {
@@ -42,6 +49,17 @@ impl TypePrices {
         &self.tried
     }
 
+    /// The prices of the last search with the least dual.
+    pub fn tightest(&self) -> &[f64] {
+        &self.tightest.0
+    }
+
+    /// Sets the prices with the least dual, which are known.
+    pub fn set(&mut self, prices: &[f64]) {
+        self.tightest.0.clear();
+        self.tightest.0.extend_from_slice(prices);
+    }
+
     /// All types alike: the sum of the groups' best values, for each unit of capacity.
     fn start(&mut self, groups: &Groups, capacity: &[u32]) {
         let best = |group: usize| groups.of(group).iter().map(|offer| offer.value).fold(0.0, f64::max);
@@ -52,10 +70,11 @@ impl TypePrices {
         self.now.resize(capacity.len(), (worth / units.max(1.0)).max(f64::MIN_POSITIVE));
     }
 
-    /// Demand of the groups at the present prices.
-    fn ask(&mut self, groups: &Groups, capacity: &[u32]) {
+    /// Asks for the demand of the groups at the present prices, and returns the dual.
+    fn ask(&mut self, groups: &Groups, capacity: &[u32]) -> f64 {
         self.wanted.clear();
         self.wanted.resize(capacity.len(), 0);
+        let mut dual: f64 = self.now.iter().zip(capacity).map(|(price, &units)| price * f64::from(units)).sum();
         for group in 0..groups.len() {
             let (mut most, mut taken) = (0.0, None);
             // What can never be had must not count as demand.
@@ -67,7 +86,9 @@ impl TypePrices {
             }
             if let Some(offer) = taken {
                 self.wanted[offer.kind.index()] += u64::from(offer.weight);
+                dual += most;
             }
         }
+        dual
     }
 }
