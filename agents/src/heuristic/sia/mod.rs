@@ -1,7 +1,8 @@
 //! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
 //!
 //! Every minute each job gets one of few configurations, a size on a type of accelerator. The
-//! choice minimises the sum of utilities to the power of -0.5 ([`program`]). A utility is the job's
+//! choice minimises the sum of utilities to the power of -0.5 ([`program`]): `reduction` leaves the
+//! columns that an optimum can have, and `search` chooses among these. A utility is the job's
 //! goodput in a configuration relative to its worst ([`estimate`]), less the cost of a restart.
 //! Jobs that are restarting keep what they have. Placement comes last
 //! ([`crate::placement::whole_nodes`]). What the public artifact does differently is in

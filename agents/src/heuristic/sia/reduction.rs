@@ -1,11 +1,12 @@
 //! Columns that an optimum of the program can have, by prices of accelerators.
 //!
-//! A column has a surplus: what it saves over leaving its job without accelerators, less the price of its accelerators.
-//! At any prices, the largest surplus of every job, or 0, and the price of all accelerators add up to no less than an
-//! optimum saves (Lagrangian relaxation; Fisher, Management Science 1981). So a column is in no optimum where its surplus
-//! is below the largest of its job by more than lies between that bound and a choice that is known (Kellerer, Pferschy,
-//! Pisinger, *Knapsack Problems*, chapter 11). Few columns remain on a large cluster of one type, because the bound is
-//! close where many jobs compete. [`crate::heuristic::pollux`] bounds its options so too.
+//! A column has a surplus: what it saves over leaving its job without accelerators, less the price of
+//! its accelerators. At any prices, the largest surplus of every job, or 0, and the price of all
+//! accelerators add up to no less than an optimum saves (Lagrangian relaxation; Fisher, Management
+//! Science 1981). So a column is in no optimum where its surplus is below the largest of its job by
+//! more than lies between that bound and a choice that is known (Kellerer, Pferschy, Pisinger,
+//! *Knapsack Problems*, chapter 11). Few columns remain on a large cluster of one type, because the
+//! bound is close where many jobs compete. [`crate::heuristic::pollux`] bounds its options so too.
 
 use super::program::{JobColumns, SiaColumn, saved};
 

@@ -26,7 +26,8 @@ pub(super) struct OpenProgram<'a> {
 }
 
 impl<'a> OpenProgram<'a> {
-    /// The program of `jobs` with `candidates` as the columns that they may have; `None` where settled jobs have no room.
+    /// The program of `jobs` with `candidates` as the columns that they may have; `None` where settled jobs
+    /// have no room.
     pub fn new(
         jobs: &'a [Vec<SiaColumn>],
         candidates: &'a [JobColumns],
@@ -71,8 +72,8 @@ impl<'a> OpenProgram<'a> {
         Some(self.complete(table.solve(free).iter().rev().copied()))
     }
 
-    /// An optimum by branch and bound, or a choice within `gap` of it, relative; the best choice after so many branches.
-    /// `None` where the solver fails.
+    /// An optimum by branch and bound, or a choice within `gap` of it, relative; after so many branches the
+    /// best choice found. `None` where the solver fails.
     pub fn by_branches(&self, gap: f64) -> Option<Vec<Option<usize>>> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
         let mut used: Vec<Vec<(Variable, f64)>> = vec![Vec::new(); self.free.len()];

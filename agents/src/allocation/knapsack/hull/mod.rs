@@ -133,9 +133,9 @@ impl Hull {
         &self.best
     }
 
-    /// Prices by type of the last solution, which give a tight bound on the value of every solution: the largest surplus
-    /// of each group over what its offers cost, or 0, and the price of all capacity. With one type the bound is that of
-    /// the linear relaxation (Sinha and Zoltners, Operations Research 1979).
+    /// Prices by type of the last solution, which give a tight bound on the value of every solution: the
+    /// largest surplus of each group over what its offers cost, or 0, and the price of all capacity. With
+    /// one type the bound is that of the linear relaxation (Sinha and Zoltners, Operations Research 1979).
     pub fn prices(&self) -> &[f64] {
         self.prices.tightest()
     }
