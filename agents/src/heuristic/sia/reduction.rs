@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn columns_that_no_optimum_has_are_left_out() {
-        // A third accelerator saves 0.1, and the second job's only column saves 0.5: two jobs of one each are best.
+        // A second accelerator saves 0.1, and the second job's only column saves 0.5: two jobs of one each are best.
         let jobs = [vec![column(1, 0.5), column(2, 0.4)], vec![column(1, 0.6)]];
         let known = [Some(0), Some(0)];
         let left = remaining(&jobs, &all(&jobs), &[2], 1.1, &[0.3], &known);

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use super::{AgentFit, Sample, fit_by};
 use crate::model::ThroughputParams;
 
-/// Samples of all fits that are kept; they take about 4 MB.
+/// Largest size of what is kept, in samples of 32 bytes: about 4 MB.
 const MOST_SAMPLES: usize = 100_000;
+/// Size of a fit beside its samples.
+const OVERHEAD: usize = 5;
 
 thread_local! {
     static FITS: RefCell<KnownFits> = const { RefCell::new(KnownFits { fits: BTreeMap::new(), samples: 0 }) };
@@ -21,17 +23,19 @@ type FitKey = (AgentFit, Vec<[u64; 4]>);
 
 struct KnownFits {
     fits: BTreeMap<FitKey, ThroughputParams>,
+    /// Size of all fits.
     samples: usize,
 }
 
 impl KnownFits {
     fn keep(&mut self, key: FitKey, found: ThroughputParams) {
         // Fits that recur are soon known again.
-        if self.samples + key.1.len() > MOST_SAMPLES {
+        let size = key.1.len() + OVERHEAD;
+        if self.samples + size > MOST_SAMPLES {
             self.fits.clear();
             self.samples = 0;
         }
-        self.samples += key.1.len();
+        self.samples += size;
         self.fits.insert(key, found);
     }
 }
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn no_more_samples_are_kept_than_are_stated() {
-        let key = |of: u64| (AgentFit::Converged, vec![[of; 4]; MOST_SAMPLES / 10]);
+        let key = |of: u64| (AgentFit::Converged, vec![[of; 4]; MOST_SAMPLES / 10 - OVERHEAD]);
         let mut known = KnownFits { fits: BTreeMap::new(), samples: 0 };
         for of in 0..25 {
             known.keep(key(of), fit_by(AgentFit::Converged, &[ONE]));

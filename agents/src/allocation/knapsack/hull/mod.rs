@@ -282,6 +282,34 @@ mod tests {
     }
 
     #[test]
+    fn prices_are_those_of_the_last_solution_and_bound_every_value() {
+        let mut hull = Hull::default();
+        let groups = [
+            vec![(0, 1, 2.0), (1, 2, 5.0), (2, 4, 6.0)],
+            vec![(0, 2, 3.0), (1, 1, 2.5)],
+            vec![(0, 1, 1.0), (2, 2, 4.0)],
+        ];
+        for capacity in [&[2, 2, 4][..], &[3], &[1, 1, 1], &[0]] {
+            hull.clear();
+            let offers = |group: &[(u16, u32, f64)]| -> Vec<Offer> {
+                let known = group.iter().filter(|(kind, ..)| usize::from(*kind) < capacity.len());
+                known.map(|&(kind, weight, value)| Offer { kind: TypeId(kind), weight, value }).collect()
+            };
+            let groups: Vec<Vec<Offer>> = groups.iter().map(|group| offers(group)).collect();
+            groups.iter().for_each(|group| hull.group(group.iter().copied()));
+            let chosen = hull.solve(capacity).to_vec();
+            let value: f64 =
+                chosen.iter().zip(&groups).filter_map(|(at, group)| Some(group[(*at)? as usize].value)).sum();
+            let prices = hull.prices();
+            assert_eq!(prices.len(), capacity.len());
+            let surplus = |offer: &Offer| offer.value - prices[offer.kind.index()] * f64::from(offer.weight);
+            let largest = |group: &Vec<Offer>| group.iter().map(surplus).fold(0.0, f64::max);
+            let stock: f64 = prices.iter().zip(capacity).map(|(price, &units)| price * f64::from(units)).sum();
+            assert!(groups.iter().map(largest).sum::<f64>() + stock >= value - 1e-9, "{prices:?} {value}");
+        }
+    }
+
+    #[test]
     fn what_lies_under_the_hull_is_never_chosen() {
         let group = [(1, 1.0), (2, 1.5), (3, 6.0), (4, 6.0)].map(|(weight, value)| Item { weight, value });
         assert_eq!(solve(&[group.to_vec()], 4), (6.0, 3));
