@@ -8,6 +8,7 @@
 //! ([`crate::placement::whole_nodes`]). What the public artifact does differently is in
 //! [`deviations`].
 
+mod columns;
 pub mod configurations;
 pub mod deviations;
 pub mod estimate;

@@ -6,8 +6,8 @@
 //! never better than none and is left out; so is one that costs as much as another of its job and
 //! type with fewer accelerators. Neither changes the optimum.
 
-use goodput_env::cluster::TypeId;
-
+use super::columns::{JobColumns, saved};
+pub use super::columns::{SiaColumn, total_cost};
 use super::reduction;
 use super::search::OpenProgram;
 use crate::allocation::knapsack::{Hull, Offer};
@@ -17,42 +17,6 @@ pub const WITHOUT: f64 = 1.1;
 
 /// Part of what is saved that sums may be off by rounding.
 const ROUNDING: f64 = 1e-12;
-
-/// Configuration of one job, a column of the program.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SiaColumn {
-    /// Index of the accelerator type.
-    pub kind: TypeId,
-    /// Number of accelerators of the type.
-    pub gpus: u32,
-    /// Cost in the objective: a utility to the power of fairness.
-    pub cost: f64,
-}
-
-/// Configurations that a job may have.
-#[derive(Clone, Debug)]
-pub(super) struct JobColumns {
-    /// Columns that can be part of an optimum.
-    pub useful: Vec<usize>,
-    /// Whether an optimum can leave the job without accelerators.
-    pub may_wait: bool,
-}
-
-impl JobColumns {
-    /// Columns of a job that can be part of an optimum whatever other jobs have.
-    fn new(columns: &[SiaColumn], capacity: &[u32], without: f64) -> Self {
-        let fits = |column: &SiaColumn| column.cost < without && column.gpus <= capacity[column.kind.index()];
-        let beaten = |at: usize, column: &SiaColumn| {
-            columns.iter().enumerate().any(|(other_at, other)| {
-                let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
-                let same = other.gpus == column.gpus && other.cost == column.cost;
-                no_worse && fits(other) && (!same || other_at < at)
-            })
-        };
-        let candidates = columns.iter().enumerate().filter(|(at, column)| fits(column) && !beaten(*at, column));
-        Self { useful: candidates.map(|(at, _)| at).collect(), may_wait: true }
-    }
-}
 
 /// Column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
 /// accelerator type, `without` the cost of a job without accelerators, `gap` the relative distance from the optimum
@@ -75,16 +39,6 @@ pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], without: f64, gap: f64)
         // A search that ends at its limit may have found less.
         .filter(|found| saved(jobs, found, without) >= least)
         .unwrap_or(known)
-}
-
-/// Cost of a choice, jobs without accelerators included.
-pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f64) -> f64 {
-    jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(without, |at| columns[at].cost)).sum()
-}
-
-/// Sum by which a choice is below the cost of leaving all jobs without accelerators.
-pub(super) fn saved(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], without: f64) -> f64 {
-    jobs.iter().zip(choice).filter_map(|(columns, chosen)| chosen.map(|at| without - columns[at].cost)).sum()
 }
 
 /// Choice along the hulls of what columns save, close to the optimum, and prices by type of accelerator at which jobs

@@ -8,7 +8,7 @@
 //! *Knapsack Problems*, chapter 11). Few columns remain on a large cluster of one type, because the
 //! bound is close where many jobs compete. [`crate::heuristic::pollux`] bounds its options so too.
 
-use super::program::{JobColumns, SiaColumn, saved};
+use super::columns::{JobColumns, SiaColumn, saved};
 
 /// Part of the bound that sums may be off by rounding.
 const ROUNDING: f64 = 1e-11;

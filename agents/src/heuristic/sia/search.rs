@@ -3,7 +3,7 @@
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions, Variable};
 
-use super::program::{JobColumns, SiaColumn};
+use super::columns::{JobColumns, SiaColumn};
 use crate::allocation::knapsack::{Item, Knapsack};
 
 /// Branches after which the best choice found so far stands: a bound on time that does not depend
