@@ -12,7 +12,7 @@ use rand::RngExt;
 /// Programs of each size.
 const PROGRAMS: u32 = 5;
 
-/// Jobs of six applications on `kinds` types: those of one application cost almost the same, as in Sia.
+/// Jobs of six applications on `kinds` types. Jobs of one application differ little in cost, as in Sia.
 fn program(seed: u64, jobs: usize, kinds: u16) -> Vec<Vec<SiaColumn>> {
     let mut random = rng(seed, Stream::Workload);
     let mut kind = || (random.random_range(1.0..4.0), random.random_range(0.4..0.9));

@@ -47,7 +47,7 @@ fn random_columns(rng: &mut ChaCha8Rng, kinds: u16, rounded: bool) -> Vec<SiaCol
         .collect()
 }
 
-/// Jobs of a few applications, on every type: those of one application cost almost the same, as where measurements are
+/// Jobs of a few applications, on every type. Jobs of one application differ little in cost, as where measurements are
 /// shared.
 fn jobs_of_applications(rng: &mut ChaCha8Rng, count: usize, kinds: u16) -> Vec<Vec<SiaColumn>> {
     let mut kind = || (rng.random_range(1.0..4.0), rng.random_range(0.3..0.9));
@@ -72,7 +72,7 @@ fn many_jobs_of_few_applications_are_served_at_least_cost() {
     let mut proven = [0; 2];
     for case in 0..60 {
         let kinds = 1 + 2 * (case % 2);
-        // Branches over jobs that cost almost equally much grow fast with the number of jobs.
+        // The number of branches grows fast with the number of jobs that differ little in cost.
         let count = if kinds == 1 { 5 + case } else { 3 + case / 10 };
         let jobs = jobs_of_applications(&mut rng, count, kinds as u16);
         let capacity: Vec<u32> = (0..kinds).map(|_| rng.random_range(4..40)).collect();

@@ -1,4 +1,4 @@
-//! Fits that a thread has made: jobs of an application measure the same step times, so most fits recur.
+//! Fits that a thread has made. Jobs of an application measure equal step times, so most fits recur.
 //!
 //! A fit is a function of its samples alone, so a fit that is known is the result to the bit, on whichever thread. The
 //! cache is the one state of `env` that outlives a run.
