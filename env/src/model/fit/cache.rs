@@ -9,34 +9,49 @@ use std::collections::BTreeMap;
 use super::{AgentFit, Sample, fit_by};
 use crate::model::ThroughputParams;
 
-/// Largest size of what is kept, in samples of 32 bytes: about 4 MB.
-const MOST_SAMPLES: usize = 100_000;
+/// Largest size of each half of what is kept, in samples of 32 bytes: about 10 MB for both.
+const MOST_SAMPLES: usize = 150_000;
 /// Size of a fit beside its samples.
 const OVERHEAD: usize = 5;
 
 thread_local! {
-    static FITS: RefCell<KnownFits> = const { RefCell::new(KnownFits { fits: BTreeMap::new(), samples: 0 }) };
+    static FITS: RefCell<KnownFits> = const { RefCell::new(KnownFits::new()) };
 }
 
 /// Search and samples, bit by bit.
 type FitKey = (AgentFit, Vec<[u64; 4]>);
 
+/// Fits in two halves, so that those in use stay when there is no room for all.
 struct KnownFits {
-    fits: BTreeMap<FitKey, ThroughputParams>,
-    /// Size of all fits.
+    recent: BTreeMap<FitKey, ThroughputParams>,
+    /// Size of the recent fits.
     samples: usize,
+    /// Fits that go when the recent ones have filled their half.
+    older: BTreeMap<FitKey, ThroughputParams>,
 }
 
 impl KnownFits {
+    const fn new() -> Self {
+        Self { recent: BTreeMap::new(), samples: 0, older: BTreeMap::new() }
+    }
+
+    fn get(&mut self, key: &FitKey) -> Option<ThroughputParams> {
+        if let Some(found) = self.recent.get(key) {
+            return Some(*found);
+        }
+        let (key, found) = self.older.remove_entry(key)?;
+        self.keep(key, found);
+        Some(found)
+    }
+
     fn keep(&mut self, key: FitKey, found: ThroughputParams) {
-        // Fits that recur are soon known again.
         let size = key.1.len() + OVERHEAD;
         if self.samples + size > MOST_SAMPLES {
-            self.fits.clear();
+            self.older = std::mem::take(&mut self.recent);
             self.samples = 0;
         }
         self.samples += size;
-        self.fits.insert(key, found);
+        self.recent.insert(key, found);
     }
 }
 
@@ -44,7 +59,7 @@ impl KnownFits {
 #[must_use]
 pub(crate) fn known_fit(search: AgentFit, samples: &[Sample]) -> ThroughputParams {
     let key = (search, samples.iter().map(bits).collect());
-    let known = FITS.with_borrow(|known| known.fits.get(&key).copied());
+    let known = FITS.with_borrow_mut(|known| known.get(&key));
     known.unwrap_or_else(|| {
         let found = fit_by(search, samples);
         FITS.with_borrow_mut(|known| known.keep(key, found));
@@ -65,7 +80,7 @@ mod tests {
     const ONE: Sample = Sample { nodes: 1, replicas: 2, atomic: 8, step_secs: 0.1, sync_secs: 0.02 };
 
     fn kept() -> usize {
-        FITS.with_borrow(|known| known.fits.len())
+        FITS.with_borrow(|known| known.recent.len())
     }
 
     fn numbers(params: ThroughputParams) -> [u64; 7] {
@@ -105,13 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn no_more_samples_are_kept_than_are_stated() {
+    fn fits_in_use_stay_and_no_more_are_kept_than_is_stated() {
         let key = |of: u64| (AgentFit::Converged, vec![[of; 4]; MOST_SAMPLES / 10 - OVERHEAD]);
-        let mut known = KnownFits { fits: BTreeMap::new(), samples: 0 };
-        for of in 0..25 {
-            known.keep(key(of), fit_by(AgentFit::Converged, &[ONE]));
-            assert!(known.samples <= MOST_SAMPLES && known.fits.contains_key(&key(of)));
+        let fitted = fit_by(AgentFit::Converged, &[ONE]);
+        let mut known = KnownFits::new();
+        known.keep(key(0), fitted);
+        for of in 1..100 {
+            known.keep(key(of), fitted);
+            assert!(known.recent.len() <= 10 && known.older.len() <= 10);
+            assert!(known.get(&key(of)).is_some(), "fit {of} was just made");
+            assert!(known.get(&key(0)).is_some(), "fit 0 is in use");
         }
-        assert_eq!(known.fits.len(), 5);
+        assert!(known.get(&key(1)).is_none(), "fit 1 was not used for long");
     }
 }
